@@ -1,0 +1,84 @@
+"""Every error Tuneloom raises on purpose.
+
+TuneloomError
+├── InputError            what the user gave is wrong; the CLI exits with 2
+│   ├── ModelError        a model file or graph
+│   ├── TargetError       a target or device key
+│   ├── BudgetError       trials, seconds or a goal
+│   ├── SpaceError        knobs or restrictions of a kernel space
+│   ├── JobsFileError     a jobs or grid file, with its line
+│   ├── RecordsError      a foreign database or cache file
+│   └── OutputError       the place where results should go
+├── OrderError            a method called before the one it needs
+├── SchedulingError       an event the scheduling core can't accept
+├── EngineError           workers can't be started or reached
+├── StoreError            the store can't be opened, read or written
+├── NothingMeasured       a job ended without one valid trial; the CLI exits with 1
+└── BundleError           a bundle that can't be loaded or run here
+"""
+
+
+class TuneloomError(Exception):
+    """Root of the tree; its text names the thing and says the remedy."""
+
+    exit_code = 1
+
+
+class InputError(TuneloomError):
+    """What the user gave is wrong."""
+
+    exit_code = 2
+
+
+class ModelError(InputError):
+    """A model file or graph can't be used."""
+
+
+class TargetError(InputError):
+    """A target or device key is unknown or can't be used here."""
+
+
+class BudgetError(InputError):
+    """A budget makes no sense."""
+
+
+class SpaceError(InputError):
+    """A knob space or one of its restrictions is wrong."""
+
+
+class JobsFileError(InputError):
+    """A jobs or grid file is wrong at some line."""
+
+
+class RecordsError(InputError):
+    """A foreign database or cache file can't be read."""
+
+
+class OutputError(InputError):
+    """The place where results should go can't be used."""
+
+
+class OrderError(TuneloomError):
+    """A method was called before the one it needs."""
+
+
+class SchedulingError(TuneloomError):
+    """An event that the scheduling core can't accept."""
+
+
+class EngineError(TuneloomError):
+    """Workers can't be started or reached."""
+
+
+class StoreError(TuneloomError):
+    """The store can't be opened, read or written."""
+
+
+class NothingMeasured(TuneloomError):  # noqa: N818 - the name is the message
+    """A job ended without one valid trial."""
+
+
+class BundleError(TuneloomError):
+    """A bundle that can't be loaded or run here."""
+
+    exit_code = 2

@@ -1,0 +1,29 @@
+"""The words of the project as frozen values."""
+
+from tuneloom.model.budget import Budget
+from tuneloom.model.measuring import MeasuringPolicy
+from tuneloom.model.resource import Device, Host
+from tuneloom.model.stage import ROUND, StageKind
+from tuneloom.model.task import Task
+from tuneloom.model.trial import Artifact, Candidate, Failure, FailureKind, Measurement, Outcome, Trial
+from tuneloom.model.tuner import Search, SearchOptions, Tuner
+
+__all__ = [
+    "ROUND",
+    "Artifact",
+    "Budget",
+    "Candidate",
+    "Device",
+    "Failure",
+    "FailureKind",
+    "Host",
+    "Measurement",
+    "MeasuringPolicy",
+    "Outcome",
+    "Search",
+    "SearchOptions",
+    "StageKind",
+    "Task",
+    "Trial",
+    "Tuner",
+]

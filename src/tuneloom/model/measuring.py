@@ -1,0 +1,25 @@
+"""How candidates are timed; part of every record, so that times are comparable."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuringPolicy:
+    """One run decides whether a candidate is worth repeating.
+
+    A candidate whose first run is slower than `hopeless_ratio` times the best known
+    keeps that single timing; others are repeated `repeats` times for at least
+    `min_repeat_ms` each.
+    """
+
+    repeats: int = 3
+    min_repeat_ms: float = 20.0
+    hopeless_ratio: float = 3.0
+    run_timeout_s: float = 10.0
+    build_timeout_s: float = 30.0
+    memory_bytes: int = 4 << 30
+
+    @property
+    def tag(self) -> str:
+        """A short name for records: timings under different tags are not mixed."""
+        return f"r{self.repeats}-m{self.min_repeat_ms:g}-h{self.hopeless_ratio:g}"

@@ -1,0 +1,86 @@
+"""Candidates and what becomes of them."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+
+
+class FailureKind(StrEnum):
+    """Why a trial ended without a measurement."""
+
+    BUILD_ERROR = "build_error"
+    BUILD_TIMEOUT = "build_timeout"
+    RUN_ERROR = "run_error"
+    RUN_TIMEOUT = "run_timeout"
+    WRONG_RESULT = "wrong_result"
+    WORKER_LOST = "worker_lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A configuration proposed for measuring.
+
+    `key` identifies the configuration within its task; `configuration` is what is
+    kept for ever (text: a trace or knobs as JSON); `payload` is what a build worker
+    needs and is never stored; `origin` says who proposed it.
+    """
+
+    key: str
+    configuration: str
+    payload: bytes = field(default=b"", repr=False, compare=False)
+    origin: str = "search"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A built candidate as bytes, with what the compiler revealed about it."""
+
+    payload: bytes = field(repr=False)
+    features: dict[str, float] = field(default_factory=dict)
+    build_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """Repeated timings of one candidate, in seconds per run."""
+
+    seconds: tuple[float, ...]
+    profile_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.seconds or min(self.seconds) <= 0:
+            raise ValueError(f"a measurement needs positive times, got {self.seconds}")
+
+    @property
+    def best_s(self) -> float:
+        """The least disturbed repeat."""
+        return min(self.seconds)
+
+    @property
+    def median_s(self) -> float:
+        """The middle repeat."""
+        return median(self.seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A trial that ended without a measurement; `message` is for people."""
+
+    kind: FailureKind
+    message: str = ""
+
+
+Outcome = Measurement | Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One candidate through build and profile."""
+
+    candidate: Candidate
+    outcome: Outcome
+
+    @property
+    def seconds(self) -> float | None:
+        """The time that ranks the trial, or None for a failure."""
+        return self.outcome.best_s if isinstance(self.outcome, Measurement) else None

@@ -1,0 +1,52 @@
+"""What a tuner is: a plug-in that gets data and returns data.
+
+It never sees the store or the scheduler. Selecting and updating are methods of an
+object with state, which lives in a tuner worker; building and profiling depend on
+their arguments alone, so that any worker anywhere can run them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tuneloom.model.measuring import MeasuringPolicy
+from tuneloom.model.task import Task
+from tuneloom.model.trial import Artifact, Candidate, Failure, Measurement, Trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """What a search needs besides its task; `extra` is for one tuner's own knobs."""
+
+    seed: int
+    trials: int
+    batch: int
+    threads: int = 1
+    extra: dict[str, str] = field(default_factory=dict)
+
+
+class Search(Protocol):
+    """The state of one task's search; used by one thread."""
+
+    def select(self, count: int) -> list[Candidate]:
+        """Propose up to `count` candidates never proposed before; none: the space is spent."""
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Learn from finished trials, failures among them."""
+
+
+class Tuner(Protocol):
+    """How the tasks of one kind are searched, built and timed."""
+
+    name: str
+
+    def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
+        """Start a search that already knows these trials and will not propose them again."""
+
+    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+        """Compile one candidate; expected failure is a value."""
+
+    def profile(
+        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+    ) -> Measurement | Failure:
+        """Time one artifact on the device this process holds; `best_s` is the task's best so far."""
