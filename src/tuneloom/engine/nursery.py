@@ -1,0 +1,75 @@
+"""A process that has imported everything once and forks a worker on demand.
+
+Importing TVM takes seconds; a fork takes milliseconds. So one warm process, which
+never runs a candidate itself, is the parent of all workers of a host.
+"""
+
+import gc
+import os
+import signal
+import socket
+import struct
+import sys
+
+from tuneloom.engine.calls import Call
+from tuneloom.engine.channel import Channel
+from tuneloom.engine.worker import carry_out, die_with_parent, limit_memory, serve, silence
+
+# A request is 'F' (fork; a socket travels along; memory limit) or 'R' (reap a pid);
+# the answer is a signed number: a pid, or an exit status as os.waitpid gives it.
+REQUEST = struct.Struct("!cq")
+ANSWER = struct.Struct("!q")
+
+
+def main() -> None:
+    """Warm up with the call given as a name, then fork on request until the engine is gone."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warmed = carry_out(Call(function=sys.argv[2])) if len(sys.argv) > 2 else None
+    Channel(control).send(warmed)
+    gc.collect()
+    gc.freeze()
+    while _answer_one(control):
+        pass
+
+
+def _answer_one(control: socket.socket) -> bool:
+    data, descriptors, _, _ = socket.recv_fds(control, REQUEST.size, 1)
+    if not data:
+        return False
+    order, number = REQUEST.unpack(data)
+    if order == b"F":
+        answer = _fork(control, descriptors[0], memory_bytes=number)
+    else:
+        answer = _reap(number)
+    control.sendall(ANSWER.pack(answer))
+    return True
+
+
+def _fork(control: socket.socket, descriptor: int, memory_bytes: int) -> int:
+    pid = os.fork()
+    if pid:
+        os.close(descriptor)
+        return pid
+    try:
+        control.close()
+        die_with_parent()
+        os.setpgid(0, 0)
+        silence()
+        if memory_bytes:
+            limit_memory(memory_bytes)
+        serve(Channel(socket.socket(fileno=descriptor)))
+    finally:
+        os._exit(0)
+
+
+def _reap(pid: int) -> int:
+    try:
+        return os.waitpid(pid, 0)[1]
+    except ChildProcessError:
+        return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Starting and ending worker processes from the engine's side."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tuneloom.engine.calls import Raised
+from tuneloom.engine.channel import Channel
+from tuneloom.engine.nursery import ANSWER, REQUEST
+from tuneloom.errors import EngineError
+
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+@dataclass(slots=True)
+class WorkerProcess:
+    """A forked worker and our end of its channel."""
+
+    pid: int
+    channel: Channel
+
+
+class Nursery:
+    """The engine's handle on a warm process that forks workers."""
+
+    def __init__(self, warm_up: str | None, environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "tuneloom.engine.nursery", str(theirs.fileno())]
+        self._process = subprocess.Popen(
+            command + ([warm_up] if warm_up else []),
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, **_ONE_THREAD, **environment},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._control = ours
+        self._await_warmth()
+
+    def fork(self, memory_bytes: int | None) -> WorkerProcess:
+        """Fork one worker, with so much memory of its own at most."""
+        ours, theirs = socket.socketpair()
+        request = REQUEST.pack(b"F", memory_bytes or 0)
+        try:
+            socket.send_fds(self._control, [request], [theirs.fileno()])
+        except OSError as error:
+            raise EngineError(f"the process that starts workers is gone ({error}); run again") from error
+        theirs.close()
+        return WorkerProcess(pid=self._answer(), channel=Channel(ours))
+
+    def end(self, worker: WorkerProcess) -> str:
+        """Kill a worker with all it started; say how it had ended if it had."""
+        worker.channel.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(worker.pid, signal.SIGKILL)
+        self._control.sendall(REQUEST.pack(b"R", worker.pid))
+        return describe_status(self._answer())
+
+    def how_it_ended(self, worker: WorkerProcess) -> str:
+        """Reap a worker that closed its channel and say how it ended."""
+        self._control.sendall(REQUEST.pack(b"R", worker.pid))
+        status = self._answer()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(worker.pid, signal.SIGKILL)
+        worker.channel.close()
+        return describe_status(status)
+
+    def close(self) -> None:
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _await_warmth(self) -> None:
+        try:
+            warmed = Channel(self._control).receive()
+        except EOFError as error:
+            raise EngineError("the process that starts workers ended at once; run with --debug") from error
+        if isinstance(warmed, Raised):
+            raise EngineError(f"workers can't be prepared: {warmed.error}")
+
+    def _answer(self) -> int:
+        data = self._control.recv(ANSWER.size, socket.MSG_WAITALL)
+        if len(data) < ANSWER.size:
+            raise EngineError("the process that starts workers is gone; run again")
+        number: int = ANSWER.unpack(data)[0]
+        return number
+
+
+def describe_status(status: int) -> str:
+    """Put an exit status into words."""
+    if os.WIFSIGNALED(status):
+        return f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"ended with exit code {os.WEXITSTATUS(status)}"

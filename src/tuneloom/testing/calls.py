@@ -1,0 +1,55 @@
+"""Functions that behave badly on purpose, to be called in workers."""
+
+import os
+import signal
+import sys
+import time
+from typing import NoReturn
+
+_KEPT: dict[str, int] = {}
+
+
+def add(left: int, right: int) -> int:
+    return left + right
+
+
+def where() -> tuple[int, set[int]]:
+    """This process and the cores it may use."""
+    return os.getpid(), os.sched_getaffinity(0)
+
+
+def count(name: str) -> int:
+    """How often this very process was asked."""
+    _KEPT[name] = _KEPT.get(name, 0) + 1
+    return _KEPT[name]
+
+
+def crash() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    raise AssertionError("unreachable")
+
+
+def hang() -> NoReturn:
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    while True:
+        time.sleep(3600)
+
+
+def eat_memory() -> int:
+    hoard = []
+    while True:
+        hoard.append(bytearray(64 << 20))
+
+
+def chatter() -> int:
+    """Print megabytes to stdout and stderr, below and above Python."""
+    line = b"x" * 1023 + b"\n"
+    for _ in range(4096):
+        os.write(1, line)
+        os.write(2, line)
+    print("done", file=sys.stderr)
+    return 8
+
+
+def refuse() -> NoReturn:
+    raise ValueError("no such thing")
