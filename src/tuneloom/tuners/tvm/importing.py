@@ -1,0 +1,113 @@
+"""How a model comes in: from a file, from the zoo, or from a module in memory."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneloom.errors import ModelError
+from tuneloom.tuners.tvm.importing_onnx import import_onnx, read_onnx
+from tuneloom.tuners.tvm.importing_others import import_exported, import_tflite, read_exported, read_tflite
+from tuneloom.tuners.tvm.zoo import zoo_model
+
+Shapes = Mapping[str, tuple[int, ...]]
+_ZOO = "zoo:"
+_SUFFIXES = (".onnx", ".pt2", ".tflite")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorInfo:
+    """One input or output of a model."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedModel:
+    """A model in Relax with its weights as constants; `digest` names its content."""
+
+    name: str
+    module: Any = field(repr=False, compare=False)
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    digest: str
+
+
+def import_model(source: str, shapes: Shapes | None = None) -> ImportedModel:
+    """Read `zoo:NAME` or a path ending in .onnx, .pt2 or .tflite.
+
+    `shapes` binds dynamic inputs. Raises ModelError, in one line, when there is no
+    such thing, when it can't be read, or when TVM can't import it.
+    """
+    bound = dict(shapes or {})
+    if source.startswith(_ZOO):
+        name = source.removeprefix(_ZOO)
+        proto = zoo_model(name)
+        return _finish(name, *import_onnx(proto, name, bound), _digest(proto.SerializeToString(), bound))
+    path = _existing(source)
+    content = path.read_bytes()
+    return _finish(path.stem, *_import_file(path, content, bound), _digest(content, bound))
+
+
+def import_module(module: Any, example_inputs: Sequence[Any], name: str = "") -> ImportedModel:
+    """Import a `torch.nn.Module` by exporting it on example inputs.
+
+    Raises ModelError when torch is missing or can't export the module.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise ModelError(
+            "a torch module needs torch; install it with: pip install 'tuneloom[torch]'"
+        ) from error
+    try:
+        program = torch.export.export(module.eval(), tuple(example_inputs))
+    except Exception as error:
+        raise ModelError(f"torch.export can't export {type(module).__name__}: {_one_line(error)}") from error
+    found = import_exported(program, type(module).__name__)
+    text = program.graph_module.code.encode()
+    state = b"".join(value.detach().cpu().numpy().tobytes() for value in program.state_dict.values())
+    return _finish(name or type(module).__name__, *found, _digest(text + state, {}))
+
+
+def _existing(source: str) -> Path:
+    path = Path(source)
+    if path.suffix not in _SUFFIXES:
+        raise ModelError(
+            f"{source}: not a model file I know; give a path ending in {', '.join(_SUFFIXES)} or zoo:NAME"
+        )
+    if not path.is_file():
+        raise ModelError(f"{source}: no such file; check the path, or use zoo:NAME for a built-in network")
+    return path
+
+
+def _import_file(path: Path, content: bytes, shapes: Shapes) -> tuple[Any, Any, Any]:
+    if path.suffix == ".onnx":
+        return import_onnx(read_onnx(path, content), path.name, shapes)
+    if path.suffix == ".pt2":
+        return import_exported(read_exported(path), path.name)
+    return import_tflite(read_tflite(path, content), path.name, shapes)
+
+
+def _finish(name: str, module: Any, inputs: Any, outputs: Any, digest: str) -> ImportedModel:
+    return ImportedModel(
+        name=name,
+        module=module,
+        inputs=tuple(TensorInfo(name=n, shape=s, dtype=d) for n, s, d in inputs),
+        outputs=tuple(TensorInfo(name=n, shape=s, dtype=d) for n, s, d in outputs),
+        digest=digest,
+    )
+
+
+def _digest(content: bytes, shapes: Shapes) -> str:
+    sha = hashlib.sha256(content)
+    sha.update(repr(sorted(shapes.items())).encode())
+    return sha.hexdigest()
+
+
+def _one_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
