@@ -1,0 +1,40 @@
+"""Jobs, records and events in SQLite or PostgreSQL: one schema, one interface."""
+
+from tuneloom.store.api import JobStore, LogStore, RunStore, Store, TrialStore
+from tuneloom.store.opening import default_place, open_store
+from tuneloom.store.records import (
+    BankRow,
+    EventRecord,
+    JobRecord,
+    JobStatus,
+    Json,
+    PlannedTask,
+    Provenance,
+    RunRecord,
+    RunStatus,
+    SpanRecord,
+    TrialRecord,
+    Workload,
+)
+
+__all__ = [
+    "BankRow",
+    "EventRecord",
+    "JobRecord",
+    "JobStatus",
+    "JobStore",
+    "Json",
+    "LogStore",
+    "PlannedTask",
+    "Provenance",
+    "RunRecord",
+    "RunStatus",
+    "RunStore",
+    "SpanRecord",
+    "Store",
+    "TrialRecord",
+    "TrialStore",
+    "Workload",
+    "default_place",
+    "open_store",
+]

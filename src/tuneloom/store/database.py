@@ -1,0 +1,84 @@
+"""One database, SQLite or PostgreSQL, behind the same two kinds of transaction.
+
+SQLite runs in WAL mode, so readers never wait, with `synchronous=FULL`: each commit is
+flushed to the disk, which costs milliseconds where a measurement costs a hundred times
+that, and with NORMAL the last measurements before a power cut would be gone. Writing
+transactions take the write lock when they begin, so that none fails half-way because
+another process wrote in between.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from tuneloom.errors import StoreError
+from tuneloom.store.faults import told_as_store_errors
+
+POSTGRES_SETTINGS = "-c synchronous_commit=on -c lock_timeout={ms}"
+
+
+class Database:
+    """Connections to one database; may be used by the process that made it, not by its forks."""
+
+    def __init__(self, url: URL, place: str, *, patience_s: float) -> None:
+        self.place = place
+        self._pid = os.getpid()
+        self._patience_s = patience_s
+        self._engine = self._sqlite(url) if url.get_backend_name() == "sqlite" else self._postgres(url)
+        self._writer = self._engine.execution_options(writes=True)
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self._engine.dialect.name
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent view of the data."""
+        with self._used_here(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction that is durable when the block ends and undone if it raises."""
+        with self._used_here(), self._writer.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _used_here(self) -> Iterator[None]:
+        if os.getpid() != self._pid:
+            raise StoreError(
+                f"store {self.place} was opened by process {self._pid}: open it again after a fork"
+            )
+        with told_as_store_errors(self.place):
+            yield
+
+    def _sqlite(self, url: URL) -> Engine:
+        engine = create_engine(url, connect_args={"timeout": self._patience_s, "check_same_thread": False})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _postgres(self, url: URL) -> Engine:
+        settings = POSTGRES_SETTINGS.format(ms=int(self._patience_s * 1000))
+        arguments: dict[str, Any] = {"connect_timeout": 10, "options": settings}
+        return create_engine(url, connect_args=arguments, pool_pre_ping=True, pool_size=1)
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

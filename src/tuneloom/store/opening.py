@@ -1,0 +1,105 @@
+"""Where a store lies, and how it is opened."""
+
+import os
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from tuneloom.errors import StoreError
+from tuneloom.store.api import Store
+from tuneloom.store.bank import BankQueries
+from tuneloom.store.database import Database
+from tuneloom.store.faults import told_as_store_errors
+from tuneloom.store.jobs import JobQueries
+from tuneloom.store.logs import LogQueries
+from tuneloom.store.migrations import LATEST, refuse_newer, upgrade, version_of
+from tuneloom.store.runs import RunQueries
+from tuneloom.store.trials import TrialQueries
+
+PATIENCE_S = 30.0
+"""How long a transaction waits for other processes before it gives up."""
+
+
+class SqlStore(RunQueries, JobQueries, TrialQueries, BankQueries, LogQueries):
+    """The store for SQLite and PostgreSQL alike."""
+
+    @property
+    def place(self) -> str:
+        return self._database.place
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def default_place() -> Path:
+    """`store.db` in $TUNELOOM_HOME, or in `.tuneloom` in the user's home."""
+    home = os.environ.get("TUNELOOM_HOME")
+    return (Path(home) if home else Path.home() / ".tuneloom") / "store.db"
+
+
+def open_store(
+    place: str | Path | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
+    patience_s: float = PATIENCE_S,
+) -> Store:
+    """Open the store at a path, a `postgresql://…` or `sqlite:///…` address, or the default place.
+
+    Creates it if there is none, and brings an older one up to date. Raises StoreError if
+    it can't be opened, is no store, or was written by a newer program.
+    """
+    url = _url(place)
+    shown = url.database if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
+    database = Database(url, str(shown), patience_s=patience_s)
+    try:
+        _bring_up_to_date(database)
+    except BaseException:
+        database.close()
+        raise
+    return SqlStore(database, clock)
+
+
+def _bring_up_to_date(database: Database) -> None:
+    with database.reading() as connection:
+        version = version_of(connection, database.place)
+    refuse_newer(version, database.place)
+    if version < LATEST:
+        with database.writing() as connection:
+            upgrade(connection, database.place)
+
+
+def _url(place: str | Path | None) -> URL:
+    if place is None or isinstance(place, Path) or "://" not in place:
+        return _file_url(Path(place) if place else default_place())
+    try:
+        url = make_url(place)
+    except ArgumentError as error:
+        raise StoreError(
+            f"{place!r} is no address of a database, e.g. postgresql://user@host/name"
+        ) from error
+    match url.get_backend_name():
+        case "sqlite":
+            return url
+        case "postgresql" | "postgres":
+            return _postgres_url(url)
+        case other:
+            raise StoreError(f"no store on {other!r}; known: a path, sqlite:///…, postgresql://…")
+
+
+def _file_url(path: Path) -> URL:
+    path = path.expanduser().absolute()
+    with told_as_store_errors(str(path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise StoreError(f"store {path}: it is a folder, name a file in it")
+    return URL.create("sqlite", database=str(path))
+
+
+def _postgres_url(url: URL) -> URL:
+    if find_spec("psycopg") is None:
+        raise StoreError("a PostgreSQL store needs psycopg: pip install 'tuneloom[postgres]'")
+    return url.set(drivername="postgresql+psycopg")

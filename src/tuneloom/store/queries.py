@@ -1,0 +1,37 @@
+"""What the four parts of the store share: the database, the clock, and inserting once."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+from tuneloom.store.database import Database
+
+Clock = Callable[[], float]
+
+
+class Queries:
+    """Base of the parts; holds no data of its own."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+
+def insert_once(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row unless a unique column has it already; says whether it was new."""
+    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    statement: Any = make(table).values(**row)
+    new = statement.on_conflict_do_nothing().returning(*table.primary_key)
+    return connection.execute(new).first() is not None
+
+
+def insert_or_replace(
+    connection: Connection, table: Table, row: Mapping[str, Any], unique: tuple[str, ...]
+) -> None:
+    """Insert a row, or change the other columns of the one with these unique columns."""
+    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    changed = {name: value for name, value in row.items() if name not in unique}
+    statement: Any = make(table).values(**row)
+    connection.execute(statement.on_conflict_do_update(index_elements=list(unique), set_=changed))
