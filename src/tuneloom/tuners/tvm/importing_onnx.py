@@ -8,6 +8,7 @@ from typing import Any
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing_converters import better_converters
 from tuneloom.tuners.tvm.importing_relax import Described, describe_inputs, describe_outputs, one_line
 
 _CHECKER_LIMIT_BYTES = 2**31 - 1
@@ -43,7 +44,7 @@ def import_onnx(
     bound = _bound_shapes(inputs, where, shapes)
     _check_operators(model, where)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), better_converters():
             warnings.simplefilter("ignore")
             module = from_onnx(model, shape_dict={name: list(shape) for name, shape in bound.items()})
     except Exception as error:

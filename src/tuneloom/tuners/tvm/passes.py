@@ -1,0 +1,50 @@
+"""The order of Relax passes, in the few stages other code puts something between."""
+
+from typing import Any
+
+
+def preparing_passes() -> list[Any]:
+    """Inference form: batch norms folded, constants computed, aliases gone."""
+    from tvm.relax import transform
+
+    return [
+        transform.DecomposeOpsForInference(),
+        transform.CanonicalizeBindings(),
+        transform.FoldConstant(),
+        transform.DeadCodeElimination(),
+    ]
+
+
+def fusing_passes() -> list[Any]:
+    """Operators to kernels, and elementwise tails into the kernels before them."""
+    from tvm.relax import transform
+
+    return [
+        transform.LegalizeOps(),
+        transform.AnnotateTIROpPattern(),
+        transform.FoldConstant(),
+        transform.FuseOps(),
+        transform.FuseTIR(),
+        transform.DeadCodeElimination(),
+    ]
+
+
+def finishing_passes(target: Any) -> list[Any]:
+    """Kernels are final; memory is planned and the program becomes calls."""
+    from tvm.relax import pipeline, transform
+
+    if target.kind.name != "llvm":
+        return [*pipeline.dataflow_lower_passes(target), *pipeline.finalize_passes(target)]
+    return [
+        transform.RewriteDataflowReshape(),
+        transform.ToNonDataflow(),
+        transform.RemovePurityChecking(),
+        transform.CallTIRRewrite(),
+        transform.StaticPlanBlockMemory(),
+        transform.LowerAllocTensor(),
+        transform.KillAfterLastUse(),
+        transform.LowerRuntimeBuiltin(),
+        transform.ComputePrimValue(),
+        transform.VMShapeLower(),
+        transform.AttachGlobalSymbol(),
+    ]
