@@ -53,8 +53,7 @@ def open_store(
     it can't be opened, is no store, or was written by a newer program.
     """
     url = _url(place)
-    shown = url.database if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
-    database = Database(url, str(shown), patience_s=patience_s)
+    database = Database(url, _shown(url), patience_s=patience_s)
     try:
         _bring_up_to_date(database)
     except BaseException:
@@ -88,6 +87,12 @@ def _url(place: str | Path | None) -> URL:
             return _postgres_url(url)
         case other:
             raise StoreError(f"no store on {other!r}; known: a path, sqlite:///…, postgresql://…")
+
+
+def _shown(url: URL) -> str:
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    return url.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
 def _file_url(path: Path) -> URL:

@@ -1,6 +1,6 @@
 """What the four parts of the store share: the database, the clock, and inserting once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Table
@@ -25,6 +25,13 @@ def insert_once(connection: Connection, table: Table, row: Mapping[str, Any]) ->
     statement: Any = make(table).values(**row)
     new = statement.on_conflict_do_nothing().returning(*table.primary_key)
     return connection.execute(new).first() is not None
+
+
+def insert_all_once(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert those rows that no unique column has already; says how many were new."""
+    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    statement: Any = make(table).on_conflict_do_nothing()
+    return connection.execute(statement, list(rows)).rowcount if rows else 0
 
 
 def insert_or_replace(

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 from tuneloom.errors import StoreError
 from tuneloom.model import Measurement, Outcome, Trial
 from tuneloom.store.encoding import pack_text, printable, to_json
-from tuneloom.store.queries import Queries, insert_once
+from tuneloom.store.queries import Queries, insert_all_once, insert_once
 from tuneloom.store.records import EMPTY, Provenance, TrialRecord
 from tuneloom.store.schema import PROVENANCES, TASKS, TRIALS
 from tuneloom.store.trial_rows import OK, RECORDS, record_of
@@ -36,7 +36,7 @@ class TrialQueries(Queries):
     def add_trials(self, job: str, task_key: str, trials: Sequence[Trial], provenance: Provenance) -> int:
         with self._database.writing() as connection:
             shared = self._shared(connection, job, task_key, provenance)
-            return sum(insert_once(connection, TRIALS, _columns(trial) | shared) for trial in trials)
+            return insert_all_once(connection, TRIALS, [_columns(trial) | shared for trial in trials])
 
     def trials(self, job: str, task_key: str | None = None) -> list[TrialRecord]:
         query = RECORDS.where(TRIALS.c.job == job).order_by(TRIALS.c.id)

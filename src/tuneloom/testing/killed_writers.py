@@ -1,0 +1,120 @@
+"""Writers that are killed at random moments, and what the store still knows afterwards."""
+
+import os
+import signal
+import struct
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tuneloom.store import SpanRecord, open_store
+from tuneloom.testing.store_contract import CONV, HERE, job_with_tasks, measured
+
+NUMBER = struct.Struct("<q")
+MOST_ACKNOWLEDGED = 12
+LONGEST_SPIN_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillReport:
+    """What became of the trials of killed writers.
+
+    `lost` were acknowledged and are gone; `doubled` are there more than once; `skipped`
+    are missing although a later one is there; `unacknowledged` were committed, but the
+    writer was killed before it could say so.
+    """
+
+    kills: int
+    acknowledged: int
+    kept: int
+    lost: int
+    doubled: int
+    skipped: int
+    unacknowledged: int
+
+
+def kill_writers(path: Path, kills: int, seed: int) -> KillReport:
+    """Let one writer after another resume a job in a store and kill each with SIGKILL.
+
+    Forks: the caller may hold no open store. Every writer reads what is known, goes on
+    with the next number, and acknowledges each trial after the store has taken it.
+    """
+    chance = Random(seed)
+    job = _prepared(path)
+    acknowledged: list[int] = []
+    for _ in range(kills):
+        acknowledged += _one_writer(path, job, chance)
+    return _judged(path, job, kills, acknowledged)
+
+
+def _prepared(path: Path) -> str:
+    store = open_store(path)
+    job = job_with_tasks(store)
+    store.close()
+    return job
+
+
+def _one_writer(path: Path, job: str, chance: Random) -> list[int]:
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(receive)
+        _write_for_ever(path, job, send)
+    os.close(send)
+    patience = chance.randint(0, MOST_ACKNOWLEDGED)
+    heard = b"".join(os.read(receive, NUMBER.size) for _ in range(patience))
+    _spin(chance.uniform(0, LONGEST_SPIN_S))
+    os.kill(child, signal.SIGKILL)
+    while piece := os.read(receive, 4096):
+        heard += piece
+    os.close(receive)
+    os.waitpid(child, 0)
+    return [number for (number,) in NUMBER.iter_unpack(heard)]
+
+
+def _write_for_ever(path: Path, job: str, send: int) -> None:
+    try:
+        store = open_store(path)
+        run = store.job(job).run
+        known = store.trials(job, CONV.key)
+        number = 1 + max((int(record.trial.candidate.key) for record in known), default=-1)
+        while True:
+            assert store.add_trial(job, CONV.key, measured(str(number), 1.0 + number), HERE)
+            os.write(send, NUMBER.pack(number))
+            assert not store.add_trial(job, CONV.key, measured(str(number), 0.5), HERE)
+            store.add_spans(run, [_span(job, number)])
+            number += 1
+    finally:
+        os._exit(1)
+
+
+def _span(job: str, number: int) -> SpanRecord:
+    return SpanRecord(job=job, task=CONV.key, kind="build", resource="host", start_s=number, end_s=number + 1)
+
+
+def _spin(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+def _judged(path: Path, job: str, kills: int, acknowledged: list[int]) -> KillReport:
+    store = open_store(path)
+    records = store.trials(job, CONV.key)
+    store.close()
+    there = Counter(
+        int(record.trial.candidate.key)
+        for record in records
+        if record.seconds == 1.0 + int(record.trial.candidate.key)
+    )
+    return KillReport(
+        kills=kills,
+        acknowledged=len(acknowledged),
+        kept=len(there),
+        lost=len(set(acknowledged) - set(there)),
+        doubled=len(records) - len(there) + len(acknowledged) - len(set(acknowledged)),
+        skipped=max(there, default=-1) + 1 - len(there),
+        unacknowledged=len(set(there) - set(acknowledged)),
+    )

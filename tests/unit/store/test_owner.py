@@ -1,0 +1,75 @@
+"""A run is interrupted when the process that owned it is gone."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tuneloom.errors import StoreError
+from tuneloom.store import RunStatus, Store, open_store
+from tuneloom.store.owner import is_alive, this_process
+
+CREATE = """
+import sys
+from tuneloom.store import open_store
+store = open_store(sys.argv[1])
+print(store.create_run("tune").id, flush=True)
+sys.stdin.read()
+"""
+
+
+def start_run(path: Path) -> tuple["subprocess.Popen[str]", str]:
+    """A process that owns a run until its standard input is closed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CREATE, str(path)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def test_this_process_is_alive() -> None:
+    assert is_alive(this_process()) is True
+
+
+def test_a_process_of_the_same_number_that_started_at_another_time_is_not_the_owner() -> None:
+    assert is_alive(replace(this_process(), pid_started="1")) is False
+
+
+def test_a_process_before_the_last_boot_is_gone() -> None:
+    assert is_alive(replace(this_process(), boot="before")) is False
+
+
+def test_a_process_of_another_host_can_not_be_asked() -> None:
+    assert is_alive(replace(this_process(), host="elsewhere")) is None
+
+
+def test_a_killed_run_is_interrupted_and_can_be_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store: Store = open_store(path)
+    process, run = start_run(path)
+    assert store.run(run).status is RunStatus.RUNNING
+    with pytest.raises(StoreError, match=f"worked on by process {process.pid}: stop that first"):
+        store.take_over_run(run)
+    process.kill()
+    process.communicate()
+    assert store.run(run).status is RunStatus.INTERRUPTED
+    again = store.take_over_run(run)
+    assert (again.status, again.pid) == (RunStatus.RUNNING, os.getpid())
+    store.close()
+
+
+def test_a_run_of_another_host_is_taken_over_only_by_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path / "store.db")
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+    run = store.create_run("tune").id
+    monkeypatch.undo()
+    assert store.run(run).status is RunStatus.RUNNING
+    with pytest.raises(StoreError, match="'elsewhere' and may still go on there"):
+        store.take_over_run(run)
+    assert store.take_over_run(run, force=True).pid == os.getpid()
+    store.close()
