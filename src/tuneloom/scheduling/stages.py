@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tuneloom.errors import SchedulingError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotDemand:
@@ -13,6 +15,10 @@ class SlotDemand:
     slots: int = 1
     host: str | None = None
     lendable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise SchedulingError(f"a stage needs at least 1 slot, got {self.slots}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +39,9 @@ class StageRequest:
     the same `step` are parts of one stage; the stage is done when all of them are.
     `kind` is a label under which durations are learned; the core gives it no meaning.
     `then` is what the lane will need next. `expected_s` is a prior, used until the
-    core has seen stages of this job, task and kind itself.
+    core has seen stages of this job, task and kind itself; `task` says which task the
+    lane belongs to (left empty: the lane's own name). `remaining_s` is how long the
+    job expects its own chain of stages to take from here on, this one included.
     """
 
     id: str
@@ -44,14 +52,21 @@ class StageRequest:
     needs: Demand
     then: Demand | None = None
     expected_s: float | None = None
+    task: str = ""
+    remaining_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What a started stage holds: slots of a host, or a device (alone, `slots` is 1)."""
+    """What a started stage holds: slots of a host, or a device (alone, `slots` is 1).
+
+    `shared` grants exist under the synchronous policy only: the resource may have
+    other holders at the same time, on purpose.
+    """
 
     resource: str
     slots: int = 1
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +83,7 @@ class JobTicket:
     deadline_s: float | None = None
     device_keys: frozenset[str] = frozenset()
     waits_for_devices: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.weight > 0:
+            raise SchedulingError(f"job {self.id!r} needs a positive weight, got {self.weight}")

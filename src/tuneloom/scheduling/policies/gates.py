@@ -1,0 +1,69 @@
+"""One stage after the other: what the three published strategies have in common."""
+
+from tuneloom.errors import SchedulingError
+from tuneloom.scheduling.records import Stage, StageState
+
+StageName = tuple[str, int]
+
+
+class Gate:
+    """Lets the parts of one stage through; the next stage waits until all of them are done.
+
+    A stage is named by lane and step. Stages pass in the order in which their first
+    part came. A part that was lost and comes again counts once.
+    """
+
+    def __init__(self) -> None:
+        self.open: StageName | None = None
+        self._parts: dict[StageName, dict[Stage, None]] = {}
+        self._held: dict[Stage, None] = {}
+
+    def admit(self, stage: Stage) -> list[Stage]:
+        """Take a part in; the answer is what may start."""
+        name = (stage.request.lane, stage.request.step)
+        self._parts.setdefault(name, {})[stage] = None
+        if self.open is None:
+            self.open = name
+        if name == self.open:
+            return [stage]
+        self._held[stage] = None
+        return []
+
+    def withdraw(self, stage: Stage) -> bool:
+        """A part may not start for now; False if it had not been let through."""
+        return self._held.pop(stage, self) is self
+
+    def done(self, stage: Stage) -> list[Stage]:
+        """A part finished; the answer is what may start because of it."""
+        name = (stage.request.lane, stage.request.step)
+        parts = self._parts[name]
+        del parts[stage]
+        if parts:
+            return []
+        del self._parts[name]
+        if name != self.open:
+            return []
+        self.open = next(iter(self._parts), None)
+        freed = [part for part in self._parts.get(self.open, ()) if part in self._held] if self.open else []
+        for part in freed:
+            del self._held[part]
+        return freed
+
+    @property
+    def undone(self) -> int:
+        """Parts of the open stage that are not done."""
+        return len(self._parts[self.open]) if self.open is not None else 0
+
+    @property
+    def kind(self) -> str | None:
+        """The label of the open stage."""
+        if self.open is None:
+            return None
+        return next(iter(self._parts[self.open])).request.kind
+
+    def check(self) -> None:
+        """Raise SchedulingError if a part of a closed stage runs."""
+        for name, parts in self._parts.items():
+            running = any(part.state is StageState.RUNNING for part in parts)
+            if running and name != self.open:
+                raise SchedulingError(f"broken invariant: step {name} runs before {self.open} is done")

@@ -1,0 +1,96 @@
+"""Waiting lines that give their best entry in logarithmic time, ordered in two ways."""
+
+from heapq import heapify, heappop, heappush
+
+from tuneloom.scheduling.records import Stage
+
+
+class Entry:
+    """A waiting stage with what the policy thinks of it; lower `rank` goes first.
+
+    `feeds` is the device key its lane comes to next, `lead_s` the predicted work until
+    then, this stage included. `reserved` names the host kept free for a wide stage.
+    """
+
+    __slots__ = ("feeds", "lead_s", "live", "predicted_s", "rank", "reserved", "seq", "stage", "tag")
+
+    def __init__(self, stage: Stage, *, rank: float, tag: float, predicted_s: float | None) -> None:
+        self.stage = stage
+        self.seq = stage.seq
+        self.rank = rank
+        self.tag = tag
+        self.predicted_s = predicted_s
+        self.feeds: str | None = None
+        self.lead_s = 0.0
+        self.reserved: str | None = None
+        self.live = True
+
+
+Heap = list[tuple[float, float, int, Entry]]
+
+
+class Line:
+    """Entries by rank, and those that feed a device also by how soon they do.
+
+    Removal only marks an entry; marked ones are dropped when they surface or when they
+    outnumber the living, so memory stays linear in the entries that wait.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._fair: Heap = []
+        self.feeders: dict[str, Heap] = {}
+        self._loans: Heap = []
+
+    def add(self, entry: Entry, *, lendable: bool = False) -> None:
+        """Put an entry in."""
+        self.size += 1
+        heappush(self._fair, (entry.rank, 0.0, entry.seq, entry))
+        if entry.feeds is not None:
+            heap = self.feeders.get(entry.feeds)
+            if heap is None:
+                heap = self.feeders[entry.feeds] = []
+            heappush(heap, (entry.lead_s, entry.rank, entry.seq, entry))
+            if len(heap) > 64 + 2 * self.size:
+                _drop_dead(heap)
+        if lendable:
+            heappush(self._loans, (entry.rank, 0.0, entry.seq, entry))
+            if len(self._loans) > 64 + 2 * self.size:
+                _drop_dead(self._loans)
+
+    def remove(self, entry: Entry) -> None:
+        """Take an entry out; it must be in."""
+        entry.live = False
+        self.size -= 1
+        if len(self._fair) > 64 + 2 * self.size:
+            _drop_dead(self._fair)
+
+    def head(self) -> Entry | None:
+        """The entry of lowest rank."""
+        return _living_head(self._fair)
+
+    def first_lendable(self) -> Entry | None:
+        """The lendable entry of lowest rank."""
+        return _living_head(self._loans)
+
+    def soonest(self, key: str) -> Entry | None:
+        """The entry that feeds this device key with the least work."""
+        heap = self.feeders.get(key)
+        if heap is None:
+            return None
+        head = _living_head(heap)
+        if head is None:
+            del self.feeders[key]
+        return head
+
+
+def _living_head(heap: Heap) -> Entry | None:
+    while heap and not heap[0][3].live:
+        heappop(heap)
+    return heap[0][3] if heap else None
+
+
+def _drop_dead(heap: Heap) -> None:
+    """Rebuild a heap without the entries that left; paid for by as many removals."""
+    heap[:] = [item for item in heap if item[3].live]
+    heapify(heap)

@@ -1,0 +1,285 @@
+"""Load-aware: keeps the scarcest resource fed, the shares fair and the urgent ahead."""
+
+from dataclasses import dataclass, field
+
+from tuneloom.scheduling.floor import Floor, Seat
+from tuneloom.scheduling.invariants import idle_devices_with_work, require
+from tuneloom.scheduling.policies.base import Start
+from tuneloom.scheduling.policies.lines import Entry, Line
+from tuneloom.scheduling.policies.loans import Loans
+from tuneloom.scheduling.policies.paths import Path, device_ahead
+from tuneloom.scheduling.policies.predictions import Predictions
+from tuneloom.scheduling.policies.pressure import Appetite, Pressure
+from tuneloom.scheduling.policies.shares import Account, FairShares
+from tuneloom.scheduling.records import Job, Stage
+from tuneloom.scheduling.stages import DeviceDemand, Grant
+
+HOSTS = ""
+"""The pool name of all host slots; device pools are named by their key."""
+
+Lines = dict[int, Line]
+
+
+@dataclass(slots=True)
+class Notes:
+    """What the policy knows of one job."""
+
+    account: Account
+    path: Path = field(default_factory=Path)
+    appetite: Appetite = field(default_factory=Appetite)
+
+
+class LoadAware:
+    """Orders waiting stages by fair share, then bends that order to keep devices fed.
+
+    A host stage that leads to a device which is about to run dry goes before others,
+    the one with the least work until then first; so the stages that bring one job back
+    to the device run back to back. This may put a job ahead of its fair share by at
+    most `patience_s` of virtual time, which is less than a level of priority.
+    """
+
+    name = "load-aware"
+    shares = False
+
+    def __init__(self, *, ageing_s: float = 600.0, patience_s: float = 300.0) -> None:
+        self._patience_s = patience_s
+        self._fair = FairShares(ageing_s)
+        self._predictions = Predictions()
+        self._notes: dict[str, Notes] = {}
+        self._entries: dict[Stage, Entry] = {}
+        self._charged: dict[Stage, float] = {}
+        self._device_lines: dict[str, Line] = {}
+        self._host_lines: dict[str | None, Lines] = {None: {}}
+        self._keys_to_look_at: dict[str, None] = {}
+        self._hosts_to_look_at: dict[str, None] = {}
+        self._look_for_any_host = False
+        self._kept_free = False
+        self._just_done: Stage | None = None
+        self.attach(Floor())
+
+    def attach(self, floor: Floor) -> None:
+        self._floor = floor
+        self._pressure = Pressure(floor)
+        self._loans = Loans(floor)
+
+    def job_entered(self, job: Job) -> None:
+        self._notes[job.ticket.id] = Notes(Account(job))
+
+    def job_left(self, job: Job) -> None:
+        notes = self._notes.pop(job.ticket.id)
+        self._pressure.left(notes.appetite)
+        self._predictions.forget(job.ticket.id)
+
+    def queued(self, stage: Stage, at_s: float) -> None:
+        request, notes = stage.request, self._notes[stage.job.ticket.id]
+        before = self._just_done
+        follows = before is not None and before.job is stage.job
+        notes.path.saw(before.request.kind if before is not None and follows else None, request)
+        if follows:
+            self._just_done = None
+        needs = request.needs
+        pool = needs.key if isinstance(needs, DeviceDemand) else HOSTS
+        tag = self._fair.tag(notes.account, pool, stage)
+        rank = self._fair.rank(notes.account, tag, stage, at_s)
+        entry = Entry(stage, rank=rank, tag=tag, predicted_s=self._predictions.of(request))
+        self._entries[stage] = entry
+        if isinstance(needs, DeviceDemand):
+            self._join_device_line(entry, needs.key)
+        else:
+            entry.feeds, entry.lead_s = device_ahead(
+                notes.path, stage.job, request, self._predictions, entry.predicted_s or 0.0
+            )
+            self._join_host_line(entry, needs.host, needs.slots, lendable=needs.lendable)
+
+    def withdrawn(self, stage: Stage) -> None:
+        self._leave_line(stage)
+        self._fair.drop(self._notes[stage.job.ticket.id].account, stage)
+
+    def started(self, stage: Stage, at_s: float) -> None:
+        entry = self._leave_line(stage)
+        needs = stage.request.needs
+        expected_s = entry.predicted_s or 0.0
+        account = self._notes[stage.job.ticket.id].account
+        if isinstance(needs, DeviceDemand):
+            self._fair.charge(account, needs.key, entry.tag, expected_s)
+        else:
+            self._fair.charge(account, HOSTS, entry.tag, expected_s * needs.slots)
+            if isinstance(stage.request.then, DeviceDemand):
+                self._loans.feeder_started(stage.request.then.key, stage, at_s + expected_s)
+        self._charged[stage] = expected_s
+
+    def ended(self, stage: Stage, at_s: float, *, finished: bool) -> None:
+        seconds = at_s - stage.started_s
+        notes, needs = self._notes[stage.job.ticket.id], stage.request.needs
+        difference_s = seconds - self._charged.pop(stage)
+        if isinstance(needs, DeviceDemand):
+            self._fair.correct(notes.account, needs.key, difference_s)
+            self._pressure.used(notes.appetite, needs.key, seconds)
+        else:
+            self._fair.correct(notes.account, HOSTS, difference_s * needs.slots)
+            self._pressure.used(notes.appetite, None, seconds)
+        self._fair.drop(notes.account, stage)
+        if finished:
+            self._predictions.learn(stage.request, seconds)
+            self._just_done = stage
+        assert stage.grant is not None
+        self._look_at(stage.grant.resource)
+
+    def resource_came(self, seat: Seat) -> None:
+        self._look_at(seat.resource.name)
+        if seat.key is None:
+            self._loans.look_at(seat.resource.name)
+
+    def resource_went(self, seat: Seat) -> None:
+        self._look_for_any_host = True
+
+    def choose(self, at_s: float) -> Start | None:
+        self._just_done = None
+        return self._choose_device_stage() or self._choose_host_stage() or self._choose_loan(at_s)
+
+    def check(self) -> None:
+        waiting = {key: line.size for key, line in self._device_lines.items()}
+        require(not idle_devices_with_work(self._floor, waiting), "no device idles while stages wait")
+        lines = [line for group in self._host_lines.values() for line in group.values()]
+        count = sum(waiting.values()) + sum(line.size for line in lines)
+        require(count == len(self._entries), "every waiting stage stands in one line")
+        for key, line in self._device_lines.items():
+            drift = self._pressure.backlog_s.get(key, 0.0)
+            require(line.size > 0 or abs(drift) < 1e-3, f"nothing waits for {key}, so no work does")
+
+    def _choose_device_stage(self) -> Start | None:
+        while self._keys_to_look_at:
+            key = next(iter(self._keys_to_look_at))
+            line = self._device_lines.get(key)
+            head = line.head() if line is not None else None
+            if head is not None:
+                device = self._floor.idle_device(key)
+                if device is not None:
+                    return Start(head.stage, Grant(resource=device.resource.name))
+            del self._keys_to_look_at[key]
+        return None
+
+    def _choose_host_stage(self) -> Start | None:
+        while self._hosts_to_look_at:
+            name = next(iter(self._hosts_to_look_at))
+            host = self._floor.hosts.get(name)
+            start = self._choose_for(host) if host is not None and host.taken < host.slots else None
+            if start is not None:
+                return start
+            del self._hosts_to_look_at[name]
+            self._loans.look_at(name)
+        if not self._look_for_any_host:
+            return None
+        host = self._floor.roomiest_host()
+        start = self._choose_for(host) if host is not None else None
+        if start is not None:
+            return start
+        self._look_for_any_host = False
+        self._loans.look_at_all()
+        if host is None or not self._kept_free:
+            return None
+        self._hosts_to_look_at.update(dict.fromkeys(self._floor.hosts))
+        return self._choose_host_stage()
+
+    def _choose_for(self, host: Seat) -> Start | None:
+        """The best stage for a host with room, unless it is kept free for a wide one."""
+        fitting, head, wide = self._heads(host)
+        self._kept_free = False
+        if head is None:
+            return None
+        limit = head.rank + self._patience_s
+        if wide is not None:
+            if head.rank > wide.rank + self._patience_s:
+                wide.reserved = host.resource.name
+                self._kept_free = True
+                return None
+            limit = min(limit, wide.rank + self._patience_s)
+        chosen = self._feeder(fitting, limit) or head
+        needs = chosen.stage.request.needs
+        assert not isinstance(needs, DeviceDemand)
+        return Start(chosen.stage, Grant(resource=host.resource.name, slots=needs.slots))
+
+    def _heads(self, host: Seat) -> tuple[list[Line], Entry | None, Entry | None]:
+        """Lines that fit, the first entry of all of them, the first that needs more room."""
+        free, name = host.slots - host.taken, host.resource.name
+        fitting: list[Line] = []
+        head: Entry | None = None
+        wide: Entry | None = None
+        for group in (self._host_lines[None], self._host_lines.get(name)):
+            for slots, line in group.items() if group else ():
+                first = line.head() if slots <= host.slots else None
+                if first is None:
+                    continue
+                if slots <= free:
+                    fitting.append(line)
+                    if head is None or first.rank < head.rank:
+                        head = first
+                elif (first.reserved == name or first.reserved not in self._floor.hosts) and (
+                    wide is None or first.rank < wide.rank
+                ):
+                    wide = first
+        return fitting, head, wide
+
+    def _feeder(self, lines: list[Line], limit: float) -> Entry | None:
+        """The stage that soonest feeds the scarcest device key that is about to run dry."""
+        for key in self._pressure.scarcest():
+            best: Entry | None = None
+            for line in lines:
+                soonest = line.soonest(key) if line.feeders else None
+                if soonest is not None and (best is None or soonest.lead_s < best.lead_s):
+                    best = soonest
+            if best is not None and best.rank <= limit and self._pressure.runs_dry(key, best.lead_s):
+                return best
+        return None
+
+    def _choose_loan(self, at_s: float) -> Start | None:
+        while (name := self._loans.host_to_look_at()) is not None:
+            for group in (self._host_lines.get(name), self._host_lines[None]):
+                line = group.get(1) if group else None
+                entry = line.first_lendable() if line is not None else None
+                device = self._loans.device_for(name, entry, at_s) if entry is not None else None
+                if entry is not None and device is not None:
+                    return Start(entry.stage, Grant(resource=device.resource.name))
+            self._loans.looked_at(name)
+        return None
+
+    def _look_at(self, name: str) -> None:
+        seat = self._floor.seats.get(name)
+        if seat is None:
+            return
+        if seat.key is None:
+            self._hosts_to_look_at[name] = None
+            return
+        self._keys_to_look_at[seat.key] = None
+        self._loans.device_idle(seat)
+
+    def _join_device_line(self, entry: Entry, key: str) -> None:
+        line = self._device_lines.get(key)
+        if line is None:
+            line = self._device_lines[key] = Line()
+        line.add(entry)
+        self._pressure.queue(key, entry.predicted_s or 0.0)
+        self._keys_to_look_at[key] = None
+
+    def _join_host_line(self, entry: Entry, host: str | None, slots: int, *, lendable: bool) -> None:
+        group = self._host_lines.setdefault(host, {})
+        line = group.get(slots)
+        if line is None:
+            line = group[slots] = Line()
+        line.add(entry, lendable=lendable and slots == 1)
+        if host is None:
+            self._look_for_any_host = True
+        else:
+            self._hosts_to_look_at[host] = None
+
+    def _leave_line(self, stage: Stage) -> Entry:
+        entry, needs = self._entries.pop(stage), stage.request.needs
+        if isinstance(needs, DeviceDemand):
+            line = self._device_lines[needs.key]
+            line.remove(entry)
+            self._pressure.unqueue(needs.key, entry.predicted_s or 0.0, empty=not line.size)
+        else:
+            self._host_lines[needs.host][needs.slots].remove(entry)
+            if entry.reserved is not None:
+                self._hosts_to_look_at[entry.reserved] = None
+        return entry

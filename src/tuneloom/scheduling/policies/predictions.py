@@ -1,0 +1,95 @@
+"""How long a stage will take, learned from the stages that ended."""
+
+from typing import TypeVar
+
+from tuneloom.scheduling.stages import StageRequest
+
+K = TypeVar("K")
+
+MEMORY = 8
+OUTLIER = 4.0
+
+
+class Estimate:
+    """A running mean that forgets slowly and that no single outlier can move far.
+
+    The first sample counts as it is; a later one is drawn towards the mean until it
+    lies within a factor of OUTLIER of it, so a lasting change of ten times is followed
+    within a few samples and one hanging stage is not.
+    """
+
+    __slots__ = ("count", "value")
+
+    def __init__(self) -> None:
+        self.value = 0.0
+        self.count = 0
+
+    def add(self, sample: float) -> None:
+        """Learn from one observation."""
+        if self.count < MEMORY:
+            self.count += 1
+        if self.count == 1:
+            self.value = sample
+            return
+        low, high = self.value / OUTLIER, self.value * OUTLIER
+        clipped = low if sample < low else high if sample > high > 0 else sample
+        self.value += (clipped - self.value) / self.count
+
+
+class Predictions:
+    """Durations per job, task and kind.
+
+    Asked in this order: what this job's task did in this kind of stage; the request's
+    own prior, corrected by how wrong priors of this kind have been; what the job's
+    other tasks did; what all jobs did. None if nothing is known.
+    """
+
+    def __init__(self) -> None:
+        self._own: dict[str, dict[tuple[str, str], Estimate]] = {}
+        self._kinds: dict[str, Estimate] = {}
+        self._bias: dict[str, Estimate] = {}
+
+    def of(self, request: StageRequest) -> float | None:
+        """The expected seconds of this stage."""
+        kind = request.kind
+        own = self._own.get(request.job)
+        if own is not None:
+            known = own.get((request.task or request.lane, kind))
+            if known is not None:
+                return known.value
+        if request.expected_s is not None:
+            bias = self._bias.get(kind)
+            return request.expected_s if bias is None else request.expected_s * bias.value
+        known = own.get(("", kind)) if own is not None else None
+        if known is None:
+            known = self._kinds.get(kind)
+        return None if known is None else known.value
+
+    def of_kind(self, job: str, kind: str) -> float:
+        """The expected seconds of some stage of this kind; 0 if nothing is known."""
+        own = self._own.get(job)
+        known = own.get(("", kind)) if own is not None else None
+        if known is None:
+            known = self._kinds.get(kind)
+        return 0.0 if known is None else known.value
+
+    def learn(self, request: StageRequest, seconds: float) -> None:
+        """A stage took this long."""
+        own = self._own.setdefault(request.job, {})
+        kind = request.kind
+        _estimate(own, (request.task or request.lane, kind)).add(seconds)
+        _estimate(own, ("", kind)).add(seconds)
+        _estimate(self._kinds, kind).add(seconds)
+        if request.expected_s:
+            _estimate(self._bias, kind).add(seconds / request.expected_s)
+
+    def forget(self, job: str) -> None:
+        """Drop what is only of use to this job."""
+        self._own.pop(job, None)
+
+
+def _estimate(estimates: dict[K, Estimate], key: K) -> Estimate:
+    known = estimates.get(key)
+    if known is None:
+        known = estimates[key] = Estimate()
+    return known

@@ -1,0 +1,70 @@
+"""Which device key is the scarcest, and which will run dry."""
+
+from dataclasses import dataclass, field
+
+from tuneloom.scheduling.floor import Floor
+
+REFRESH = 32
+WATCHED = 16
+
+
+@dataclass(slots=True)
+class Appetite:
+    """How one job divides its time between hosts and device keys."""
+
+    total_s: float = 0.0
+    by_key: dict[str, float] = field(default_factory=dict)
+    counted: dict[str, float] = field(default_factory=dict)
+
+
+class Pressure:
+    """Backlog and expected demand of every device key, kept up stage by stage."""
+
+    def __init__(self, floor: Floor) -> None:
+        self._floor = floor
+        self._demand: dict[str, float] = {}
+        self.backlog_s: dict[str, float] = {}
+        self._scarcest: list[str] = []
+        self._asked = 0
+
+    def used(self, appetite: Appetite, key: str | None, seconds: float) -> None:
+        """A job spent time on a device of this key, or on a host."""
+        appetite.total_s += seconds
+        if key is not None:
+            appetite.by_key[key] = appetite.by_key.get(key, 0.0) + seconds
+        if appetite.total_s <= 0:
+            return
+        for name, spent_s in appetite.by_key.items():
+            share = spent_s / appetite.total_s
+            self._demand[name] = self._demand.get(name, 0.0) + share - appetite.counted.get(name, 0.0)
+            appetite.counted[name] = share
+
+    def left(self, appetite: Appetite) -> None:
+        """A job ended: it wants nothing any more."""
+        for name, share in appetite.counted.items():
+            self._demand[name] -= share
+
+    def queue(self, key: str, seconds: float) -> None:
+        """Predicted work joined the line in front of a key."""
+        self.backlog_s[key] = self.backlog_s.get(key, 0.0) + seconds
+
+    def unqueue(self, key: str, seconds: float, *, empty: bool) -> None:
+        """Predicted work left the line; an empty line has no rounding errors."""
+        self.backlog_s[key] = 0.0 if empty else self.backlog_s[key] - seconds
+
+    def runs_dry(self, key: str, within_s: float) -> bool:
+        """Whether what waits for this key lasts less than that long."""
+        devices = self._floor.devices.get(key)
+        if not devices:
+            return False
+        return self.backlog_s.get(key, 0.0) <= within_s * len(devices)
+
+    def scarcest(self) -> list[str]:
+        """The keys most in demand for their number of devices; refreshed now and then."""
+        if self._asked % REFRESH == 0 or not self._scarcest:
+            load = {
+                key: self._demand.get(key, 0.0) / len(seats) for key, seats in self._floor.devices.items()
+            }
+            self._scarcest = sorted(load, key=lambda key: -load[key])[:WATCHED]
+        self._asked += 1
+        return self._scarcest

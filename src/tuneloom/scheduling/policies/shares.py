@@ -1,0 +1,83 @@
+"""Fair shares: virtual time per pool of resources, and what priority and deadline are worth in it."""
+
+from dataclasses import dataclass, field
+
+from tuneloom.scheduling.records import Job, Stage
+
+StageName = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Account:
+    """What one job has used of each pool, in seconds of service by weight.
+
+    All parts of a stage carry the tag that its first part got, so that a batch stays
+    together instead of being dealt out among jobs.
+    """
+
+    job: Job
+    used: dict[str, float] = field(default_factory=dict)
+    tags: dict[StageName, float] = field(default_factory=dict)
+    parts: dict[StageName, int] = field(default_factory=dict)
+
+
+class FairShares:
+    """Start-time fair queueing with ageing.
+
+    A pool's virtual time is the largest tag served so far. A stage gets the later of
+    that and its job's own account as its tag; serving it charges the account with its
+    seconds divided by the job's weight. One level of priority is worth `ageing_s` of
+    virtual time: while a stage waits, the tags of its rivals grow past it, so it is
+    served at the latest when each rival has had `ageing_s` a level more than it.
+    A deadline is worth up to one level, the more of it the less slack is left.
+    """
+
+    def __init__(self, ageing_s: float) -> None:
+        self.ageing_s = ageing_s
+        self._virtual: dict[str, float] = {}
+
+    def tag(self, account: Account, pool: str, stage: Stage) -> float:
+        """The tag of a stage that starts to wait; call once a part."""
+        name = (stage.request.lane, stage.request.step)
+        account.parts[name] = account.parts.get(name, 0) + 1
+        tag = account.tags.get(name)
+        if tag is None:
+            tag = max(self._virtual.get(pool, 0.0), account.used.get(pool, 0.0))
+            account.tags[name] = tag
+        return tag
+
+    def drop(self, account: Account, stage: Stage) -> None:
+        """A part neither waits nor runs any more."""
+        name = (stage.request.lane, stage.request.step)
+        left = account.parts[name] - 1
+        if left:
+            account.parts[name] = left
+        else:
+            del account.parts[name]
+            del account.tags[name]
+
+    def rank(self, account: Account, tag: float, stage: Stage, at_s: float) -> float:
+        """The tag with priority and deadline counted in."""
+        ticket = account.job.ticket
+        if ticket.deadline_s is None:
+            return tag - self.ageing_s * ticket.priority if ticket.priority else tag
+        return tag - self.ageing_s * (ticket.priority + self._urgency(account.job, stage, at_s))
+
+    def charge(self, account: Account, pool: str, tag: float, service_s: float) -> None:
+        """A stage with this tag starts and is expected to use this much."""
+        self._virtual[pool] = max(self._virtual.get(pool, 0.0), tag)
+        used = max(account.used.get(pool, 0.0), tag)
+        account.used[pool] = used + service_s / account.job.ticket.weight
+
+    def correct(self, account: Account, pool: str, difference_s: float) -> None:
+        """A stage used this much more than it was charged for."""
+        account.used[pool] = account.used.get(pool, 0.0) + difference_s / account.job.ticket.weight
+
+    def _urgency(self, job: Job, stage: Stage, at_s: float) -> float:
+        """From 0 with all the time in the world to 1 without slack."""
+        assert job.ticket.deadline_s is not None
+        window_s = job.ticket.deadline_s - job.submitted_s
+        slack_s = job.ticket.deadline_s - at_s - (stage.request.remaining_s or 0.0)
+        if window_s <= 0 or slack_s <= 0:
+            return 1.0
+        return max(0.0, 1.0 - slack_s / window_s)

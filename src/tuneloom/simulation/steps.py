@@ -1,0 +1,60 @@
+"""Stage times as data: what a simulated lane goes through."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from tuneloom.errors import InputError
+from tuneloom.scheduling.stages import Demand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One stage of a lane, in one part or several.
+
+    A `streamed` step hands each part on as it is done: part i of the next step starts
+    after part i of this one. Otherwise the next step starts when all parts are done.
+    """
+
+    kind: str
+    needs: Demand
+    parts: tuple[float, ...]
+    streamed: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.parts or min(self.parts) < 0:
+            raise InputError(f"stage {self.kind!r} needs times of at least 0 s, got {list(self.parts)}")
+
+    @property
+    def seconds(self) -> float:
+        """The work of all parts together."""
+        return sum(self.parts)
+
+
+class Rounds(Sequence[Step]):
+    """The same steps over and over, without a copy for every round."""
+
+    def __init__(self, steps: tuple[Step, ...], rounds: int) -> None:
+        self.steps = steps
+        self.rounds = rounds
+
+    def __len__(self) -> int:
+        return len(self.steps) * self.rounds
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Step]: ...
+    def __getitem__(self, index: int | slice) -> Step | Sequence[Step]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        return self.steps[index % len(self.steps)]
+
+
+def feeds_by_part(lane: Sequence[Step], index: int) -> bool:
+    """Whether this step hands its parts one by one to the next."""
+    if not lane[index].streamed or index + 1 >= len(lane):
+        return False
+    return len(lane[index].parts) == len(lane[index + 1].parts)
