@@ -5,6 +5,7 @@ from typing import Any
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing import ImportedModel, TensorInfo
+from tuneloom.tuners.tvm.layouts import block_layouts
 from tuneloom.tuners.tvm.passes import fusing_passes, preparing_passes
 from tuneloom.tuners.tvm.targets import TargetSpec
 
@@ -37,7 +38,7 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
     tvm = load_tvm()
     chosen = options or LowerOptions()
     blocked = chosen.layout == "blocked" and target.kind == "llvm"
-    passes = [*preparing_passes(), *(_blocking(target) if blocked else ()), *fusing_passes()]
+    passes = [*(_blocking(target) if blocked else ()), *preparing_passes(), *fusing_passes()]
     with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
         module = tvm.transform.Sequential(passes)(imported.module)
     return LoweredModel(
@@ -51,4 +52,11 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
 
 
 def _blocking(target: TargetSpec) -> list[Any]:
-    return []
+    tvm = load_tvm()
+    from tvm.relax import transform
+
+    def block(module: Any, _context: Any) -> Any:
+        return block_layouts(module, target.lanes)
+
+    made = tvm.transform.module_pass(block, opt_level=0, name="BlockLayouts")
+    return [transform.FoldConstant(), made]
