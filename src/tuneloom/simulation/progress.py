@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from tuneloom.scheduling.stages import StageRequest
 from tuneloom.simulation.jobs import SimulatedJob
-from tuneloom.simulation.steps import Step, feeds_by_part
+from tuneloom.simulation.steps import ChainClock, Step, feeds_by_part
 
 Place = tuple[int, int, int]
 """Lane, step and part."""
@@ -17,6 +17,7 @@ class Progress:
         self._name = job.ticket.id
         self._prior = job.prior_factor
         self._lanes: tuple[Sequence[Step], ...] = tuple(lane for lane in job.lanes() if len(lane))
+        self._clocks = [ChainClock(lane) for lane in self._lanes]
         self._undone: dict[tuple[int, int], int] = {}
         self._places: dict[str, Place] = {}
         self._lanes_left = len(self._lanes)
@@ -66,4 +67,5 @@ class Progress:
             needs=here.needs,
             then=steps[step + 1].needs if step + 1 < len(steps) else None,
             expected_s=None if self._prior is None else here.parts[part] * self._prior,
+            remaining_s=None if self._prior is None else self._clocks[lane].remaining_s(step) * self._prior,
         )

@@ -42,7 +42,12 @@ class _StageEnd:
     lost: bool
 
 
-_Happening = Event | SimulatedJob | _SharedEnd | _StageEnd
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    job: SimulatedJob
+
+
+_Happening = Event | _Arrival | _SharedEnd | _StageEnd
 
 
 @dataclass(slots=True)
@@ -107,7 +112,7 @@ class Simulator:
         for event in workload.disturbances:
             self._at(event.at_s, event)
         for job in workload.jobs:
-            self._at(job.arrives_s, job)
+            self._at(job.arrives_s, _Arrival(job))
 
     def run(self) -> SimulationResult:
         """Take one happening after the other until nothing is left."""
@@ -134,9 +139,9 @@ class Simulator:
             resource = happening.resource
             self._slots[resource.name] = resource.slots if isinstance(resource, Host) else 1
             return happening
-        if hasattr(happening, "at_s"):
-            return happening  # type: ignore[return-value]
-        return self._arrival(happening)  # type: ignore[arg-type]
+        if isinstance(happening, _Arrival):
+            return self._arrival(happening.job)
+        return happening
 
     def _arrival(self, job: SimulatedJob) -> JobSubmitted:
         ticket = job.ticket

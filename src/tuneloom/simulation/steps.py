@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from tuneloom.errors import InputError
-from tuneloom.scheduling.stages import Demand
+from tuneloom.scheduling.stages import Demand, DeviceDemand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +58,26 @@ def feeds_by_part(lane: Sequence[Step], index: int) -> bool:
     if not lane[index].streamed or index + 1 >= len(lane):
         return False
     return len(lane[index].parts) == len(lane[index + 1].parts)
+
+
+class ChainClock:
+    """How long a lane's own chain takes from some step on, if nothing ever waits."""
+
+    def __init__(self, lane: Sequence[Step]) -> None:
+        pattern = lane.steps if isinstance(lane, Rounds) else tuple(lane)
+        self._until = [0.0]
+        for step in pattern:
+            self._until.append(self._until[-1] + _chain_share(step))
+        self._rounds = len(lane) // len(pattern) if pattern else 0
+
+    def remaining_s(self, step: int) -> float:
+        """From the start of this step to the end of the lane."""
+        done_rounds, place = divmod(step, len(self._until) - 1)
+        return (self._rounds - done_rounds) * self._until[-1] - self._until[place]
+
+
+def _chain_share(step: Step) -> float:
+    """Streamed parts overlap with what they feed; parts on a device follow each other."""
+    if step.streamed:
+        return step.parts[0]
+    return step.seconds if isinstance(step.needs, DeviceDemand) else max(step.parts)

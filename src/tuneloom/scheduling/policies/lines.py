@@ -1,6 +1,6 @@
 """Waiting lines that give their best entry in logarithmic time, ordered in two ways."""
 
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 
 from tuneloom.scheduling.records import Stage
 
@@ -9,10 +9,23 @@ class Entry:
     """A waiting stage with what the policy thinks of it; lower `rank` goes first.
 
     `feeds` is the device key its lane comes to next, `lead_s` the predicted work until
-    then, this stage included. `reserved` names the host kept free for a wide stage.
+    then, this stage included; `guessed` if that rests on nothing seen. `patience_s` is
+    how far it may go ahead of its fair share. `reserved` names the host kept free for a wide stage.
     """
 
-    __slots__ = ("feeds", "lead_s", "live", "predicted_s", "rank", "reserved", "seq", "stage", "tag")
+    __slots__ = (
+        "feeds",
+        "guessed",
+        "lead_s",
+        "live",
+        "patience_s",
+        "predicted_s",
+        "rank",
+        "reserved",
+        "seq",
+        "stage",
+        "tag",
+    )
 
     def __init__(self, stage: Stage, *, rank: float, tag: float, predicted_s: float | None) -> None:
         self.stage = stage
@@ -22,6 +35,8 @@ class Entry:
         self.predicted_s = predicted_s
         self.feeds: str | None = None
         self.lead_s = 0.0
+        self.guessed = False
+        self.patience_s = 0.0
         self.reserved: str | None = None
         self.live = True
 
@@ -82,6 +97,12 @@ class Line:
         if head is None:
             del self.feeders[key]
         return head
+
+    def postpone(self, entry: Entry, lead_s: float) -> None:
+        """The soonest feeder of its key turned out to be farther from the device."""
+        assert entry.feeds is not None
+        entry.lead_s = lead_s
+        heapreplace(self.feeders[entry.feeds], (lead_s, entry.rank, entry.seq, entry))
 
 
 def _living_head(heap: Heap) -> Entry | None:

@@ -7,15 +7,15 @@ from tuneloom.scheduling.invariants import idle_devices_with_work, require
 from tuneloom.scheduling.policies.base import Start
 from tuneloom.scheduling.policies.lines import Entry, Line
 from tuneloom.scheduling.policies.loans import Loans
-from tuneloom.scheduling.policies.paths import Path, device_ahead
+from tuneloom.scheduling.policies.paths import Path, Way, device_ahead
 from tuneloom.scheduling.policies.predictions import Predictions
-from tuneloom.scheduling.policies.pressure import Appetite, Pressure
+from tuneloom.scheduling.policies.pressure import HOSTS, Appetite, Pressure
 from tuneloom.scheduling.policies.shares import Account, FairShares
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
 
-HOSTS = ""
-"""The pool name of all host slots; device pools are named by their key."""
+FADING = 0.98
+"""How fast the longest way to a device is forgotten, a stage."""
 
 Lines = dict[int, Line]
 
@@ -34,15 +34,14 @@ class LoadAware:
 
     A host stage that leads to a device which is about to run dry goes before others,
     the one with the least work until then first; so the stages that bring one job back
-    to the device run back to back. This may put a job ahead of its fair share by at
-    most `patience_s` of virtual time, which is less than a level of priority.
+    to the device run back to back. This may put a job ahead of its fair share by one
+    such way to the device, and by half a level of priority at most.
     """
 
     name = "load-aware"
     shares = False
 
-    def __init__(self, *, ageing_s: float = 600.0, patience_s: float = 300.0) -> None:
-        self._patience_s = patience_s
+    def __init__(self, *, ageing_s: float = 600.0) -> None:
         self._fair = FairShares(ageing_s)
         self._predictions = Predictions()
         self._notes: dict[str, Notes] = {}
@@ -80,15 +79,14 @@ class LoadAware:
         needs = request.needs
         pool = needs.key if isinstance(needs, DeviceDemand) else HOSTS
         tag = self._fair.tag(notes.account, pool, stage)
-        rank = self._fair.rank(notes.account, tag, stage, at_s)
+        longest = self._pressure.weight_of_chain(notes.appetite, request, stage.job)
+        rank = self._fair.rank(notes.account, pool, tag, stage, at_s, longest)
         entry = Entry(stage, rank=rank, tag=tag, predicted_s=self._predictions.of(request))
         self._entries[stage] = entry
         if isinstance(needs, DeviceDemand):
             self._join_device_line(entry, needs.key)
         else:
-            entry.feeds, entry.lead_s = device_ahead(
-                notes.path, stage.job, request, self._predictions, entry.predicted_s or 0.0
-            )
+            self._look_ahead(entry, notes)
             self._join_host_line(entry, needs.host, needs.slots, lendable=needs.lendable)
 
     def withdrawn(self, stage: Stage) -> None:
@@ -111,16 +109,18 @@ class LoadAware:
     def ended(self, stage: Stage, at_s: float, *, finished: bool) -> None:
         seconds = at_s - stage.started_s
         notes, needs = self._notes[stage.job.ticket.id], stage.request.needs
-        difference_s = seconds - self._charged.pop(stage)
+        charged_s = self._charged.pop(stage)
         if isinstance(needs, DeviceDemand):
-            self._fair.correct(notes.account, needs.key, difference_s)
+            self._fair.settle(notes.account, needs.key, charged_s, seconds)
             self._pressure.used(notes.appetite, needs.key, seconds)
         else:
-            self._fair.correct(notes.account, HOSTS, difference_s * needs.slots)
+            self._fair.settle(notes.account, HOSTS, charged_s * needs.slots, seconds * needs.slots)
             self._pressure.used(notes.appetite, None, seconds)
+            notes.path.reach_s = max(notes.path.reach_s, seconds)
         self._fair.drop(notes.account, stage)
         if finished:
             self._predictions.learn(stage.request, seconds)
+            notes.appetite.compare(stage.request.expected_s, seconds)
             self._just_done = stage
         assert stage.grant is not None
         self._look_at(stage.grant.resource)
@@ -187,14 +187,12 @@ class LoadAware:
         self._kept_free = False
         if head is None:
             return None
-        limit = head.rank + self._patience_s
-        if wide is not None:
-            if head.rank > wide.rank + self._patience_s:
-                wide.reserved = host.resource.name
-                self._kept_free = True
-                return None
-            limit = min(limit, wide.rank + self._patience_s)
-        chosen = self._feeder(fitting, limit) or head
+        if wide is not None and head.rank > wide.rank + wide.patience_s:
+            wide.reserved = host.resource.name
+            self._kept_free = True
+            return None
+        first_rank = head.rank if wide is None else min(head.rank, wide.rank)
+        chosen = self._feeder(fitting, first_rank) or head
         needs = chosen.stage.request.needs
         assert not isinstance(needs, DeviceDemand)
         return Start(chosen.stage, Grant(resource=host.resource.name, slots=needs.slots))
@@ -220,17 +218,43 @@ class LoadAware:
                     wide = first
         return fitting, head, wide
 
-    def _feeder(self, lines: list[Line], limit: float) -> Entry | None:
+    def _feeder(self, lines: list[Line], first_rank: float) -> Entry | None:
         """The stage that soonest feeds the scarcest device key that is about to run dry."""
         for key in self._pressure.scarcest():
             best: Entry | None = None
             for line in lines:
-                soonest = line.soonest(key) if line.feeders else None
+                soonest = self._soonest(line, key) if line.feeders else None
                 if soonest is not None and (best is None or soonest.lead_s < best.lead_s):
                     best = soonest
-            if best is not None and best.rank <= limit and self._pressure.runs_dry(key, best.lead_s):
+            if best is None or best.rank > first_rank + best.patience_s:
+                continue
+            if self._pressure.runs_dry(key, best.lead_s):
                 return best
         return None
+
+    def _soonest(self, line: Line, key: str) -> Entry | None:
+        """The soonest feeder; a guess is looked at again, now that more has been seen."""
+        while (entry := line.soonest(key)) is not None and entry.guessed:
+            before_s = entry.lead_s
+            entry.predicted_s = self._predictions.of(entry.stage.request)
+            way = self._way(entry)
+            entry.guessed = way.guessed
+            if way.lead_s <= before_s:
+                return entry
+            line.postpone(entry, way.lead_s)
+        return entry
+
+    def _look_ahead(self, entry: Entry, notes: Notes) -> None:
+        way = self._way(entry)
+        entry.feeds, entry.lead_s, entry.guessed = way.key, way.lead_s, way.guessed
+        path = notes.path
+        entry.patience_s = min(max(way.lead_s, path.reach_s), self._fair.level_s(HOSTS) / 2)
+        path.reach_s = max(way.lead_s, FADING * path.reach_s)
+
+    def _way(self, entry: Entry) -> Way:
+        stage = entry.stage
+        path = self._notes[stage.job.ticket.id].path
+        return device_ahead(path, stage.job, stage.request, self._predictions, entry.predicted_s)
 
     def _choose_loan(self, at_s: float) -> Start | None:
         while (name := self._loans.host_to_look_at()) is not None:

@@ -3,18 +3,43 @@
 from dataclasses import dataclass, field
 
 from tuneloom.scheduling.floor import Floor
+from tuneloom.scheduling.records import Job
+from tuneloom.scheduling.stages import StageRequest
 
+HOSTS = ""
+"""The pool name of all host slots; device pools are named by their key."""
+
+FIRST_SHARE = 0.5
+"""The part of a new job's time that it is thought to spend on each of its device keys."""
+
+SHARPNESS = 1
 REFRESH = 32
 WATCHED = 16
 
 
 @dataclass(slots=True)
 class Appetite:
-    """How one job divides its time between hosts and device keys."""
+    """How one job divides its time between hosts and device keys, and how much is left of it.
+
+    `took_s` and `promised_s` tell how far its own forecasts are off.
+    """
 
     total_s: float = 0.0
     by_key: dict[str, float] = field(default_factory=dict)
     counted: dict[str, float] = field(default_factory=dict)
+    left: dict[str, float] = field(default_factory=dict)
+    took_s: float = 0.0
+    promised_s: float = 0.0
+
+    def compare(self, promised_s: float | None, took_s: float) -> None:
+        """A stage took so long and had been forecast so long."""
+        if promised_s is not None:
+            self.took_s += took_s
+            self.promised_s += promised_s
+
+    def corrected(self, remaining_s: float) -> float:
+        """A forecast of this job, as its earlier ones teach to read it."""
+        return remaining_s * self.took_s / self.promised_s if self.promised_s > 0 else remaining_s
 
 
 class Pressure:
@@ -26,6 +51,9 @@ class Pressure:
         self.backlog_s: dict[str, float] = {}
         self._scarcest: list[str] = []
         self._asked = 0
+        self._left: dict[str, float] = {}
+        self._drain_s = 0.0
+        self._drained = 0
 
     def used(self, appetite: Appetite, key: str | None, seconds: float) -> None:
         """A job spent time on a device of this key, or on a host."""
@@ -43,6 +71,44 @@ class Pressure:
         """A job ended: it wants nothing any more."""
         for name, share in appetite.counted.items():
             self._demand[name] -= share
+        for name, left_s in appetite.left.items():
+            self._left[name] -= left_s
+
+    def weight_of_chain(self, appetite: Appetite, request: StageRequest, job: Job) -> float:
+        """How near a job's own remaining chain comes to the time all jobs need to drain, 0 to 1.
+
+        Such a job decides when everything ends, so it should never wait; while much more
+        work waits for the resources than its chain is long, it may wait like others.
+        """
+        if request.remaining_s is None:
+            return 0.0
+        remaining_s = appetite.corrected(request.remaining_s)
+        self._expect(appetite, remaining_s, job)
+        if remaining_s <= 0:
+            return 0.0
+        return float(min(1.0, remaining_s / max(self._drain(), remaining_s)) ** SHARPNESS)
+
+    def _expect(self, appetite: Appetite, remaining_s: float, job: Job) -> None:
+        """Count what this job will still use of every pool."""
+        shares = appetite.counted or dict.fromkeys(sorted(job.ticket.device_keys), FIRST_SHARE)
+        rest = 1.0
+        for key, share in shares.items():
+            self._count(appetite, key, remaining_s * share)
+            rest -= share
+        self._count(appetite, HOSTS, remaining_s * max(0.0, rest))
+
+    def _count(self, appetite: Appetite, pool: str, left_s: float) -> None:
+        self._left[pool] = self._left.get(pool, 0.0) + left_s - appetite.left.get(pool, 0.0)
+        appetite.left[pool] = left_s
+
+    def _drain(self) -> float:
+        if self._drained % REFRESH == 0:
+            slots = sum(host.slots for host in self._floor.hosts.values())
+            times = [self._left.get(HOSTS, 0.0) / max(slots, 1)]
+            times += [self._left.get(key, 0.0) / len(seats) for key, seats in self._floor.devices.items()]
+            self._drain_s = max(times)
+        self._drained += 1
+        return self._drain_s
 
     def queue(self, key: str, seconds: float) -> None:
         """Predicted work joined the line in front of a key."""

@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from tuneloom.scheduling.policies.predictions import Estimate
 from tuneloom.scheduling.records import Job, Stage
 
 StageName = tuple[str, int]
+
+LEVEL_STAGES = 16
+"""A level of priority is worth at least this many average stages of its pool."""
 
 
 @dataclass(slots=True)
@@ -27,14 +31,16 @@ class FairShares:
     A pool's virtual time is the largest tag served so far. A stage gets the later of
     that and its job's own account as its tag; serving it charges the account with its
     seconds divided by the job's weight. One level of priority is worth `ageing_s` of
-    virtual time: while a stage waits, the tags of its rivals grow past it, so it is
-    served at the latest when each rival has had `ageing_s` a level more than it.
-    A deadline is worth up to one level, the more of it the less slack is left.
+    virtual time, or LEVEL_STAGES average stages if that is more: while a stage waits,
+    the tags of its rivals grow past it, so it is served at the latest when each rival
+    has had that much a level more than it. A deadline is worth up to one level, the
+    more of it the less slack is left; so is a chain that will outlast everything else.
     """
 
     def __init__(self, ageing_s: float) -> None:
-        self.ageing_s = ageing_s
+        self._ageing_s = ageing_s
         self._virtual: dict[str, float] = {}
+        self._service: dict[str, Estimate] = {}
 
     def tag(self, account: Account, pool: str, stage: Stage) -> float:
         """The tag of a stage that starts to wait; call once a part."""
@@ -56,12 +62,18 @@ class FairShares:
             del account.parts[name]
             del account.tags[name]
 
-    def rank(self, account: Account, tag: float, stage: Stage, at_s: float) -> float:
-        """The tag with priority and deadline counted in."""
+    def level_s(self, pool: str) -> float:
+        """What one level of priority is worth now in this pool's virtual time."""
+        service = self._service.get(pool)
+        return self._ageing_s if service is None else max(self._ageing_s, LEVEL_STAGES * service.value)
+
+    def rank(self, account: Account, pool: str, tag: float, stage: Stage, at_s: float, chain: float) -> float:
+        """The tag with priority, deadline and the weight of the job's chain (0 to 1) counted in."""
         ticket = account.job.ticket
-        if ticket.deadline_s is None:
-            return tag - self.ageing_s * ticket.priority if ticket.priority else tag
-        return tag - self.ageing_s * (ticket.priority + self._urgency(account.job, stage, at_s))
+        if ticket.deadline_s is not None:
+            chain = max(chain, self._urgency(account.job, stage, at_s))
+        levels = ticket.priority + chain
+        return tag - self.level_s(pool) * levels if levels else tag
 
     def charge(self, account: Account, pool: str, tag: float, service_s: float) -> None:
         """A stage with this tag starts and is expected to use this much."""
@@ -69,8 +81,13 @@ class FairShares:
         used = max(account.used.get(pool, 0.0), tag)
         account.used[pool] = used + service_s / account.job.ticket.weight
 
-    def correct(self, account: Account, pool: str, difference_s: float) -> None:
-        """A stage used this much more than it was charged for."""
+    def settle(self, account: Account, pool: str, charged_s: float, service_s: float) -> None:
+        """A stage that was charged for so much used so much."""
+        service = self._service.get(pool)
+        if service is None:
+            service = self._service[pool] = Estimate()
+        service.add(service_s)
+        difference_s = service_s - charged_s
         account.used[pool] = account.used.get(pool, 0.0) + difference_s / account.job.ticket.weight
 
     def _urgency(self, job: Job, stage: Stage, at_s: float) -> float:
