@@ -1,0 +1,168 @@
+"""The search of one TVM task: a cost model on decisions, evolution, and few replays.
+
+Stock evolutionary search replays thousands of traces for each batch; replaying is what
+its time goes into. Here configurations evolve as rows of numbers and only those that
+are about to be measured are replayed.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tuneloom.model import Candidate, SearchOptions, Task, Trial
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.payloads import pack_kernel, trace_text
+from tuneloom.tuners.tvm.population import Population, Row
+from tuneloom.tuners.tvm.rules import space_for
+from tuneloom.tuners.tvm.sketches import decisions_in, key_of, sketch_of
+from tuneloom.tuners.tvm.surrogate import Surrogate
+from tuneloom.tuners.tvm.tasks import unpack
+
+DEFAULT_ORIGIN = "default"
+_POOL = 512
+_GENERATIONS = 6
+_RANDOM_SHARE = 0.1
+_MIN_TO_LEARN = 16
+
+
+class TvmSearch:
+    """Proposes schedules of one kernel; deterministic per seed and history."""
+
+    def __init__(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> None:
+        load_tvm()
+        from tvm.s_tir import meta_schedule as ms
+
+        kernel = unpack(task)
+        self._module = kernel.module
+        self._target = kernel.target
+        target = kernel.target.to_tvm()
+        context = ms.TuneContext(
+            mod=kernel.module,
+            target=target,
+            space_generator=space_for(kernel.module, kernel.target),
+            search_strategy="replay-trace",
+            num_threads=1,
+            rand_state=options.seed + 1,
+        )
+        self._context = context
+        self._postprocs = list(context.space_generator.postprocs)
+        self._sketches = [sketch_of(schedule.trace) for schedule in context.generate_design_space()]
+        self._random = np.random.default_rng(options.seed)
+        self._population = Population(self._sketches, self._random)
+        self._surrogate = Surrogate(options.seed)
+        self._seconds: dict[Row, float] = {}
+        self._proposed: set[Row] = set()
+        self._programs: set[int] = set()
+        self._keys: set[str] = set()
+        self._stale = False
+        self.update(known)
+
+    def select(self, count: int) -> list[Candidate]:
+        self._learn()
+        chosen: list[Candidate] = []
+        if not self._keys:
+            chosen.append(self._default())
+        misses = 0
+        for row in self._ranked(count):
+            candidate = self._candidate(row)
+            misses = 0 if candidate else misses + 1
+            if candidate:
+                chosen.append(candidate)
+            if len(chosen) >= count or misses > 50 * count:
+                break
+        return chosen
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        for trial in trials:
+            self._keys.add(trial.candidate.key)
+            row = self._row_of(trial.candidate.configuration)
+            if row is not None:
+                self._proposed.add(row)
+                self._seconds[row] = trial.seconds if trial.seconds is not None else math.inf
+                self._stale = True
+
+    def _row_of(self, configuration: str) -> Row | None:
+        try:
+            return self._population.row(*decisions_in(configuration))
+        except ValueError:
+            return None
+
+    def _learn(self) -> None:
+        good = sum(math.isfinite(s) for s in self._seconds.values())
+        if self._stale and good >= _MIN_TO_LEARN:
+            rows = list(self._seconds)
+            seconds = np.asarray([self._seconds[row] for row in rows])
+            self._surrogate.fit(self._population.encode(rows), seconds)
+            self._stale = False
+
+    def _ranked(self, count: int) -> Iterator[Row]:
+        """Rows worth measuring, best first, with some chance mixed in; ends when nothing new is found."""
+        for _ in range(8):
+            fresh = [row for row in self._evolved() if row not in self._proposed]
+            lucky = [row for row in self._population.sample(2 * count) if row not in self._proposed]
+            if not fresh and not lucky:
+                return
+            yield from self._mixed(fresh, lucky)
+
+    def _mixed(self, fresh: list[Row], lucky: list[Row]) -> Iterator[Row]:
+        best, chance = iter(fresh), iter(lucky)
+        for _ in range(len(fresh) + len(lucky)):
+            source = (chance, best) if self._random.random() < _RANDOM_SHARE else (best, chance)
+            row = next(source[0], None) or next(source[1], None)
+            if row is None:
+                return
+            if row not in self._proposed:
+                yield row
+
+    def _evolved(self) -> list[Row]:
+        """Rows by predicted score, best first; random ones while nothing is learned."""
+        if not self._surrogate.trained:
+            return self._population.sample(_POOL)
+        elite = sorted(self._seconds, key=self._seconds.__getitem__)[: _POOL // 8]
+        pool = list(dict.fromkeys(elite + self._population.sample(_POOL // 2)))
+        seen = dict(zip(pool, self._score(pool), strict=True))
+        for _ in range(_GENERATIONS):
+            parents = sorted(seen, key=seen.__getitem__, reverse=True)[: _POOL // 4]
+            children = {self._child(parents) for _ in range(_POOL)} - seen.keys()
+            born = sorted(children)
+            seen.update(zip(born, self._score(born), strict=True))
+        return sorted(seen, key=seen.__getitem__, reverse=True)[:_POOL]
+
+    def _child(self, parents: list[Row]) -> Row:
+        one = parents[int(len(parents) * self._random.random() ** 2)]
+        if self._random.random() < 0.3:
+            one = self._population.cross(one, parents[int(self._random.integers(len(parents)))])
+        return self._population.mutate(one)
+
+    def _score(self, rows: list[Row]) -> list[float]:
+        if not rows:
+            return []
+        return [float(score) for score in self._surrogate.predict(self._population.encode(rows))]
+
+    def _candidate(self, row: Row) -> Candidate | None:
+        self._proposed.add(row)
+        sketch = self._sketches[row[0]]
+        schedule = sketch.replay(self._module, self._population.decisions(row), self._postprocs)
+        return None if schedule is None else self._wrap(schedule, "search")
+
+    def _default(self) -> Candidate:
+        from tvm.s_tir import Schedule
+
+        candidate = self._wrap(Schedule(self._module), DEFAULT_ORIGIN)
+        assert candidate is not None
+        return candidate
+
+    def _wrap(self, schedule: Any, origin: str) -> Candidate | None:
+        import tvm_ffi
+
+        program = tvm_ffi.structural_hash(schedule.mod)
+        text = trace_text(schedule.trace)
+        key = key_of(text)
+        if program in self._programs or key in self._keys:
+            return None
+        self._programs.add(program)
+        self._keys.add(key)
+        payload = pack_kernel(schedule.mod, self._target)
+        return Candidate(key=key, configuration=text, payload=payload, origin=origin)

@@ -1,0 +1,38 @@
+"""The plug-in: how kernels of TVM models are searched, built and timed."""
+
+from collections.abc import Sequence
+
+from tuneloom.model import (
+    Artifact,
+    Candidate,
+    Failure,
+    Measurement,
+    MeasuringPolicy,
+    Search,
+    SearchOptions,
+    Task,
+    Trial,
+)
+
+
+class TvmTuner:
+    """MetaSchedule's spaces, searched by our own means."""
+
+    name = "tvm"
+
+    def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
+        from tuneloom.tuners.tvm.search import TvmSearch
+
+        return TvmSearch(task, options, known)
+
+    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+        from tuneloom.tuners.tvm.building import build_kernel
+
+        return build_kernel(candidate.payload)
+
+    def profile(
+        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+    ) -> Measurement | Failure:
+        from tuneloom.tuners.tvm.profiling import profile_kernel
+
+        return profile_kernel(artifact.payload, policy, best_s)
