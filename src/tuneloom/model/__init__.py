@@ -1,6 +1,7 @@
 """The words of the project as frozen values."""
 
 from tuneloom.model.budget import Budget
+from tuneloom.model.job import JobSpec
 from tuneloom.model.measuring import MeasuringPolicy
 from tuneloom.model.resource import Device, Host
 from tuneloom.model.stage import ROUND, StageKind
@@ -17,6 +18,7 @@ __all__ = [
     "Failure",
     "FailureKind",
     "Host",
+    "JobSpec",
     "Measurement",
     "MeasuringPolicy",
     "Outcome",

@@ -46,7 +46,7 @@ def sketch_of(trace: Any) -> Sketch:
     return Sketch(
         trace=trace,
         kinds=tuple(str(inst.kind.name) for inst in trace.insts),
-        knobs=tuple(_knob(inst, decisions[inst] if inst in decisions else None) for inst in sampling),
+        knobs=tuple(_knob(inst, decisions.get(inst)) for inst in sampling),
     )
 
 

@@ -1,0 +1,50 @@
+"""What a user submits."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tuneloom.errors import BudgetError
+from tuneloom.model.budget import Budget
+from tuneloom.model.measuring import MeasuringPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """One submission: a model, a target, a device key, a budget, options, a priority.
+
+    `arrival_s` and `deadline_s` count from the start of the run. `out` is the folder of
+    the bundle; without one, none is written.
+    """
+
+    name: str
+    model: str
+    budget: Budget
+    tuner: str = "tvm"
+    target: str = "cpu"
+    device_key: str = "cpu"
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    policy: MeasuringPolicy = field(default_factory=MeasuringPolicy)
+    batch: int = 16
+    seed: int = 0
+    priority: int = 0
+    deadline_s: float | None = None
+    arrival_s: float = 0.0
+    waits_for_devices: bool = False
+    layout: str = "blocked"
+    out: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise BudgetError(f"a batch needs at least 1 candidate, got {self.batch}")
+        if self.arrival_s < 0:
+            raise BudgetError(f"job {self.name!r} can't arrive before the run, at {self.arrival_s} s")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that `from_json` takes back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "JobSpec":
+        shapes = {name: tuple(shape) for name, shape in data["shapes"].items()}
+        budget, policy = Budget(**data["budget"]), MeasuringPolicy(**data["policy"])
+        return cls(**{**data, "shapes": shapes, "budget": budget, "policy": policy})

@@ -1,0 +1,152 @@
+"""What happens to a whole model in a worker: imported first, compiled and checked last.
+
+The model stays in the process that opened it, so it is imported once per job.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tuneloom.errors import ModelError
+from tuneloom.model import Task
+from tuneloom.tuners.tvm.canary import canary_payload
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.final import Array, CompiledModel, RunningModel, build_model
+from tuneloom.tuners.tvm.graph import LoweredModel, LowerOptions, lower
+from tuneloom.tuners.tvm.importing import Shapes, TensorInfo, import_model
+from tuneloom.tuners.tvm.profiling import random_values
+from tuneloom.tuners.tvm.targets import resolve_target
+from tuneloom.tuners.tvm.tasks import extract
+
+_models: dict[str, LoweredModel] = {}
+_tuned: dict[str, CompiledModel] = {}
+_plain: dict[str, CompiledModel] = {}
+_TOLERANCE = 1e-3
+_TIMING_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """What the program needs to know of a model that lives in a worker."""
+
+    name: str
+    digest: str
+    target: str
+    family: str
+    tvm_version: str
+    tasks: tuple[Task, ...] = field(repr=False)
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    canary: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """Outputs of the tuned model against the untuned one, and both timed in turn."""
+
+    difference: float
+    tuned_s: tuple[float, ...]
+    untuned_s: tuple[float, ...]
+
+    @property
+    def same(self) -> bool:
+        return self.difference <= _TOLERANCE
+
+
+def open_model(key: str, source: str, shapes: Shapes, target: str, layout: str) -> ModelSummary | ModelError:
+    """Import a model and find its kernels; a model that can't be used is a value."""
+    tvm = load_tvm()
+    try:
+        spec = resolve_target(target)
+        lowered = lower(import_model(source, shapes), spec, LowerOptions(layout=layout))
+    except ModelError as error:
+        return error
+    _models[key] = lowered
+    return ModelSummary(
+        name=lowered.name,
+        digest=lowered.digest,
+        target=spec.text,
+        family=spec.family,
+        tvm_version=str(tvm.__version__),
+        tasks=tuple(extract(lowered)),
+        inputs=lowered.inputs,
+        outputs=lowered.outputs,
+        canary=canary_payload(spec),
+    )
+
+
+def compile_model(key: str, schedules: dict[str, str]) -> float:
+    """Compile the model with and without its schedules; returns the seconds it took."""
+    started = time.perf_counter()
+    _tuned[key] = build_model(_models[key], schedules)
+    if key not in _plain:
+        _plain[key] = build_model(_models[key], {})
+    return time.perf_counter() - started
+
+
+def check_model(key: str, seed: int, device: str) -> CheckResult:
+    """Run both on seeded inputs, compare, and time them in turn."""
+    tuned, plain = _tuned[key].open(device), _plain[key].open(device)
+    values = seeded_inputs(_models[key].inputs, seed)
+    expected, got = plain.run(values), tuned.run(values)
+    difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
+    tuned_s, untuned_s = time_in_turn(tuned, plain, values)
+    return CheckResult(difference=difference, tuned_s=tuned_s, untuned_s=untuned_s)
+
+
+def guilty_kernels(key: str, schedules: dict[str, str], seed: int, device: str) -> list[str]:
+    """Which schedules change the model's outputs, found by compiling with each alone."""
+    values = seeded_inputs(_models[key].inputs, seed)
+    expected = _plain[key].open(device).run(values)
+    guilty = []
+    for task, trace in schedules.items():
+        got = build_model(_models[key], {task: trace}).open(device).run(values)
+        if max(relative_difference(a, b) for a, b in zip(got, expected, strict=True)) > _TOLERANCE:
+            guilty.append(task)
+    return guilty
+
+
+def export_model(key: str, folder: str) -> None:
+    """Write the compiled model and its parameters into an existing folder."""
+    from pathlib import Path
+
+    _tuned[key].export(Path(folder))
+
+
+def seeded_inputs(inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:
+    """The same values for the same seed, for every input of the model."""
+    random = np.random.default_rng(seed)
+    return [random_values(random, info.dtype, info.shape) for info in inputs]
+
+
+def relative_difference(got: Array, expected: Array) -> float:
+    """How far outputs are apart against their size; not-a-number counts as infinitely far."""
+    one, other = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if one.shape != other.shape or not np.isfinite(one).all():
+        return float("inf")
+    scale = float(np.linalg.norm(other)) or 1.0
+    return float(np.linalg.norm(one - other)) / scale
+
+
+def time_in_turn(
+    tuned: RunningModel, plain: RunningModel, values: list[Array]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Runs of both models, one after the other, for about a second each; at least three."""
+    tensors = [load_tvm().runtime.tensor(value, tuned.device) for value in values]
+    times: tuple[list[float], list[float]] = ([], [])
+    ended = [False, False]
+    while not all(ended):
+        for n, model in enumerate((tuned, plain)):
+            if not ended[n]:
+                times[n].append(_one_run(model, tensors))
+                ended[n] = sum(times[n]) > _TIMING_S and (len(times[n]) >= 3 or n == 1)
+    return tuple(times[0]), tuple(times[1])
+
+
+def _one_run(model: RunningModel, tensors: list[Any]) -> float:
+    started = time.perf_counter()
+    model.invoke(tensors)
+    model.device.sync()
+    return time.perf_counter() - started
