@@ -1,0 +1,1 @@
+"""Tuning of hand-written kernels: knob spaces, hidden failures, guided search."""

@@ -1,0 +1,175 @@
+"""The default search: a model of time and a model of validity choose together.
+
+After a start that is spread out, every proposal maximises the expected improvement
+times the probability that the point is valid, over random points, the surroundings
+of the best, and walks uphill from the most promising ones.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from tuneloom.tuners.kernel.encoding import Encoding
+from tuneloom.tuners.kernel.factors import Points
+from tuneloom.tuners.kernel.gaussian import GaussianProcess
+from tuneloom.tuners.kernel.pool import best_point, open_points, unseen
+from tuneloom.tuners.kernel.space import Space
+from tuneloom.tuners.validity import ValidityModel, spread
+
+Point = tuple[int, ...]
+Vector = NDArray[np.float64]
+Knowledge = Callable[[Points], Vector]
+_INCUMBENTS = 5
+_FEW = 40  # observations up to which the model's scales are fitted anew every time
+_HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
+
+
+class Start(StrEnum):
+    """Where the first points come from."""
+
+    VALIDITY = "validity"
+    RANDOM = "random"
+    DEFAULT = "default"
+
+
+class GuidedSearch:
+    """Proposes points and learns from their times or failures; deterministic for a seed.
+
+    `knowledge` replaces the learned validity (to measure what perfect knowledge would give).
+    """
+
+    def __init__(
+        self, space: Space, seed: int, start: Start = Start.VALIDITY, knowledge: Knowledge | None = None
+    ) -> None:
+        self._space, self._start, self._knowledge = space, start, knowledge
+        self._rng = np.random.default_rng([seed, 31])
+        self._encoding = Encoding.of(space)
+        self._process = GaussianProcess(self._encoding.groups)
+        self._validity = ValidityModel(self._encoding.plain(space.sample(1, self._rng)).shape[1], seed)
+        self._proposed: dict[Point, None] = {}
+        self._pending: dict[Point, None] = {}
+        self._times: dict[Point, float] = {}
+        self._fitted_at = 0
+        active = len(self._encoding.active)
+        self._start_size = max(4, min(active + 2, 10))
+
+    def propose(self, count: int) -> list[Point]:
+        """Up to `count` points never proposed before; none when the space is spent."""
+        points: list[Point] = []
+        for _ in range(count):
+            point = self._next()
+            if point is None:
+                break
+            self._proposed[point] = None
+            self._pending[point] = None
+            points.append(point)
+        return points
+
+    def learn(self, point: Point, seconds: float | None) -> None:
+        """Take in a point's time, or None for a failure; the point is not proposed again."""
+        self._proposed[point] = None
+        self._pending.pop(point, None)
+        self._validity.observe(self._encoding.plain(np.array([point]))[0], seconds is not None)
+        if seconds is not None:
+            self._times[point] = seconds
+
+    def validity(self, points: Points) -> Vector:
+        """The probability of each point to be valid, as far as it is known."""
+        if self._knowledge is not None:
+            return self._knowledge(points)
+        return self._validity.probability(self._encoding.plain(points))
+
+    def relevance(self) -> dict[str, float]:
+        """How strongly the model of time depends on each knob, as shares of one."""
+        weights = self._process.relevance()
+        tables, columns = self._encoding.smooth_tables, 0
+        shares: dict[str, float] = {}
+        for table, knob in zip(tables, self._encoding.active, strict=True):
+            groups = np.unique(self._encoding.groups[columns : columns + table.shape[1]])
+            shares[self._space.names[knob]] = float(weights[groups].sum())
+            columns += table.shape[1]
+        total = sum(shares.values()) or 1.0
+        return {name: share / total for name, share in shares.items()}
+
+    def _next(self) -> Point | None:
+        pool = open_points(self._space, self._proposed, self._rng)
+        if not len(pool):
+            return None
+        if not self._proposed and self._start is Start.DEFAULT:
+            return self._default(pool)
+        if self._starting():
+            return self._start_point(pool)
+        return self._guided(pool)
+
+    def _default(self, pool: Points) -> Point:
+        """The allowed point nearest to the first value of every knob."""
+        return _tuple(pool[int(np.argmin(pool.sum(axis=1)))])
+
+    def _starting(self) -> bool:
+        if self._start is Start.RANDOM:
+            return len(self._proposed) < self._start_size or len(self._times) < 2
+        return len(self._times) + len(self._pending) < self._start_size or len(self._times) < 2
+
+    def _start_point(self, pool: Points) -> Point:
+        if self._start is Start.RANDOM or not self._proposed:
+            return _tuple(pool[0])
+        pool = self._with_surroundings(pool)
+        seen = self._encoding.smooth(np.array(list(self._proposed)))
+        return _tuple(pool[spread(self._encoding.smooth(pool), seen, self.validity(pool))])
+
+    def _with_surroundings(self, pool: Points) -> Points:
+        """The pool and what differs from the best points in one knob."""
+        if not self._times:
+            return pool
+        best = sorted(self._times, key=self._times.__getitem__)[:_INCUMBENTS]
+        return np.vstack([pool, unseen(self._space.variations(np.array(best)), self._proposed)])
+
+    def _guided(self, pool: Points) -> Point:
+        lowest = self._fit()
+        seen = self._proposed
+
+        def score(points: Points) -> Vector:
+            mean, deviation = self._process.predict(self._encoding.smooth(points))
+            return (
+                _log_improvement((lowest - mean) / deviation)
+                + np.log(deviation)
+                + np.log(self.validity(points))
+            )
+
+        return best_point(self._space, self._with_surroundings(pool), score, seen)
+
+    def _fit(self) -> float:
+        """Fit the model of time, pending points taken to be what it expects; returns the lowest target."""
+        points = list(self._times)
+        logs = np.log(np.array([self._times[point] for point in points]))
+        targets = (logs - logs.mean()) / (logs.std() + 1e-9)
+        inputs = self._encoding.smooth(np.array(points))
+        self._process.fit(inputs, targets, self._steps())
+        if self._pending:
+            waiting = self._encoding.smooth(np.array(list(self._pending)))
+            expected, _ = self._process.predict(waiting)
+            self._process.fit(np.vstack([inputs, waiting]), np.concatenate([targets, expected]), 0)
+        return float(targets.min())
+
+    def _steps(self) -> int:
+        known = len(self._times)
+        due = known != self._fitted_at and (known <= _FEW or known >= self._fitted_at * 1.1)
+        if due:
+            self._fitted_at = known
+        return (20 if known <= _FEW else 10) if due else 0
+
+
+def _tuple(point: NDArray[np.int64]) -> Point:
+    return tuple(int(i) for i in point)
+
+
+def _log_improvement(gap: Vector) -> Vector:
+    """Logarithm of the expected improvement in units of the deviation, exact far below zero too."""
+    density = -0.5 * gap**2 - _HALF_LOG_2PI
+    near = np.maximum(gap, -5.0)
+    direct = np.log(np.exp(-0.5 * near**2 - _HALF_LOG_2PI) + near * np.exp(log_ndtr(near)))
+    far = density - 2 * np.log(np.maximum(np.abs(gap), 5.0))
+    return np.asarray(np.where(gap > -5.0, direct, far), dtype=np.float64)

@@ -1,0 +1,87 @@
+"""Limits that explain the failures seen: no valid point exceeds them, every failure exceeds one.
+
+A member of the ensemble is a small set of limits found greedily: of the directions it
+may use, it takes the one whose limit (the largest value of any valid point) the most
+unexplained failures exceed, until none is left that could be explained.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuneloom.tuners.validity.directions import Matrix
+
+Flags = NDArray[np.bool_]
+_SHARE = 0.3  # of the directions each member may use, so that members differ
+_PLAINNESS = 0.15  # how much a limit over one more knob must explain in addition
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Along `direction`, valid points reach `valid_to` and failures begin at `fails_from`."""
+
+    direction: int
+    valid_to: float
+    fails_from: float
+    explained: int
+
+
+class LimitEnsemble:
+    """Members vote on whether a point exceeds a limit; `refit` renews some of them."""
+
+    def __init__(self, directions: Matrix, members: int, rng: np.random.Generator) -> None:
+        self._directions = directions
+        self._price = 1 + _PLAINNESS * (np.abs(directions).sum(axis=0) - 1)
+        self._members: list[list[Limit]] = [[] for _ in range(members)]
+        self._rng = rng
+        self._next = 0
+
+    def refit(self, along: Matrix, valid: Flags, count: int) -> None:
+        """Renew `count` members on points given by their values along all directions."""
+        for _ in range(min(count, len(self._members))):
+            self._members[self._next] = self._explained(along, valid)
+            self._next = (self._next + 1) % len(self._members)
+
+    def _explained(self, along: Matrix, valid: Flags) -> list[Limit]:
+        used = np.flatnonzero(self._rng.random(len(self._price)) < _SHARE)
+        if not len(used):
+            return []
+        reach = along[valid][:, used].max(axis=0)
+        failed = along[~valid][:, used]
+        exceeds = failed > reach + 1e-9
+        price = self._price[used] * (1 + 1e-6 * self._rng.random(len(used)))
+        limits: list[Limit] = []
+        open_ = np.ones(len(failed), dtype=bool)
+        while open_.any():
+            gain = exceeds[open_].sum(axis=0) / price
+            best = int(np.argmax(gain))
+            if gain[best] <= 0:
+                break
+            beyond = exceeds[:, best]
+            explained = int((beyond & open_).sum())
+            limits.append(
+                Limit(int(used[best]), float(reach[best]), float(failed[beyond, best].min()), explained)
+            )
+            open_ &= ~beyond
+        return limits
+
+    def probability(self, inputs: Matrix) -> NDArray[np.float64]:
+        """The share of members, softened by their evidence, that see no limit exceeded."""
+        total = np.zeros(len(inputs))
+        along: dict[int, Matrix] = {}
+        for limits in self._members:
+            product = np.ones(len(inputs))
+            for limit in limits:
+                if limit.direction not in along:
+                    along[limit.direction] = inputs @ self._directions[:, limit.direction]
+                product *= 1 - _exceeded(along[limit.direction], limit)
+            total += product
+        return total / len(self._members)
+
+
+def _exceeded(along: Matrix, limit: Limit) -> Matrix:
+    """How surely values exceed a limit: not up to where valid points reach, fully where failures begin."""
+    gap = max(limit.fails_from - limit.valid_to, 1e-9)
+    trust = limit.explained / (limit.explained + 1)
+    return np.asarray(trust * np.clip((along - limit.valid_to) / gap, 0, 1), dtype=np.float64)
