@@ -1,0 +1,42 @@
+"""One self-contained page about a run. Knows neither the store nor the scheduler."""
+
+from tuneloom.report.assembling import TaskTrial, failure_counts, progress_of, task_result
+from tuneloom.report.data import (
+    Cluster,
+    CurvePoint,
+    DriftPoint,
+    Fact,
+    FailureCount,
+    Gift,
+    KnobPair,
+    ModelResult,
+    ReportData,
+    ResourceInfo,
+    Span,
+    TaskResult,
+    Validity,
+    ValidityCell,
+)
+from tuneloom.report.page import render_report
+
+__all__ = [
+    "Cluster",
+    "CurvePoint",
+    "DriftPoint",
+    "Fact",
+    "FailureCount",
+    "Gift",
+    "KnobPair",
+    "ModelResult",
+    "ReportData",
+    "ResourceInfo",
+    "Span",
+    "TaskResult",
+    "TaskTrial",
+    "Validity",
+    "ValidityCell",
+    "failure_counts",
+    "progress_of",
+    "render_report",
+    "task_result",
+]

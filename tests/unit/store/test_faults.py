@@ -136,8 +136,10 @@ def test_a_full_disk_costs_the_new_trial_and_nothing_else(tmp_path: Path) -> Non
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     store = open_store(path)
     assert store.trials(job)[0].trial.candidate.key == "kept"
-    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     store.close()
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
 
 
 def _write_beyond_a_limit(path: Path, job: str) -> int:

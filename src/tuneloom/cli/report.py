@@ -1,0 +1,38 @@
+"""`tuneloom report`: a run as one self-contained page."""
+
+import argparse
+from pathlib import Path
+
+from tuneloom.app.reporting import write_report
+
+DESCRIPTION = """\
+Write a page about a run: who held which resource when, how busy the resources were,
+the tuning curves, the failures, and every kernel before and after. The page is one
+file that needs no network; open it in any browser.
+
+    tuneloom report                           the newest run, to report.html
+    tuneloom report amber-heron-42 -o x.html  one run, to a file of your choice
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the program."""
+    parser = subparsers.add_parser(
+        "report",
+        help="write a page about a run",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "run", nargs="?", default="last", help="a run's id or its beginning (default: the newest)"
+    )
+    parser.add_argument("-o", "--out", type=Path, default=Path("report.html"), help="where to write it")
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.set_defaults(func=report)
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the page and say where it is."""
+    run = write_report(options.run, options.out, options.store)
+    print(f"report on {run} written to {options.out}")
+    return 0

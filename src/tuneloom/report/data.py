@@ -1,0 +1,232 @@
+"""What a report shows, as plain values.
+
+Times of stages are seconds since the run began, times of kernels and models are seconds
+per execution, points in time are seconds since the epoch.
+"""
+
+from dataclasses import dataclass, field
+
+
+def _positive(what: str, seconds: float | None) -> None:
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"{what} must be positive, got {seconds} s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A stage, or one candidate's part of it, on one resource; it was ready to start at `ready_s`."""
+
+    job: str
+    task: str
+    kind: str
+    resource: str
+    start_s: float
+    end_s: float
+    ready_s: float | None = None
+    slots: int = 1
+
+    def __post_init__(self) -> None:
+        if self.end_s < self.start_s or self.slots < 1:
+            raise ValueError(f"no such span: {self}")
+
+    @property
+    def seconds(self) -> float:
+        """How long the resource was held."""
+        return self.end_s - self.start_s
+
+    @property
+    def waited_s(self) -> float:
+        """How long the stage waited for the resource, 0 if nobody noted it."""
+        return 0.0 if self.ready_s is None else max(0.0, self.start_s - self.ready_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceInfo:
+    """A host with its slots, or a device with its key."""
+
+    name: str
+    slots: int = 1
+    device_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise ValueError(f"resource {self.name!r} needs at least 1 slot, got {self.slots}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResult:
+    """One job: its model before and after."""
+
+    job: str
+    name: str
+    status: str = "finished"
+    before_s: float | None = None
+    after_s: float | None = None
+    device: str = ""
+    target: str = ""
+    trials: int = 0
+    failed: int = 0
+    seconds: float | None = None
+    progress: tuple["CurvePoint", ...] = ()
+
+    def __post_init__(self) -> None:
+        _positive(f"the latency of {self.name!r}", self.before_s)
+        _positive(f"the latency of {self.name!r}", self.after_s)
+
+    @property
+    def speed_up(self) -> float | None:
+        """How many times faster the model became, if both latencies are known."""
+        return self.before_s / self.after_s if self.before_s and self.after_s else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """The best time known once this many trials were done."""
+
+    trial: int
+    best_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResult:
+    """One kernel: what was tried and what came of it.
+
+    `curve` has a point for every improvement; `failed_at` are the numbers of the trials
+    that failed; `origin` says who proposed the best configuration.
+    """
+
+    job: str
+    key: str
+    name: str
+    weight: int = 1
+    gflop: float = 0.0
+    shapes: str = ""
+    kernel_class: str = ""
+    trials: int = 0
+    before_s: float | None = None
+    after_s: float | None = None
+    origin: str = ""
+    curve: tuple[CurvePoint, ...] = ()
+    failed_at: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _positive(f"the time of {self.name!r}", self.before_s)
+        _positive(f"the time of {self.name!r}", self.after_s)
+
+    @property
+    def speed_up(self) -> float | None:
+        """How many times faster the kernel became, if both times are known."""
+        return self.before_s / self.after_s if self.before_s and self.after_s else None
+
+    @property
+    def share_s(self) -> float:
+        """What the kernel costs the model before tuning, or after if that is all that is known."""
+        return self.weight * (self.before_s or self.after_s or 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureCount:
+    """How many trials failed in one way, with one message as an example."""
+
+    kind: str
+    count: int
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Tasks that share a representative's schedules."""
+
+    representative: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gift:
+    """A schedule one kernel gave to another; times are the receiver's, untuned and with the gift."""
+
+    donor: str
+    receiver: str
+    source: str = ""
+    before_s: float | None = None
+    after_s: float | None = None
+    used: bool = False
+
+    @property
+    def gain(self) -> float | None:
+        """Times faster (above 1) or slower (below 1) than the untuned kernel."""
+        return self.before_s / self.after_s if self.before_s and self.after_s else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidityCell:
+    """Trials with one value of each of two knobs."""
+
+    x: str
+    y: str
+    valid: int
+    invalid: int
+    predicted: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnobPair:
+    """Where two knobs together lead to failure; values in their own order."""
+
+    x_knob: str
+    y_knob: str
+    x_values: tuple[str, ...]
+    y_values: tuple[str, ...]
+    cells: tuple[ValidityCell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validity:
+    """What failed where in a knob space, and how much each knob matters (shares of 1)."""
+
+    pairs: tuple[KnobPair, ...] = ()
+    importance: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One line about how it was measured."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftPoint:
+    """The canary kernel's time at a moment of the run, as a ratio to its quiet time."""
+
+    at_s: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportData:
+    """Everything on the page; empty parts are left out of it."""
+
+    run: str
+    command: str = ""
+    status: str = "finished"
+    created: float = 0.0
+    seconds: float | None = None
+    message: str = ""
+    models: tuple[ModelResult, ...] = ()
+    tasks: tuple[TaskResult, ...] = ()
+    resources: tuple[ResourceInfo, ...] = ()
+    spans: tuple[Span, ...] = ()
+    failures: tuple[FailureCount, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+    gifts: tuple[Gift, ...] = ()
+    validity: Validity | None = None
+    facts: tuple[Fact, ...] = ()
+    drift: tuple[DriftPoint, ...] = ()
+    names: dict[str, str] = field(default_factory=dict)
+    """What people call jobs and tasks, by their ids."""
+
+    def called(self, identity: str) -> str:
+        """The name for people of a job or task."""
+        return self.names.get(identity, identity)

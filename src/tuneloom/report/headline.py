@@ -1,0 +1,97 @@
+"""The top of the page: what came of the run."""
+
+from datetime import UTC, datetime
+
+from tuneloom.report.data import ModelResult, ReportData
+from tuneloom.report.markup import EMPTY, Markup, el
+from tuneloom.report.units import count, duration, percent, times
+
+BAR = 320.0
+MARK = "M3 9h18M3 15h18M9 3v4.5M9 10.5V21M15 3v10.5M15 16.5V21"
+
+
+def masthead(data: ReportData) -> Markup:
+    """Whose page this is: the run, its command, its time and state."""
+    mark = el("svg", el("path", d=MARK), viewBox="0 0 24 24", class_="logo", aria_hidden="true")
+    began = datetime.fromtimestamp(data.created, UTC).strftime("%-d %B %Y, %H:%M UTC") if data.created else ""
+    state = el("span", data.status, class_=f"state {data.status}")
+    return el(
+        "header",
+        el("div", mark, el("span", "Tuneloom", class_="brand"), class_="top"),
+        el("h1", data.run),
+        el(
+            "p", state, el("span", began), el("code", data.command) if data.command else EMPTY, class_="about"
+        ),
+        el("p", data.message, class_="message") if data.message else EMPTY,
+    )
+
+
+def headline(data: ReportData) -> Markup:
+    """A card for every model and the totals of the run."""
+    return el("div", el("div", [_card(model) for model in data.models], class_="cards"), _totals(data))
+
+
+def _card(model: ModelResult) -> Markup:
+    number, verdict = _verdict(model)
+    return el(
+        "article",
+        el("h2", model.name),
+        el("p", el("span", number, class_="big"), el("span", verdict, class_="unit"), class_="gain"),
+        _before_after(model),
+        el("p", " · ".join(filter(None, (model.device, model.target))), class_="quiet clip"),
+        class_="card",
+    )
+
+
+def _verdict(model: ModelResult) -> tuple[str, str]:
+    gain = model.speed_up
+    if gain is None:
+        return "–", "not compared" if model.status == "finished" else model.status
+    return (times(gain), "faster") if gain >= 1 else (times(1 / gain), "slower")
+
+
+def _before_after(model: ModelResult) -> Markup:
+    longest = max(model.before_s or 0.0, model.after_s or 0.0)
+    if not longest:
+        return EMPTY
+    rows = [("before", model.before_s, 0.0), ("after", model.after_s, 26.0)]
+    marks = [_timed(name, seconds, y, longest) for name, seconds, y in rows if seconds]
+    label = f"{duration(model.before_s)} before, {duration(model.after_s)} after"
+    return el("svg", marks, viewBox=f"0 0 {BAR:g} 48", role="img", aria_label=label, class_="before-after")
+
+
+def _timed(name: str, seconds: float, y: float, longest: float) -> Markup:
+    width = max(2.0, seconds / longest * (BAR - 130))
+    return el(
+        "g",
+        el("text", name, x=0, y=y + 15, class_="tick left"),
+        el("rect", x=48, y=y + 3, width=width, height=16, rx=2, class_=name),
+        el("text", duration(seconds), x=48 + width + 8, y=y + 15.5, class_="value left"),
+    )
+
+
+def _totals(data: ReportData) -> Markup:
+    trials = sum(model.trials for model in data.models) or sum(task.trials for task in data.tasks)
+    failed = sum(failure.count for failure in data.failures)
+    devices = sorted({model.device for model in data.models if model.device})
+    facts = [
+        ("trials", count(trials), f"{len(data.tasks)} tasks" if data.tasks else ""),
+        ("tuning time", duration(data.seconds), _pace(trials, data.seconds)),
+        ("failed trials", count(failed), percent(failed / trials) if trials else ""),
+        _devices(devices),
+    ]
+    return el("dl", [_total(*fact) for fact in facts], class_="totals")
+
+
+def _devices(keys: list[str]) -> tuple[str, str, str]:
+    if len(keys) > 1:
+        return "devices", f"{len(keys)} kinds", ", ".join(keys)
+    return "device", "".join(keys) or "–", ""
+
+
+def _pace(trials: int, seconds: float | None) -> str:
+    return f"{trials / seconds * 60:.0f} trials a minute" if trials and seconds else ""
+
+
+def _total(name: str, value: str, detail: str) -> Markup:
+    return el("div", el("dt", name), el("dd", value), el("dd", detail, class_="quiet") if detail else EMPTY)

@@ -1,0 +1,84 @@
+"""The whole page, in one file that needs nothing else."""
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+from tuneloom.report.curves import curves_section, progress_section
+from tuneloom.report.data import ReportData
+from tuneloom.report.failures import failures_section
+from tuneloom.report.gantt import gantt
+from tuneloom.report.headline import headline, masthead
+from tuneloom.report.kernels import kernels_section
+from tuneloom.report.kinds import patterns
+from tuneloom.report.markup import EMPTY, Markup, el
+from tuneloom.report.measured import measured_section
+from tuneloom.report.reuse import reuse_section
+from tuneloom.report.tables import task_table
+from tuneloom.report.usage import usage_section
+from tuneloom.report.validity import validity_section
+
+
+def render_report(data: ReportData) -> str:
+    """A complete HTML page: no network, light and dark, every text escaped.
+
+    Parts without data are left out; the same data give the same page.
+    """
+    body = el(
+        "body",
+        patterns(),
+        masthead(data),
+        el("main", headline(data), _sections(data)),
+        el("div", id="tip", role="tooltip", hidden="hidden"),
+        el("script", asset("page.js")),
+    )
+    return f"<!doctype html>\n{el('html', _head(data), body, lang='en')}\n"
+
+
+def _sections(data: ReportData) -> list[Markup]:
+    return [
+        _section("Who held what, when", gantt(data)),
+        _section("Utilisation and waiting", usage_section(data)),
+        _section("Progress", progress_section(data)),
+        _section("Kernels before and after", kernels_section(data)),
+        _section("Tuning curves", curves_section(data)),
+        _section("Failures", failures_section(data)),
+        _section("Schedules shared and reused", reuse_section(data)),
+        _section("What is valid where", validity_section(data)),
+        _section("All tasks", task_table(data)),
+        _section("How it was measured", measured_section(data)),
+    ]
+
+
+def _section(title: str, content: Markup) -> Markup:
+    if not content:
+        return EMPTY
+    identity = title.lower().replace(",", "").replace(" ", "-")
+    return el("section", el("h2", title), content, id=identity)
+
+
+def _head(data: ReportData) -> Markup:
+    return el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=_policy()),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", f"{data.run} · Tuneloom"),
+        el("link", rel="icon", href="data:,"),
+        el("style", asset("page.css")),
+    )
+
+
+@cache
+def _policy() -> str:
+    """Only our own script runs, and nothing is fetched."""
+    digest = base64.b64encode(hashlib.sha256(asset("page.js").encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+
+
+@cache
+def asset(name: str) -> Markup:
+    """A file that ships with this package."""
+    return Markup(files("tuneloom.report").joinpath(name).read_text(encoding="utf-8"))

@@ -1,0 +1,125 @@
+"""The page shows what is there, leaves out what is not, and needs nothing else."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from tuneloom.report import ModelResult, ReportData, ResourceInfo, Span, TaskResult, render_report
+from tuneloom.report.usage import usage_of
+from tuneloom.testing.sample_report import sample_report
+
+ALL_SECTIONS = [
+    "Who held what, when",
+    "Utilisation and waiting",
+    "Progress",
+    "Kernels before and after",
+    "Tuning curves",
+    "Failures",
+    "Schedules shared and reused",
+    "What is valid where",
+    "All tasks",
+    "How it was measured",
+]
+
+
+def sections(page: str) -> list[str]:
+    return re.findall(r"<section[^>]*><h2>([^<]*)</h2>", page)
+
+
+def test_a_full_report_has_all_sections() -> None:
+    assert sections(render_report(sample_report())) == ALL_SECTIONS
+
+
+def test_an_empty_run_still_has_a_page() -> None:
+    page = render_report(ReportData(run="amber-heron-42", status="running"))
+    assert sections(page) == []
+    assert "<h1>amber-heron-42</h1>" in page
+
+
+def test_sections_without_data_are_left_out() -> None:
+    page = render_report(replace(sample_report(), clusters=(), gifts=(), validity=None, spans=()))
+    left_out = {
+        "Who held what, when",
+        "Utilisation and waiting",
+        "Schedules shared and reused",
+        "What is valid where",
+    }
+    assert sections(page) == [title for title in ALL_SECTIONS if title not in left_out]
+
+
+def test_the_same_data_give_the_same_page() -> None:
+    assert render_report(sample_report()) == render_report(sample_report())
+
+
+def test_the_page_refers_to_nothing_outside() -> None:
+    page = render_report(sample_report())
+    without_names = page.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|//[a-z]+\.|@import|<link[^>]+href=\"(?!data:)|src=", without_names)
+    assert "default-src 'none'" in unescape(page)
+
+
+def test_names_from_outside_are_escaped_everywhere() -> None:
+    evil = '<script>alert("x")</script>'
+    data = ReportData(
+        run=evil,
+        command=evil,
+        message=evil,
+        status="failed",
+        models=(ModelResult(job=evil, name=evil, before_s=2.0, after_s=1.0, device=evil, target=evil),),
+        tasks=(
+            TaskResult(job=evil, key=evil, name=evil, shapes=evil, before_s=2.0, after_s=1.0, origin=evil),
+        ),
+        spans=(Span(job=evil, task=evil, kind=evil, resource=evil, start_s=0.0, end_s=1.0),),
+        names={evil: evil},
+    )
+    page = render_report(data)
+    assert "<script>alert" not in page
+    assert page.count("<script") == 2
+
+
+def test_a_slower_model_is_called_slower() -> None:
+    page = render_report(
+        ReportData(run="r", models=(ModelResult(job="j", name="m", before_s=1.0, after_s=2.0),))
+    )
+    assert "2.00×" in page and "slower" in page
+
+
+def test_a_model_without_latencies_is_not_called_faster() -> None:
+    page = render_report(ReportData(run="r", models=(ModelResult(job="j", name="m", status="failed"),)))
+    assert '<span class="unit">failed</span>' in page
+    assert "faster" not in page.split("<main>")[1].split("<script")[0]
+
+
+@pytest.mark.parametrize(("kind", "looks"), [("build", 2), ("profile", 3), ("cook", 6)])
+def test_every_kind_has_its_look(kind: str, looks: int) -> None:
+    spans = (Span(job="j", task="t", kind=kind, resource="host", start_s=0.0, end_s=1.0),)
+    page = render_report(ReportData(run="r", spans=spans))
+    assert f'class="k{looks} mark"' in page
+
+
+def test_twenty_thousand_spans_are_gathered_into_few_marks() -> None:
+    data = sample_report(jobs=2, tasks=50, rounds=10, batch=10)
+    page = render_report(data)
+    drawn = page.count('class="k') + page.count("gathered")
+    assert len(data.spans) >= 20_000
+    assert drawn < 6_000
+    assert len(page) < 4_000_000
+
+
+def test_usage_counts_slots_and_waiting() -> None:
+    spans = (
+        Span(job="j", task="t", kind="build", resource="host", start_s=0.0, end_s=4.0, slots=2, ready_s=0.0),
+        Span(job="j", task="t", kind="select", resource="host", start_s=4.0, end_s=6.0, ready_s=1.0),
+        Span(job="j", task="t", kind="profile", resource="gpu", start_s=9.0, end_s=10.0),
+    )
+    host, gpu = usage_of(ReportData(run="r", resources=(ResourceInfo(name="host", slots=2),), spans=spans))
+    assert (host.busy_s, host.share) == ({"build": 8.0, "select": 2.0}, 0.5)
+    assert (host.mean_wait_s, host.longest_wait_s) == (1.5, 3.0)
+    assert (gpu.share, gpu.mean_wait_s) == (0.1, None)
+
+
+def test_a_span_that_ends_before_it_starts_is_refused() -> None:
+    with pytest.raises(ValueError, match="no such span"):
+        Span(job="j", task="t", kind="build", resource="host", start_s=2.0, end_s=1.0)
