@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check unit integration acceptance format clean setup
+.PHONY: demo test check unit integration acceptance browser format clean setup
 
 setup: $(STAMP)
 
@@ -29,8 +29,15 @@ unit: $(STAMP)
 integration: $(STAMP)
 	$(BIN)/pytest -q tests/integration
 
-acceptance: $(STAMP)
+acceptance: $(STAMP) browser
 	$(BIN)/pytest -q tests/acceptance
+
+# The report page is tested in a real browser; where none can be installed those tests say so and are skipped.
+APT := DEBIAN_FRONTEND=noninteractive $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get -qq
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+	  || { $(APT) update && $(APT) install -y --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 \
+	  || echo "no Chromium could be installed; the tests of the report page are skipped"
 
 format: $(STAMP)
 	$(BIN)/ruff format src tests benchmarks examples
