@@ -254,11 +254,11 @@ class Core:
 
     def _running_stage(self, job_name: str, stage_name: str) -> Stage | None:
         """The running stage, or None for a late result of one that was stopped."""
-        job = self._live_job(job_name)
-        stopped = job.stopped if job is not None else self.ended[job_name].stopped
+        job = self.jobs.get(job_name)
         stage = job.stages.get(stage_name) if job is not None else None
         if stage is not None and stage.state is StageState.RUNNING:
             return stage
-        if stage_name in stopped:
+        job = self._live_job(job_name)
+        if stage_name in (job.stopped if job is not None else self.ended[job_name].stopped):
             return None
         raise SchedulingError(f"job {job_name!r} has no running stage {stage_name!r}")

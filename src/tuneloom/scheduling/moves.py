@@ -54,7 +54,11 @@ MOVES: Mapping[tuple[JobState | None, JobState], str] = {
 """Each legal move with the reason shown in docs/states.md; `None` is before submission."""
 
 
-def require_move(job: str, old: JobState | None, new: JobState) -> None:
+# Members of an enum hash slowly, their texts fast; this is asked twice an event.
+_LEGAL = frozenset((old._value_, new._value_) for old, new in MOVES if old is not None)
+
+
+def require_move(job: str, old: JobState, new: JobState) -> None:
     """Raise SchedulingError unless the table allows this move."""
-    if (old, new) not in MOVES:
+    if (old._value_, new._value_) not in _LEGAL:
         raise SchedulingError(f"job {job!r} can't move from {old} to {new}")

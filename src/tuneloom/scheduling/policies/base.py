@@ -1,15 +1,13 @@
 """What a policy is: it hears what happens and says which waiting stage starts next, and where."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import Grant
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """A decision: this waiting stage gets this grant now."""
 
     stage: Stage

@@ -17,6 +17,9 @@ from tuneloom.scheduling.stages import DeviceDemand, Grant
 FADING = 0.98
 """How fast the longest way to a device is forgotten, a stage."""
 
+TRIES = 4
+"""How many device keys are tried before a host stage is chosen by fair share alone."""
+
 Lines = dict[int, Line]
 
 
@@ -135,7 +138,12 @@ class LoadAware:
 
     def choose(self, at_s: float) -> Start | None:
         self._just_done = None
-        return self._choose_device_stage() or self._choose_host_stage() or self._choose_loan(at_s)
+        start = self._choose_device_stage() if self._keys_to_look_at else None
+        if start is None and (self._hosts_to_look_at or self._look_for_any_host):
+            start = self._choose_host_stage()
+        if start is None and self._loans.hosts:
+            start = self._choose_loan(at_s)
+        return start
 
     def check(self) -> None:
         waiting = {key: line.size for key, line in self._device_lines.items()}
@@ -220,28 +228,32 @@ class LoadAware:
 
     def _feeder(self, lines: list[Line], first_rank: float) -> Entry | None:
         """The stage that soonest feeds the scarcest device key that is about to run dry."""
+        tries = TRIES
         for key in self._pressure.scarcest():
             best: Entry | None = None
             for line in lines:
-                soonest = self._soonest(line, key) if line.feeders else None
-                if soonest is not None and (best is None or soonest.lead_s < best.lead_s):
-                    best = soonest
-            if best is None or best.rank > first_rank + best.patience_s:
+                if key in line.feeders:
+                    soonest = self._soonest(line, key)
+                    if soonest is not None and (best is None or soonest.lead_s < best.lead_s):
+                        best = soonest
+            if best is None:
                 continue
-            if self._pressure.runs_dry(key, best.lead_s):
+            if best.rank <= first_rank + best.patience_s and self._pressure.runs_dry(key, best.lead_s):
                 return best
+            tries -= 1
+            if not tries:
+                break
         return None
 
     def _soonest(self, line: Line, key: str) -> Entry | None:
-        """The soonest feeder; a guess is looked at again, now that more has been seen."""
+        """The soonest feeder; a guess gets a second look, now that more has been seen."""
         while (entry := line.soonest(key)) is not None and entry.guessed:
-            before_s = entry.lead_s
+            entry.guessed = False
             entry.predicted_s = self._predictions.of(entry.stage.request)
-            way = self._way(entry)
-            entry.guessed = way.guessed
-            if way.lead_s <= before_s:
+            lead_s = self._way(entry).lead_s
+            if lead_s <= entry.lead_s:
                 return entry
-            line.postpone(entry, way.lead_s)
+            line.postpone(entry, lead_s)
         return entry
 
     def _look_ahead(self, entry: Entry, notes: Notes) -> None:
@@ -257,7 +269,8 @@ class LoadAware:
         return device_ahead(path, stage.job, stage.request, self._predictions, entry.predicted_s)
 
     def _choose_loan(self, at_s: float) -> Start | None:
-        while (name := self._loans.host_to_look_at()) is not None:
+        while self._loans.hosts:
+            name = next(iter(self._loans.hosts))
             for group in (self._host_lines.get(name), self._host_lines[None]):
                 line = group.get(1) if group else None
                 entry = line.first_lendable() if line is not None else None

@@ -12,35 +12,34 @@ TOLERANCE = 1.25
 
 
 class Loans:
-    """Knows which lending devices are worth a look and when their next stage is due."""
+    """Knows which lending devices are worth a look and when their next stage is due.
+
+    `hosts` are those whose lenders were not looked at since something changed.
+    """
 
     def __init__(self, floor: Floor) -> None:
         self._floor = floor
-        self._hosts: dict[str, None] = {}
+        self.hosts: dict[str, None] = {}
         self._due: dict[str, list[tuple[float, int, float, Stage]]] = {}
 
     def look_at(self, host: str) -> None:
         """Stages wait on this host, or a device that lends to it idles."""
         if host in self._floor.lenders:
-            self._hosts[host] = None
+            self.hosts[host] = None
 
     def look_at_all(self) -> None:
         """Stages wait that any host could run."""
         if self._floor.lenders:
-            self._hosts.update(dict.fromkeys(self._floor.lenders))
+            self.hosts.update(dict.fromkeys(self._floor.lenders))
 
     def device_idle(self, seat: Seat) -> None:
         """A device came or was given back."""
         if isinstance(seat.resource, Device) and seat.resource.lends_to is not None:
-            self._hosts[seat.resource.lends_to] = None
-
-    def host_to_look_at(self) -> str | None:
-        """A host whose lenders were not looked at since something changed."""
-        return next(iter(self._hosts), None)
+            self.hosts[seat.resource.lends_to] = None
 
     def looked_at(self, host: str) -> None:
         """Nothing (more) is to be lent to this host for now."""
-        del self._hosts[host]
+        del self.hosts[host]
 
     def feeder_started(self, key: str, stage: Stage, due_s: float) -> None:
         """A stage runs whose lane needs this key at about that time."""

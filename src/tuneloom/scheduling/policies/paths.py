@@ -1,6 +1,7 @@
 """Where a job's stages lead: which kind follows which, and how far the next device is."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tuneloom.scheduling.policies.predictions import Predictions
 from tuneloom.scheduling.records import Job
@@ -30,8 +31,7 @@ class Path:
             self.keys[request.kind] = request.needs.key
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """The device key a host stage leads to, and the predicted work until then.
 
     `guessed` ways contain a stage whose length or successor nobody has seen yet.

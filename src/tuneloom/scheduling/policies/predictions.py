@@ -1,10 +1,6 @@
 """How long a stage will take, learned from the stages that ended."""
 
-from typing import TypeVar
-
 from tuneloom.scheduling.stages import StageRequest
-
-K = TypeVar("K")
 
 MEMORY = 8
 OUTLIER = 4.0
@@ -26,14 +22,17 @@ class Estimate:
 
     def add(self, sample: float) -> None:
         """Learn from one observation."""
-        if self.count < MEMORY:
-            self.count += 1
-        if self.count == 1:
+        value, count = self.value, self.count
+        if count < MEMORY:
+            self.count = count = count + 1
+        if count == 1:
             self.value = sample
             return
-        low, high = self.value / OUTLIER, self.value * OUTLIER
-        clipped = low if sample < low else high if sample > high > 0 else sample
-        self.value += (clipped - self.value) / self.count
+        if sample * OUTLIER < value:
+            sample = value / OUTLIER
+        elif sample > value * OUTLIER and value > 0:
+            sample = value * OUTLIER
+        self.value = value + (sample - value) / count
 
 
 class Predictions:
@@ -59,7 +58,7 @@ class Predictions:
                 return known.value
         if request.expected_s is not None:
             bias = self._bias.get(kind)
-            return request.expected_s if bias is None else request.expected_s * bias.value
+            return request.expected_s * bias.value if bias is not None and bias.count else request.expected_s
         known = own.get(("", kind)) if own is not None else None
         if known is None:
             known = self._kinds.get(kind)
@@ -75,21 +74,26 @@ class Predictions:
 
     def learn(self, request: StageRequest, seconds: float) -> None:
         """A stage took this long."""
-        own = self._own.setdefault(request.job, {})
+        own = self._own.get(request.job)
+        if own is None:
+            own = self._own[request.job] = {}
         kind = request.kind
-        _estimate(own, (request.task or request.lane, kind)).add(seconds)
-        _estimate(own, ("", kind)).add(seconds)
-        _estimate(self._kinds, kind).add(seconds)
-        if request.expected_s:
-            _estimate(self._bias, kind).add(seconds / request.expected_s)
+        for key in ((request.task or request.lane, kind), ("", kind)):
+            estimate = own.get(key)
+            if estimate is None:
+                estimate = own[key] = Estimate()
+            estimate.add(seconds)
+        self._learn_kind(kind, seconds, request.expected_s)
+
+    def _learn_kind(self, kind: str, seconds: float, expected_s: float | None) -> None:
+        estimate = self._kinds.get(kind)
+        if estimate is None:
+            estimate = self._kinds[kind] = Estimate()
+            self._bias[kind] = Estimate()
+        estimate.add(seconds)
+        if expected_s:
+            self._bias[kind].add(seconds / expected_s)
 
     def forget(self, job: str) -> None:
         """Drop what is only of use to this job."""
         self._own.pop(job, None)
-
-
-def _estimate(estimates: dict[K, Estimate], key: K) -> Estimate:
-    known = estimates.get(key)
-    if known is None:
-        known = estimates[key] = Estimate()
-    return known

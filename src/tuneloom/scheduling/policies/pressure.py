@@ -1,5 +1,6 @@
 """Which device key is the scarcest, and which will run dry."""
 
+import math
 from dataclasses import dataclass, field
 
 from tuneloom.scheduling.floor import Floor
@@ -12,7 +13,12 @@ HOSTS = ""
 FIRST_SHARE = 0.5
 """The part of a new job's time that it is thought to spend on each of its device keys."""
 
-SHARPNESS = 1
+SHARPNESS = 4
+"""How fast the weight of a chain falls when more work waits than it is long."""
+
+STEADY = 0.9
+"""A forecast that fell by less than this is not counted anew."""
+
 REFRESH = 32
 WATCHED = 16
 
@@ -28,6 +34,7 @@ class Appetite:
     by_key: dict[str, float] = field(default_factory=dict)
     counted: dict[str, float] = field(default_factory=dict)
     left: dict[str, float] = field(default_factory=dict)
+    expected_s: float = math.inf
     took_s: float = 0.0
     promised_s: float = 0.0
 
@@ -83,13 +90,15 @@ class Pressure:
         if request.remaining_s is None:
             return 0.0
         remaining_s = appetite.corrected(request.remaining_s)
-        self._expect(appetite, remaining_s, job)
         if remaining_s <= 0:
             return 0.0
+        if not STEADY < remaining_s / appetite.expected_s <= 1.0:
+            self._expect(appetite, remaining_s, job)
         return float(min(1.0, remaining_s / max(self._drain(), remaining_s)) ** SHARPNESS)
 
     def _expect(self, appetite: Appetite, remaining_s: float, job: Job) -> None:
         """Count what this job will still use of every pool."""
+        appetite.expected_s = remaining_s
         shares = appetite.counted or dict.fromkeys(sorted(job.ticket.device_keys), FIRST_SHARE)
         rest = 1.0
         for key, share in shares.items():

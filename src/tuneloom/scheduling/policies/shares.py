@@ -77,9 +77,10 @@ class FairShares:
 
     def charge(self, account: Account, pool: str, tag: float, service_s: float) -> None:
         """A stage with this tag starts and is expected to use this much."""
-        self._virtual[pool] = max(self._virtual.get(pool, 0.0), tag)
-        used = max(account.used.get(pool, 0.0), tag)
-        account.used[pool] = used + service_s / account.job.ticket.weight
+        if tag > self._virtual.get(pool, 0.0):
+            self._virtual[pool] = tag
+        used = account.used.get(pool, 0.0)
+        account.used[pool] = (used if used > tag else tag) + service_s / account.job.ticket.weight
 
     def settle(self, account: Account, pool: str, charged_s: float, service_s: float) -> None:
         """A stage that was charged for so much used so much."""
