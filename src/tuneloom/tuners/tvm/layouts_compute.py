@@ -7,6 +7,7 @@ innermost loops read them.
 
 from typing import Any
 
+from tuneloom.tuners.tvm.layouts_values import blocks as block_count
 from tuneloom.tuners.tvm.layouts_windows import Window
 
 
@@ -156,7 +157,7 @@ def to_blocked(data: Any, lanes: int) -> Any:
     from tvm import te, tirx
 
     batch, channels, height, width = data.shape
-    blocks = -(-int(channels) // lanes)
+    blocks = block_count(int(channels), lanes)
 
     def value(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
         if blocks * lanes == int(channels):

@@ -1,6 +1,7 @@
 """Emits the rewritten program and converts between plain and blocked where needed."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from tuneloom.tuners.tvm import layouts_compute as compute
 from tuneloom.tuners.tvm import layouts_values as values
-from tuneloom.tuners.tvm.layouts_values import Array, OpenConv, Value
+from tuneloom.tuners.tvm.layouts_values import Array, OpenConcat, OpenConv, Value
 
 
 class Rewriter:
@@ -41,11 +42,11 @@ class Rewriter:
 
     def is_blocked(self, value: Value) -> bool:
         """Whether the value has a blocked form already, or will have one."""
-        return value.blocked is not None or (isinstance(value, OpenConv) and value.plain is None)
+        return value.blocked is not None or (isinstance(value, OpenConv | OpenConcat) and value.plain is None)
 
     def blocked(self, value: Value) -> Any:
         """The value's blocked form, made when it is missing."""
-        if value.blocked is None and isinstance(value, OpenConv) and value.plain is None:
+        if value.blocked is None and value.plain is None:
             value.blocked = self._close(value)
         if value.blocked is None:
             value.blocked = self._kernel(
@@ -130,14 +131,39 @@ class Rewriter:
 
         return relax.const(values.pack_channels(per_channel, self.lanes, fill))
 
-    def _close(self, conv: OpenConv) -> Any:
+    def _close(self, value: Value) -> Any:
         from tvm import relax
 
-        result = self._convolution(conv)
+        if isinstance(value, OpenConcat):
+            return self._builder.emit(relax.op.concat([self.blocked(part) for part in value.parts], axis=1))
+        assert isinstance(value, OpenConv)
+        return self._close_conv(value)
+
+    def _close_conv(self, conv: OpenConv) -> Any:
+        from tvm import relax
+
+        data = conv.data
+        apart = isinstance(data, OpenConcat) and data.sole and data.blocked is None and conv.groups == 1
+        if apart and 2 * conv.weight.shape[0] <= conv.weight.shape[1]:
+            result = self._sum_of_convolutions(conv, data)
+        else:
+            result = self._convolution(conv)
         if conv.bias is not None:
             bias = self.channel_constant(conv.bias, 0.0)
             result = self._builder.emit(relax.op.add(result, bias))
         return result
+
+    def _sum_of_convolutions(self, conv: OpenConv, data: Any) -> Any:
+        """Every part meets its own share of the weights; the parts are never put together."""
+        from tvm import relax
+
+        total, start = None, 0
+        for part in data.parts:
+            weight = conv.weight[:, start : start + part.shape[1]]
+            start += part.shape[1]
+            share = self._convolution(replace(conv, data=part, weight=weight, bias=None))
+            total = share if total is None else self._builder.emit(relax.op.add(share, total))
+        return total
 
     def _convolution(self, conv: OpenConv) -> Any:
         from tvm import relax

@@ -10,7 +10,7 @@ import numpy as np
 
 from tuneloom.tuners.tvm import layouts_compute as compute
 from tuneloom.tuners.tvm.layouts_rewriter import Rewriter, constant, static_shape
-from tuneloom.tuners.tvm.layouts_values import Array, OpenConv, Value
+from tuneloom.tuners.tvm.layouts_values import Array, OpenConcat, OpenConv, Value
 from tuneloom.tuners.tvm.layouts_windows import Window
 
 Rule = Callable[[Rewriter, Any, Any], bool]
@@ -134,6 +134,8 @@ def _pool(rewriter: Rewriter, var: Any, call: Any) -> bool:
     data, shape, attrs = rewriter.value(call.args[0]), static_shape(var), call.attrs
     if not rewriter.is_blocked(data) or shape is None or str(attrs.layout) != "NCHW":
         return False
+    if isinstance(data, OpenConcat) and data.sole and data.blocked is None:
+        return _pool_parts(rewriter, var, call, data)
     window = _window(attrs, tuple(int(size) for size in attrs.pool_size))
     grown = window.padded_to(data.shape[2], data.shape[3], (shape[2], shape[3]))
     if call.op.name == "relax.nn.max_pool2d":
@@ -149,6 +151,22 @@ def _pool(rewriter: Rewriter, var: Any, call: Any) -> bool:
         window=grown,
         count_padding=bool(attrs.count_include_pad),
     )
+    return True
+
+
+def _pool_parts(rewriter: Rewriter, var: Any, call: Any, data: OpenConcat) -> bool:
+    """Pool first and put together what is left: less to copy."""
+    from tvm import relax
+
+    shape, pooled = static_shape(var) or (), []
+    for part in data.parts:
+        one = relax.Var("part", relax.TensorType((shape[0], part.shape[1], *shape[2:]), "float32"))
+        source = relax.Var("source", relax.TensorType(part.shape, "float32"))
+        rewriter.bind(source, part)
+        if not _pool(rewriter, one, relax.Call(call.op, [source], call.attrs)):
+            return False
+        pooled.append(rewriter.value(one))
+    rewriter.bind(var, OpenConcat(shape=shape, parts=pooled, sole=rewriter.read_once(var)))
     return True
 
 
@@ -170,7 +188,8 @@ def _concat(rewriter: Rewriter, var: Any, call: Any) -> bool:
     blocked = any(rewriter.is_blocked(part) for part in parts)
     if not parts or not whole or not blocked or int(call.attrs.axis) != 1:
         return False
-    rewriter.emit_blocked(var, relax.op.concat([rewriter.blocked(part) for part in parts], axis=1))
+    shape = static_shape(var) or ()
+    rewriter.bind(var, OpenConcat(shape=shape, parts=parts, sole=rewriter.read_once(var)))
     return True
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tuneloom.tuners.tvm.layouts_windows import Window
 
 Array = NDArray[np.float32]
+_WORTH_ROUNDING, _TILES_WELL = 16, 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,9 +46,26 @@ class OpenConv(Value):
         self.bias = amount if self.bias is None else self.bias + amount
 
 
+@dataclass(slots=True, kw_only=True)
+class OpenConcat(Value):
+    """Channels side by side that nobody has put into one tensor yet.
+
+    `sole` says that a single operator reads it; that one may take the parts instead.
+    """
+
+    parts: list[Value]
+    sole: bool = False
+
+
 def blocks(channels: int, lanes: int) -> int:
-    """How many blocks hold this many channels."""
-    return -(-channels // lanes)
+    """How many blocks hold this many channels.
+
+    Where channels must be added anyway, a few more make a number that tiles well.
+    """
+    count = -(-channels // lanes)
+    if channels % lanes and count >= _WORTH_ROUNDING:
+        return -(-count // _TILES_WELL) * _TILES_WELL
+    return count
 
 
 def pack_channels(values: Array, lanes: int, fill: float = 0.0) -> Array:

@@ -10,8 +10,8 @@ _SPARE = 2
 
 def register_budget(target: TargetSpec) -> Any:
     """A postprocessor that refuses tiles larger than the register file."""
-    from tvm.s_tir.meta_schedule.postproc import PyPostproc
     from tvm.ir.utils import derived_object
+    from tvm.s_tir.meta_schedule.postproc import PyPostproc
 
     most = _REGISTERS.get(target.vector_bits, 16) - _SPARE
 

@@ -107,7 +107,7 @@ def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape) -> Any:
     """Reduction loops around the tile; the innermost partly unrolled. Returns the first."""
     loops = sch.get_loops(anchor)[outer:]
     spatial, reduction = loops[: -shape.reductions], loops[-shape.reductions :]
-    sch.reorder(*reduction, *spatial)
+    sch.reorder(*reduction, *_inner_order(spatial[:-1]), spatial[-1])
     for loop in spatial[:-1]:
         sch.unroll(loop)
     sch.vectorize(spatial[-1])
