@@ -18,7 +18,9 @@
     if (text) showTip(text, event);
     else tip.hidden = true;
   });
-  document.addEventListener("pointerleave", () => { tip.hidden = true; });
+  const hideTip = () => { tip.hidden = true; };
+  document.addEventListener("pointerleave", hideTip);
+  addEventListener("scroll", hideTip, { passive: true });
 
   const seconds = (s) => {
     if (s >= 3600) return Math.floor(s / 3600) + " h " + String(Math.floor((s % 3600) / 60)).padStart(2, "0") + " min";

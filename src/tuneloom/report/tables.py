@@ -43,8 +43,8 @@ def _model_cell(data: ReportData, task: TaskResult) -> Markup:
 def _cells(task: TaskResult) -> list[Markup]:
     rate = task.gflop / task.after_s if task.gflop and task.after_s else None
     return [
-        el("td", clipped(task.name, 44), title=task.name, data_v=task.name, class_="strong"),
-        el("td", clipped(task.shapes, 40), title=task.shapes, data_v=task.shapes, class_="quiet"),
+        el("td", clipped(task.name, 36), title=task.name, data_v=task.name, class_="strong"),
+        el("td", clipped(task.shapes, 34), title=task.shapes, data_v=task.shapes, class_="quiet"),
         _number(count(task.weight), task.weight),
         _number(three_digits(task.gflop) if task.gflop else "–", task.gflop),
         _number(count(task.trials), task.trials),

@@ -30,8 +30,8 @@ def insert_once(connection: Connection, table: Table, row: Mapping[str, Any]) ->
 def insert_all_once(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
     """Insert those rows that no unique column has already; says how many were new."""
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    statement: Any = make(table).on_conflict_do_nothing()
-    return connection.execute(statement, list(rows)).rowcount if rows else 0
+    statement: Any = make(table).on_conflict_do_nothing().returning(*table.primary_key)
+    return len(connection.execute(statement, list(rows)).all()) if rows else 0
 
 
 def insert_or_replace(

@@ -35,33 +35,33 @@ class KillReport:
     unacknowledged: int
 
 
-def kill_writers(path: Path, kills: int, seed: int) -> KillReport:
+def kill_writers(place: str | Path, kills: int, seed: int) -> KillReport:
     """Let one writer after another resume a job in a store and kill each with SIGKILL.
 
     Forks: the caller may hold no open store. Every writer reads what is known, goes on
     with the next number, and acknowledges each trial after the store has taken it.
     """
     chance = Random(seed)
-    job = _prepared(path)
+    job = _prepared(place)
     acknowledged: list[int] = []
     for _ in range(kills):
-        acknowledged += _one_writer(path, job, chance)
-    return _judged(path, job, kills, acknowledged)
+        acknowledged += _one_writer(place, job, chance)
+    return _judged(place, job, kills, acknowledged)
 
 
-def _prepared(path: Path) -> str:
-    store = open_store(path)
+def _prepared(place: str | Path) -> str:
+    store = open_store(place)
     job = job_with_tasks(store)
     store.close()
     return job
 
 
-def _one_writer(path: Path, job: str, chance: Random) -> list[int]:
+def _one_writer(place: str | Path, job: str, chance: Random) -> list[int]:
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(receive)
-        _write_for_ever(path, job, send)
+        _write_for_ever(place, job, send)
     os.close(send)
     patience = chance.randint(0, MOST_ACKNOWLEDGED)
     heard = b"".join(os.read(receive, NUMBER.size) for _ in range(patience))
@@ -74,9 +74,9 @@ def _one_writer(path: Path, job: str, chance: Random) -> list[int]:
     return [number for (number,) in NUMBER.iter_unpack(heard)]
 
 
-def _write_for_ever(path: Path, job: str, send: int) -> None:
+def _write_for_ever(place: str | Path, job: str, send: int) -> None:
     try:
-        store = open_store(path)
+        store = open_store(place)
         run = store.job(job).run
         known = store.trials(job, CONV.key)
         number = 1 + max((int(record.trial.candidate.key) for record in known), default=-1)
@@ -100,8 +100,8 @@ def _spin(seconds: float) -> None:
         pass
 
 
-def _judged(path: Path, job: str, kills: int, acknowledged: list[int]) -> KillReport:
-    store = open_store(path)
+def _judged(place: str | Path, job: str, kills: int, acknowledged: list[int]) -> KillReport:
+    store = open_store(place)
     records = store.trials(job, CONV.key)
     store.close()
     there = Counter(

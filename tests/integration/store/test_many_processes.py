@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from tuneloom.errors import StoreError
 from tuneloom.store import RunStatus, open_store
@@ -29,53 +28,50 @@ def _fork(work: Callable[[int], None], number: int) -> int:
     return child
 
 
-def test_many_processes_create_one_store(tmp_path: Path) -> None:
+def test_many_processes_create_one_store(place: str) -> None:
     def work(number: int) -> None:
-        open_store(tmp_path / "store.db").create_run(f"tune {number}")
+        open_store(place).create_run(f"tune {number}")
 
     assert all_succeed(work)
-    store = open_store(tmp_path / "store.db")
+    store = open_store(place)
     assert sorted(run.command for run in store.runs()) == [f"tune {n}" for n in range(PROCESSES)]
     store.close()
 
 
-def test_a_candidate_sent_by_many_processes_is_kept_once(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    store = open_store(path)
+def test_a_candidate_sent_by_many_processes_is_kept_once(place: str) -> None:
+    store = open_store(place)
     job = job_with_tasks(store)
     store.close()
 
     def work(number: int) -> None:
-        own = open_store(path)
+        own = open_store(place)
         for candidate in range(25):
             own.add_trial(job, CONV.key, measured(f"{candidate}", 1.0 + number), HERE)
 
     assert all_succeed(work)
-    store = open_store(path)
+    store = open_store(place)
     assert store.trial_count(job) == 25
     store.close()
 
 
-def test_jobs_added_by_many_processes_get_different_numbers(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    store = open_store(path)
+def test_jobs_added_by_many_processes_get_different_numbers(place: str) -> None:
+    store = open_store(place)
     run = store.create_run("tune").id
     store.close()
 
     def work(number: int) -> None:
-        own = open_store(path)
+        own = open_store(place)
         for job in range(5):
             own.add_job(run, f"{number}/{job}")
 
     assert all_succeed(work)
-    store = open_store(path)
+    store = open_store(place)
     assert [job.id for job in store.jobs(run)] == [f"{run}.{n}" for n in range(1, 5 * PROCESSES + 1)]
     store.close()
 
 
-def test_only_one_of_many_processes_takes_a_run_over(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    store = open_store(path)
+def test_only_one_of_many_processes_takes_a_run_over(place: str) -> None:
+    store = open_store(place)
     run = store.create_run("tune").id
     store.finish_run(run, RunStatus.INTERRUPTED)
     store.close()
@@ -83,7 +79,7 @@ def test_only_one_of_many_processes_takes_a_run_over(tmp_path: Path) -> None:
 
     def work(number: int) -> None:
         try:
-            open_store(path).take_over_run(run)
+            open_store(place).take_over_run(run)
             os.write(won[1], b"x")
         except StoreError:
             os.write(won[1], b".")
