@@ -22,6 +22,9 @@ class Engine(Protocol):
     def stop(self, call_id: str) -> None:
         """End a call now; it is not reported any more. Unknown ids are ignored."""
 
+    def release(self, worker: str) -> None:
+        """End a named worker and free what it kept; unknown names are ignored."""
+
     def poll(self, timeout_s: float | None) -> Sequence[CallEnded]:
         """Wait up to `timeout_s` (None: for ever) for ends of calls; may return none."""
 

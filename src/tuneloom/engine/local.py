@@ -62,6 +62,10 @@ class LocalEngine:
             worker.current = None
             self._retire(worker, Died(reason="a call before it was stopped"))
 
+    def release(self, worker: str) -> None:
+        if worker in self._named:
+            self._retire(self._named[worker], Died(reason="its worker was released"))
+
     def poll(self, timeout_s: float | None) -> Sequence[CallEnded]:
         if not self._ended:
             for key, _ in self._selector.select(self._wait_s(timeout_s)):

@@ -6,10 +6,10 @@ scored without replaying a single trace.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,13 @@ Decision = int | tuple[int, ...]
 class Knob(Protocol):
     """One sampling instruction: its values in order, as decisions and as features."""
 
-    values: Sequence[Decision]
-    table: Floats
+    @property
+    def values(self) -> Sequence[Decision]:
+        """All decisions that can be made."""
+
+    @property
+    def table(self) -> Floats:
+        """One row of features a value."""
 
     def neighbours(self, index: int) -> Sequence[int]:
         """Values one step away."""
@@ -32,7 +37,7 @@ class Knob(Protocol):
 class ChoiceKnob:
     """One of a few; neighbours are the next ones in order."""
 
-    values: tuple[int, ...]
+    values: Sequence[int]
 
     @property
     def table(self) -> Floats:
@@ -89,7 +94,7 @@ def _tile_table(extent: int, parts: int, innermost_max: int) -> Floats:
 
 
 @cache
-def _tile_neighbours(extent: int, parts: int, innermost_max: int) -> Any:
+def _tile_neighbours(extent: int, parts: int, innermost_max: int) -> Callable[[int], tuple[int, ...]]:
     values = factorisations(extent, parts, innermost_max)
     index_of = {value: index for index, value in enumerate(values)}
     primes = [p for p in divisors(extent)[1:] if len(divisors(p)) == 2]

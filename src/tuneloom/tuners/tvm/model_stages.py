@@ -5,11 +5,12 @@ The model stays in the process that opened it, so it is imported once per job.
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tuneloom.errors import ModelError
+from tuneloom.errors import InputError
 from tuneloom.model import Task
 from tuneloom.tuners.tvm.canary import canary_payload
 from tuneloom.tuners.tvm.fast_import import load_tvm
@@ -18,6 +19,7 @@ from tuneloom.tuners.tvm.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.importing import Shapes, TensorInfo, import_model
 from tuneloom.tuners.tvm.profiling import random_values
 from tuneloom.tuners.tvm.targets import resolve_target
+from tuneloom.tuners.tvm.targets_facts import target_facts
 from tuneloom.tuners.tvm.tasks import extract
 
 _models: dict[str, LoweredModel] = {}
@@ -40,6 +42,7 @@ class ModelSummary:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     canary: bytes = field(repr=False)
+    facts: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,35 +58,54 @@ class CheckResult:
         return self.difference <= _TOLERANCE
 
 
-def open_model(key: str, source: str, shapes: Shapes, target: str, layout: str) -> ModelSummary | ModelError:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRecipe:
+    """How a worker gets a model; enough to get it again in another worker."""
+
+    key: str
+    source: str
+    shapes: Shapes
+    target: str
+    layout: str = "blocked"
+
+
+def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
     """Import a model and find its kernels; a model that can't be used is a value."""
     tvm = load_tvm()
     try:
-        spec = resolve_target(target)
-        lowered = lower(import_model(source, shapes), spec, LowerOptions(layout=layout))
-    except ModelError as error:
+        lowered = _lowered(recipe)
+    except InputError as error:
         return error
-    _models[key] = lowered
     return ModelSummary(
         name=lowered.name,
         digest=lowered.digest,
-        target=spec.text,
-        family=spec.family,
+        target=lowered.target.text,
+        family=lowered.target.family,
         tvm_version=str(tvm.__version__),
         tasks=tuple(extract(lowered)),
         inputs=lowered.inputs,
         outputs=lowered.outputs,
-        canary=canary_payload(spec),
+        canary=canary_payload(lowered.target),
+        facts=target_facts(lowered.target.text),
     )
 
 
-def compile_model(key: str, schedules: dict[str, str]) -> float:
+def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
     """Compile the model with and without its schedules; returns the seconds it took."""
     started = time.perf_counter()
-    _tuned[key] = build_model(_models[key], schedules)
-    if key not in _plain:
-        _plain[key] = build_model(_models[key], {})
+    lowered = _lowered(recipe)
+    _tuned[recipe.key] = build_model(lowered, schedules)
+    if recipe.key not in _plain:
+        _plain[recipe.key] = build_model(lowered, {})
     return time.perf_counter() - started
+
+
+def _lowered(recipe: ModelRecipe) -> LoweredModel:
+    if recipe.key not in _models:
+        spec = resolve_target(recipe.target)
+        imported = import_model(recipe.source, recipe.shapes)
+        _models[recipe.key] = lower(imported, spec, LowerOptions(layout=recipe.layout))
+    return _models[recipe.key]
 
 
 def check_model(key: str, seed: int, device: str) -> CheckResult:
@@ -110,8 +132,6 @@ def guilty_kernels(key: str, schedules: dict[str, str], seed: int, device: str) 
 
 def export_model(key: str, folder: str) -> None:
     """Write the compiled model and its parameters into an existing folder."""
-    from pathlib import Path
-
     _tuned[key].export(Path(folder))
 
 

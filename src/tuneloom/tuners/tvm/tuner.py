@@ -27,7 +27,10 @@ class TvmTuner:
 
     def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
         from tuneloom.tuners.tvm.building import build_kernel
+        from tuneloom.tuners.tvm.rebuilding import rebuild_kernel
 
+        if not candidate.payload:
+            return rebuild_kernel(task, candidate.configuration)
         return build_kernel(candidate.payload)
 
     def profile(

@@ -1,0 +1,265 @@
+"""The end of a tuning job: contenders side by side, the model compiled, checked and exported."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from tuneloom.app.outcomes import built
+from tuneloom.app.programs import Step
+from tuneloom.app.progress import Contender, TaskProgress
+from tuneloom.app.tuning import STAGES
+from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.model import Artifact, JobSpec, StageKind
+from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRequest
+from tuneloom.tuners.tvm.model_stages import CheckResult, ModelRecipe
+
+MODEL_STAGES = "tuneloom.tuners.tvm.model_stages"
+_CONTEST_S = 120.0
+_CHECK_S = 3600.0
+_WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What became of a task: the schedule that is used, if any, and the times that decided."""
+
+    chosen: Contender | None = None
+    tuned_s: float | None = None
+    default_s: float | None = None
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Finish:
+    """Runs the last stages of a job; `check` and `verdicts` are its result, `failure` why there is none."""
+
+    job: str
+    spec: JobSpec
+    recipe: ModelRecipe
+    tasks: Sequence[TaskProgress]
+    export_to: str | None
+    finished: bool = False
+    failure: str = ""
+    check: CheckResult | None = None
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    _open: int = 0
+    _tries: int = 0
+
+    def begin(self) -> list[Step]:
+        """Contests of all tasks; contenders that were built in an earlier run are built again first."""
+        steps: list[Step] = []
+        for progress in self.tasks:
+            contenders = self._contenders(progress)
+            verdict = Verdict(default_s=progress.default.seconds if progress.default else None)
+            self.verdicts[progress.task.key] = verdict
+            if contenders:
+                self._open += 1
+                steps += self._prepare(progress, contenders)
+        return steps or [self._compile_step()]
+
+    @property
+    def schedules(self) -> dict[str, str]:
+        """The trace to use for each task that has one."""
+        return {
+            key: verdict.chosen.trial.candidate.configuration
+            for key, verdict in self.verdicts.items()
+            if verdict.chosen is not None
+        }
+
+    def _contenders(self, progress: TaskProgress) -> list[Contender]:
+        if not progress.best:
+            return []
+        default = progress.default
+        close = default is not None and default.seconds < 2 * progress.best[0].seconds
+        return [*progress.best, *([default] if default is not None and close else [])]
+
+    def _prepare(self, progress: TaskProgress, contenders: list[Contender]) -> list[Step]:
+        missing = [c for c in contenders if c.artifact is None]
+        if not missing:
+            return [self._contest_step(progress, contenders)]
+        left = [len(missing)]
+
+        def rebuilt(contender: Contender) -> Callable[[CallResult, float], Sequence[Step]]:
+            def ended(result: CallResult, _at_s: float) -> Sequence[Step]:
+                value = built(result)
+                contender.artifact = value if isinstance(value, Artifact) else None
+                left[0] -= 1
+                ready = [c for c in contenders if c.artifact is not None]
+                if left[0]:
+                    return []
+                return [self._contest_step(progress, ready)] if ready else self._contested(None)
+
+            return ended
+
+        return [self._rebuild_step(progress, n, c, rebuilt(c)) for n, c in enumerate(missing)]
+
+    def _rebuild_step(
+        self,
+        progress: TaskProgress,
+        number: int,
+        contender: Contender,
+        ended: Callable[[CallResult, float], Sequence[Step]],
+    ) -> Step:
+        policy = self.spec.policy
+        call = Call(
+            function=f"{STAGES}:build",
+            arguments=(self.spec.tuner, progress.task, contender.trial.candidate, policy),
+            timeout_s=policy.build_timeout_s,
+        )
+        return self._step(
+            f"f{progress.index}",
+            0,
+            StageKind.BUILD,
+            f"/{number}",
+            SlotDemand(lendable=True),
+            lambda: call,
+            ended,
+        )
+
+    def _contest_step(self, progress: TaskProgress, contenders: list[Contender]) -> Step:
+        payloads = [c.artifact.payload for c in contenders if c.artifact is not None]
+        call = Call(
+            function="tuneloom.tuners.tvm.contest:contest",
+            arguments=(payloads, self.spec.policy),
+            timeout_s=_CONTEST_S,
+        )
+
+        def ended(result: CallResult, _at_s: float) -> Sequence[Step]:
+            if isinstance(result, Returned):
+                decide(self.verdicts[progress.task.key], contenders, result.value, progress.default)
+            else:
+                self.verdicts[progress.task.key].note = f"contest failed: {result}"
+            return self._contested(progress)
+
+        demand = DeviceDemand(key=self.spec.device_key)
+        return self._step(
+            f"f{progress.index}", 1, StageKind.FINALISE, "/contest", demand, lambda: call, ended
+        )
+
+    def _contested(self, _progress: TaskProgress | None) -> Sequence[Step]:
+        self._open -= 1
+        return [] if self._open else [self._compile_step()]
+
+    def _compile_step(self) -> Step:
+        call = Call(
+            function=f"{MODEL_STAGES}:compile_model",
+            arguments=(self.recipe, self.schedules),
+            worker=self._worker,
+        )
+        ended = self._after(self._check_step)
+        return self._step("finish", 2, StageKind.FINALISE, "/compile", SlotDemand(), lambda: call, ended)
+
+    def _check_step(self) -> Step:
+        arguments = (self.recipe.key, self.spec.seed, self._device)
+        call = Call(
+            function=f"{MODEL_STAGES}:check_model",
+            arguments=arguments,
+            worker=self._worker,
+            timeout_s=_CHECK_S,
+        )
+        demand = DeviceDemand(key=self.spec.device_key)
+        return self._step("finish", 3, StageKind.FINALISE, "/check", demand, lambda: call, self._checked)
+
+    def _checked(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._give_up("checking the tuned model", result)
+        check: CheckResult = result.value
+        self.check = check
+        if not check.same:
+            return [self._guilty_step()]
+        return [self._export_step()] if self.export_to else self._end()
+
+    def _guilty_step(self) -> Step:
+        arguments = (self.recipe.key, self.schedules, self.spec.seed, self._device)
+        call = Call(function=f"{MODEL_STAGES}:guilty_kernels", arguments=arguments, worker=self._worker)
+        demand = DeviceDemand(key=self.spec.device_key)
+        return self._step("finish", 4, StageKind.FINALISE, "/guilty", demand, lambda: call, self._judged)
+
+    def _judged(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._give_up("finding the wrong kernel", result)
+        guilty = result.value or list(self.schedules)
+        for key in guilty:
+            verdict = self.verdicts[key]
+            verdict.note = "its schedule changed the outputs of the model and was dropped"
+            verdict.chosen = None
+        return [self._compile_step()]
+
+    def _export_step(self) -> Step:
+        call = Call(
+            function=f"{MODEL_STAGES}:export_model",
+            arguments=(self.recipe.key, self.export_to),
+            worker=self._worker,
+        )
+        ended = self._after(None)
+        return self._step("finish", 5, StageKind.FINALISE, "/export", SlotDemand(), lambda: call, ended)
+
+    def _after(
+        self, following: Callable[[], Step] | None
+    ) -> Callable[[CallResult, float], Sequence[Step] | None]:
+        def ended(result: CallResult, _at_s: float) -> Sequence[Step] | None:
+            if not isinstance(result, Returned):
+                return self._give_up("compiling the tuned model", result)
+            return [following()] if following else self._end()
+
+        return ended
+
+    def _give_up(self, doing: str, result: CallResult) -> Sequence[Step] | None:
+        self._tries += 1
+        if isinstance(result, Died) and self._tries < 2:
+            return [self._compile_step()]
+        reason = result.error if isinstance(result, Raised) else str(result)
+        self.failure = f"{doing} failed: {reason}"
+        return self._end()
+
+    def _end(self) -> list[Step]:
+        self.finished = True
+        return []
+
+    @property
+    def _worker(self) -> str:
+        return f"{self.job}:model"
+
+    @property
+    def _device(self) -> str:
+        return "cuda" if "cuda" in self.recipe.target else "cpu"
+
+    def _step(
+        self,
+        lane: str,
+        step: int,
+        kind: str,
+        part: str,
+        needs: Demand,
+        call: Callable[[], Call],
+        ended: Callable[[CallResult, float], Sequence[Step] | None],
+    ) -> Step:
+        request = StageRequest(
+            id=f"{lane}/{kind}{part}#{self._tries}.{len(self.schedules)}",
+            job=self.job,
+            lane=lane,
+            step=step,
+            kind=str(kind),
+            needs=needs,
+        )
+        return Step(request=request, call=call, ended=ended)
+
+
+def decide(
+    verdict: Verdict,
+    contenders: Sequence[Contender],
+    rounds: Sequence[Sequence[float]],
+    default: Contender | None,
+) -> None:
+    """Choose by the median over rounds; a schedule that does not beat the default is not used."""
+    times = [median(seconds) for seconds in rounds]
+    ranked = sorted(zip(times, contenders, strict=True), key=lambda pair: pair[0])
+    for seconds, contender in ranked:
+        if contender is default:
+            verdict.default_s = seconds
+    best_s, best = next((s, c) for s, c in ranked if c is not default)
+    verdict.tuned_s = best_s
+    if verdict.default_s is None or best_s < _WORTH_IT * verdict.default_s:
+        verdict.chosen = best
+    else:
+        verdict.note = "not faster than the default schedule, so not used"

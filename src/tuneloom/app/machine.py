@@ -1,0 +1,44 @@
+"""What this machine offers: cores to work on and devices to profile on."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tuneloom.errors import TargetError
+from tuneloom.model import Device, Host
+
+HOST = "host"
+CPU_KEY = "cpu"
+CUDA_KEY = "cuda"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Hosts and devices, and which cores stand behind each of them."""
+
+    host: Host
+    devices: tuple[Device, ...]
+    cores: Mapping[str, frozenset[int]]
+
+    @property
+    def device_keys(self) -> list[str]:
+        return sorted({device.key for device in self.devices})
+
+
+def this_machine(*, device_cores: int = 1, key: str = CPU_KEY, gpus: int = 0) -> Machine:
+    """Divide this machine's cores: the last ones are the CPU device, the others the host.
+
+    With a single core both share it. GPUs are devices of their own and take no cores.
+    """
+    every = sorted(os.sched_getaffinity(0))
+    if device_cores >= len(every) > 1:
+        raise TargetError(
+            f"a device of {device_cores} cores leaves none of {len(every)} for building; "
+            f"give at most {len(every) - 1}"
+        )
+    device = frozenset(every[-device_cores:])
+    host = frozenset(every) - device or device
+    devices = [Device(name=f"{key}0", key=key, lends_to=HOST if host != device else None)]
+    devices += [Device(name=f"{CUDA_KEY}{n}", key=CUDA_KEY) for n in range(gpus)]
+    cores = {HOST: host, f"{key}0": device}
+    return Machine(host=Host(name=HOST, slots=len(host)), devices=tuple(devices), cores=cores)

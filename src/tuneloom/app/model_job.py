@@ -1,0 +1,133 @@
+"""A model's way through the program: imported, tuned, finished."""
+
+from collections.abc import Callable, Sequence
+
+from tuneloom.app.finishing import MODEL_STAGES, Finish
+from tuneloom.app.programs import Step
+from tuneloom.app.progress import TaskProgress
+from tuneloom.app.tuning import Keep, TaskTuning
+from tuneloom.engine.calls import Call, CallResult, Raised, Returned
+from tuneloom.errors import NothingMeasured, TuneloomError
+from tuneloom.model import JobSpec, StageKind, Trial
+from tuneloom.scheduling.stages import JobTicket, SlotDemand, StageRequest
+from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary
+
+Opened = Callable[[ModelSummary], dict[str, list[Trial]]]
+"""Told of a model when its tasks are known; answers with the trials known from before."""
+
+
+class ModelJob:
+    """The program of one tuning job. `failure` is the error that ended it, if one did."""
+
+    def __init__(
+        self, job: str, spec: JobSpec, *, opened: Opened, keep: Keep, lanes: int, tuners: int
+    ) -> None:
+        self.job = job
+        self.spec = spec
+        self.ticket = JobTicket(
+            id=job,
+            priority=spec.priority,
+            deadline_s=spec.deadline_s,
+            device_keys=frozenset({spec.device_key}),
+            waits_for_devices=spec.waits_for_devices,
+        )
+        self._opened = opened
+        self._keep = keep
+        self._lanes = lanes
+        self._tuners = tuners
+        self.summary: ModelSummary | None = None
+        self.tuning: TaskTuning | None = None
+        self.finish: Finish | None = None
+        self.export_to: str | None = None
+        self.failure: TuneloomError | None = None
+        self._stopping = False
+
+    @property
+    def done(self) -> bool:
+        return self.failure is not None or (self.finish is not None and self.finish.finished)
+
+    @property
+    def recipe(self) -> ModelRecipe:
+        spec = self.spec
+        return ModelRecipe(
+            key=self.job, source=spec.model, shapes=spec.shapes, target=spec.target, layout=spec.layout
+        )
+
+    def begin(self, at_s: float) -> Sequence[Step]:
+        call = Call(
+            function=f"{MODEL_STAGES}:open_model", arguments=(self.recipe,), worker=f"{self.job}:model"
+        )
+        request = StageRequest(
+            id="open",
+            job=self.job,
+            lane="open",
+            step=0,
+            kind=StageKind.INITIALISE.value,
+            needs=SlotDemand(),
+            then=SlotDemand(),
+        )
+        return [Step(request=request, call=lambda: call, ended=self._model_opened)]
+
+    def stopping(self) -> None:
+        self._stopping = True
+        if self.tuning is not None:
+            self.tuning.stop()
+
+    def _model_opened(self, result: CallResult, at_s: float) -> Sequence[Step]:
+        if not isinstance(result, Returned):
+            reason = result.error if isinstance(result, Raised) else str(result)
+            self.failure = TuneloomError(f"{self.spec.model} can't be imported: {reason}")
+            return []
+        if isinstance(result.value, TuneloomError):
+            self.failure = result.value
+            return []
+        summary: ModelSummary = result.value
+        self.summary = summary
+        known = self._opened(summary)
+        tasks = [TaskProgress(index, task) for index, task in enumerate(summary.tasks)]
+        for progress in tasks:
+            for trial in known.get(progress.task.key, ()):
+                progress.add(trial, None)
+                progress.batches = 1
+        self.tuning = TaskTuning(
+            self.job, self.spec, tasks, self._keep, lanes=self._lanes, tuners=self._tuners
+        )
+        if self._stopping:
+            self.tuning.stop()
+        return self._tuned(self.tuning.begin(at_s, summary.canary))
+
+    def _tuned(self, steps: Sequence[Step]) -> Sequence[Step]:
+        """Pass tuning steps through, watching for the end of tuning."""
+        assert self.tuning is not None
+        if steps or self.tuning.running:
+            return [self._watched(step) for step in steps]
+        return self._begin_finish()
+
+    def _watched(self, step: Step) -> Step:
+        def ended(result: CallResult, at_s: float) -> Sequence[Step] | None:
+            following = step.ended(result, at_s)
+            return None if following is None else self._tuned(following)
+
+        return Step(request=step.request, call=step.call, ended=ended)
+
+    def _begin_finish(self) -> Sequence[Step]:
+        assert self.tuning is not None
+        tasks = self.tuning.tasks
+        barren = [t for t in tasks if not t.measured and t.trials]
+        if barren or not any(t.measured for t in tasks):
+            self.failure = nothing_measured(self.spec, barren)
+            return []
+        self.finish = Finish(self.job, self.spec, self.recipe, tasks, self.export_to)
+        return self.finish.begin()
+
+
+def nothing_measured(spec: JobSpec, barren: Sequence[TaskProgress]) -> TuneloomError:
+    """The error for a job with a task that no trial could run."""
+    if not barren:
+        return NothingMeasured(f"{spec.name}: no trial was made; give it more time or trials")
+    first = barren[0]
+    why = first.first_error.splitlines()[0] if first.first_error else "no reason was given"
+    return NothingMeasured(
+        f"{spec.name}: none of {len(first.trials)} trials of {first.task.name} succeeded; "
+        f"the first failed with: {why}"
+    )

@@ -1,0 +1,37 @@
+"""Programs: what a job does, as steps that the core schedules and the engine carries out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tuneloom.engine.calls import Call, CallResult
+from tuneloom.scheduling.stages import JobTicket, StageRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One stage with what it calls and what its end leads to.
+
+    `ended` gets the result and the time and answers with the steps that became
+    possible, or None: do this one again.
+    """
+
+    request: StageRequest
+    call: Callable[[], Call] = field(repr=False)
+    ended: Callable[[CallResult, float], "Sequence[Step] | None"] = field(repr=False)
+
+
+class Program(Protocol):
+    """A job from its first step to its last; used by one thread."""
+
+    ticket: JobTicket
+
+    @property
+    def done(self) -> bool:
+        """Whether no step is left, running ones included."""
+
+    def begin(self, at_s: float) -> Sequence[Step]:
+        """The steps that can start at once."""
+
+    def stopping(self) -> None:
+        """No new work after this: what runs may end, then the job finishes with what it has."""

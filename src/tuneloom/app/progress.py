@@ -1,0 +1,75 @@
+"""How far the tuning of one task is."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tuneloom.model import Artifact, Failure, FailureKind, Task, Trial
+
+DEFAULT = "default"
+_CONTENDERS = 3
+
+
+@dataclass(slots=True)
+class Contender:
+    """A good trial and, unless it has to be built again, what was built for it."""
+
+    trial: Trial
+    artifact: Artifact | None = None
+
+    @property
+    def seconds(self) -> float:
+        assert self.trial.seconds is not None
+        return self.trial.seconds
+
+
+@dataclass(slots=True)
+class TaskProgress:
+    """The trials of a task so far, its best few, and what is under way."""
+
+    index: int
+    task: Task
+    trials: list[Trial] = field(default_factory=list)
+    best: list[Contender] = field(default_factory=list)
+    default: Contender | None = None
+    failures: Counter[FailureKind] = field(default_factory=Counter)
+    first_error: str = ""
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    in_flight: int = 0
+    lanes: int = 0
+    batches: int = 0
+    exhausted: bool = False
+    opened: bool = False
+
+    @property
+    def best_s(self) -> float | None:
+        """The fastest time seen, of the default schedule too."""
+        times = [c.seconds for c in (*self.best, self.default) if c is not None]
+        return min(times, default=None)
+
+    @property
+    def measured(self) -> int:
+        return len(self.trials) - sum(self.failures.values())
+
+    def add(self, trial: Trial, artifact: Artifact | None) -> None:
+        """Count a finished trial and keep it if it is among the best."""
+        self.trials.append(trial)
+        if isinstance(trial.outcome, Failure):
+            self.failures[trial.outcome.kind] += 1
+            self.first_error = self.first_error or trial.outcome.message
+            return
+        contender = Contender(trial, artifact)
+        if trial.candidate.origin == DEFAULT:
+            self.default = contender
+        else:
+            self.best = sorted([*self.best, contender], key=lambda c: c.seconds)[:_CONTENDERS]
+        best_s = self.best_s
+        if best_s is not None and (not self.curve or best_s < self.curve[-1][1]):
+            self.curve.append((len(self.trials), best_s))
+
+    def gained_s(self, trials: int) -> float:
+        """By how much the best time fell over the last so many trials."""
+        now = self.best_s
+        if now is None:
+            return 0.0
+        earlier = [s for count, s in self.curve if count <= len(self.trials) - trials]
+        return (earlier[-1] if earlier else self.curve[0][1]) - now

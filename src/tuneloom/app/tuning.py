@@ -1,0 +1,302 @@
+"""A tuning job as a program: lanes of select, build, profile, update over its tasks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tuneloom.app.allocation import next_task
+from tuneloom.app.outcomes import built, profiled
+from tuneloom.app.programs import Step
+from tuneloom.app.progress import DEFAULT, TaskProgress
+from tuneloom.engine.calls import Call, CallResult, Raised, Returned
+from tuneloom.model import (
+    Artifact,
+    Candidate,
+    Failure,
+    JobSpec,
+    Measurement,
+    Outcome,
+    SearchOptions,
+    StageKind,
+    Task,
+    Trial,
+)
+from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRequest
+
+STAGES = "tuneloom.tuners.stages"
+Keep = Callable[[Task, Trial, Artifact | None], None]
+_SEARCH_TRIES = 3
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One batch of a task on its way."""
+
+    name: str
+    progress: TaskProgress
+    planned: int
+    left: int = 0
+    trials: list[Trial] = field(default_factory=list)
+    tries: int = 0
+
+
+class TaskTuning:
+    """Spends a budget of trials on tasks, several lanes at a time.
+
+    Pure but for `keep`, which has to store a trial before it returns. When `running`
+    is false and no steps are out, there is nothing more to do.
+    """
+
+    def __init__(
+        self, job: str, spec: JobSpec, tasks: Sequence[TaskProgress], keep: Keep, *, lanes: int, tuners: int
+    ) -> None:
+        self._job = job
+        self._spec = spec
+        self.tasks = tasks
+        self._keep = keep
+        self._most_lanes = lanes
+        self._tuners = tuners
+        self._lanes: dict[str, _Lane] = {}
+        self._stopping = False
+        self._canary = b""
+        self.canary_s: list[tuple[float, float]] = []
+        self.started_s: float | None = None
+
+    @property
+    def spent(self) -> int:
+        """Trials finished, of all tasks."""
+        return sum(len(t.trials) for t in self.tasks)
+
+    @property
+    def running(self) -> bool:
+        return bool(self._lanes)
+
+    @property
+    def latency_s(self) -> float | None:
+        """What one run of the model takes by its kernels' best times; None while some have none."""
+        times = [t.best_s for t in self.tasks]
+        if any(s is None for s in times):
+            return None
+        return sum(t.task.weight * s for t, s in zip(self.tasks, times, strict=True) if s is not None)
+
+    def begin(self, at_s: float, canary: bytes) -> list[Step]:
+        """The first lanes."""
+        self.started_s = at_s
+        self._canary = canary
+        return self._refill(at_s)
+
+    def stop(self) -> None:
+        """Open no more lanes."""
+        self._stopping = True
+
+    def _refill(self, at_s: float) -> list[Step]:
+        steps: list[Step] = []
+        while len(self._lanes) < self._most_lanes and not self._over(at_s):
+            count = min(self._spec.batch, self._left())
+            per_task = 1 if len(self.tasks) > 1 else 2
+            progress = next_task(self.tasks, self._spec.batch, per_task) if count > 0 else None
+            if progress is None:
+                break
+            steps.append(self._open_lane(progress, count))
+        return steps
+
+    def _left(self) -> int:
+        return self._spec.budget.trials - self.spent - sum(t.in_flight for t in self.tasks)
+
+    def _over(self, at_s: float) -> bool:
+        budget = self._spec.budget
+        if self._stopping or self._left() <= 0:
+            return True
+        if budget.seconds is not None and at_s - (self.started_s or at_s) >= budget.seconds:
+            return True
+        latency_s = self.latency_s
+        return budget.goal_ms is not None and latency_s is not None and latency_s * 1e3 <= budget.goal_ms
+
+    def _open_lane(self, progress: TaskProgress, count: int) -> Step:
+        lane = _Lane(f"{progress.index}.{progress.batches}", progress, count)
+        progress.batches += 1
+        progress.lanes += 1
+        progress.in_flight += count
+        self._lanes[lane.name] = lane
+        return Step(
+            request=self._request(lane, 0, StageKind.SELECT, "", SlotDemand(), SlotDemand(lendable=True)),
+            call=lambda: self._select_call(lane),
+            ended=lambda result, at_s: self._selected(lane, result, at_s),
+        )
+
+    def _select_call(self, lane: _Lane) -> Call:
+        progress = lane.progress
+        worker = self._worker(progress)
+        if progress.opened:
+            return Call(
+                function=f"{STAGES}:select", arguments=(self._key(progress), lane.planned), worker=worker
+            )
+        progress.opened = True
+        arguments = (
+            self._key(progress),
+            self._spec.tuner,
+            progress.task,
+            SearchOptions(seed=self._spec.seed, trials=self._spec.budget.trials, batch=self._spec.batch),
+            list(progress.trials),
+            lane.planned,
+        )
+        return Call(function=f"{STAGES}:open_and_select", arguments=arguments, worker=worker)
+
+    def _selected(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._search_lost(lane, result, at_s)
+        candidates: list[Candidate] = result.value
+        lane.progress.in_flight -= lane.planned - len(candidates)
+        lane.left = len(candidates)
+        if not candidates:
+            lane.progress.exhausted = True
+            return self._close_lane(lane, at_s)
+        steps = [self._build_step(lane, n, candidate) for n, candidate in enumerate(candidates)]
+        if self._canary:
+            lane.left += 1
+            steps.append(self._canary_step(lane))
+        return steps
+
+    def _search_lost(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
+        """A search that raises is given up; one whose worker died is opened again elsewhere."""
+        lane.tries += 1
+        lost = self._worker(lane.progress)
+        for progress in self.tasks:
+            if self._worker(progress) == lost and not isinstance(result, Raised):
+                progress.opened = False
+        if lane.tries < _SEARCH_TRIES and not isinstance(result, Raised):
+            return None
+        lane.progress.exhausted = True
+        lane.progress.first_error = lane.progress.first_error or f"its search ended: {result}"
+        lane.progress.in_flight -= lane.planned
+        return self._close_lane(lane, at_s)
+
+    def _build_step(self, lane: _Lane, number: int, candidate: Candidate) -> Step:
+        policy = self._spec.policy
+        task = _without_payload(lane.progress.task)
+        call = Call(
+            function=f"{STAGES}:build",
+            arguments=(self._spec.tuner, task, candidate, policy),
+            timeout_s=policy.build_timeout_s,
+            memory_bytes=policy.memory_bytes,
+        )
+        device = DeviceDemand(key=self._spec.device_key)
+        return Step(
+            request=self._request(lane, 1, StageKind.BUILD, f"/{number}", SlotDemand(lendable=True), device),
+            call=lambda: call,
+            ended=lambda result, at_s: self._built(lane, number, candidate, result, at_s),
+        )
+
+    def _built(
+        self, lane: _Lane, number: int, candidate: Candidate, result: CallResult, at_s: float
+    ) -> Sequence[Step]:
+        artifact: Artifact | Failure = built(result)
+        if isinstance(artifact, Failure):
+            return self._settle(lane, candidate, artifact, None, at_s)
+        return [self._profile_step(lane, number, candidate, artifact)]
+
+    def _profile_step(self, lane: _Lane, number: int, candidate: Candidate, artifact: Artifact) -> Step:
+        def settled(result: CallResult, at_s: float) -> Sequence[Step]:
+            return self._settle(lane, candidate, profiled(result), artifact, at_s)
+
+        return Step(
+            request=self._request(
+                lane,
+                2,
+                StageKind.PROFILE,
+                f"/{number}",
+                DeviceDemand(key=self._spec.device_key),
+                SlotDemand(),
+            ),
+            call=lambda: self._profile_call(lane.progress, candidate, artifact),
+            ended=settled,
+        )
+
+    def _profile_call(self, progress: TaskProgress, candidate: Candidate, artifact: Artifact) -> Call:
+        # The default schedule is a baseline, not a contender: one run of it is enough.
+        best_s = 1e-9 if candidate.origin == DEFAULT else progress.best_s
+        policy = self._spec.policy
+        return Call(
+            function=f"{STAGES}:profile",
+            arguments=(self._spec.tuner, _without_payload(progress.task), artifact, policy, best_s),
+            timeout_s=policy.run_timeout_s,
+            memory_bytes=policy.memory_bytes,
+        )
+
+    def _settle(
+        self, lane: _Lane, candidate: Candidate, outcome: Outcome, artifact: Artifact | None, at_s: float
+    ) -> Sequence[Step]:
+        trial = Trial(candidate=candidate, outcome=outcome)
+        self._keep(lane.progress.task, trial, artifact)
+        lane.progress.add(trial, artifact)
+        lane.progress.in_flight -= 1
+        lane.trials.append(trial)
+        return self._one_less(lane)
+
+    def _one_less(self, lane: _Lane) -> Sequence[Step]:
+        lane.left -= 1
+        return [] if lane.left else [self._update_step(lane)]
+
+    def _update_step(self, lane: _Lane) -> Step:
+        call = Call(
+            function=f"{STAGES}:update",
+            arguments=(self._key(lane.progress), lane.trials),
+            worker=self._worker(lane.progress),
+        )
+        return Step(
+            request=self._request(lane, 3, StageKind.UPDATE, "", SlotDemand(), SlotDemand()),
+            call=lambda: call,
+            ended=lambda result, at_s: self._updated(lane, result, at_s),
+        )
+
+    def _updated(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step]:
+        if not isinstance(result, Returned):
+            lane.progress.opened = False  # it learns these trials when it is opened again
+        return self._close_lane(lane, at_s)
+
+    def _close_lane(self, lane: _Lane, at_s: float) -> list[Step]:
+        lane.progress.lanes -= 1
+        del self._lanes[lane.name]
+        return self._refill(at_s)
+
+    def _canary_step(self, lane: _Lane) -> Step:
+        policy = self._spec.policy
+        artifact = Artifact(payload=self._canary)
+        call = Call(
+            function=f"{STAGES}:profile",
+            arguments=(self._spec.tuner, _without_payload(lane.progress.task), artifact, policy, None),
+            timeout_s=policy.run_timeout_s,
+        )
+
+        def sung(result: CallResult, at_s: float) -> Sequence[Step]:
+            if isinstance(result, Returned) and isinstance(result.value, Measurement):
+                self.canary_s.append((at_s, result.value.best_s))
+            return self._one_less(lane)
+
+        demand = DeviceDemand(key=self._spec.device_key)
+        request = self._request(lane, 2, "canary", "", demand, SlotDemand())
+        return Step(request=request, call=lambda: call, ended=sung)
+
+    def _request(
+        self, lane: _Lane, step: int, kind: str, part: str, needs: Demand, then: Demand
+    ) -> StageRequest:
+        return StageRequest(
+            id=f"{lane.name}/{kind}{part}",
+            job=self._job,
+            lane=lane.name,
+            step=step,
+            kind=str(kind),
+            needs=needs,
+            then=then,
+            task=lane.progress.task.name,
+        )
+
+    def _key(self, progress: TaskProgress) -> str:
+        return f"{self._job}:{progress.index}"
+
+    def _worker(self, progress: TaskProgress) -> str:
+        return f"{self._job}:tuner{progress.index % self._tuners}"
+
+
+def _without_payload(task: Task) -> Task:
+    """The candidate carries all that building needs; the payload need not travel each time."""
+    return replace(task, payload=b"")

@@ -1,0 +1,193 @@
+"""One run of the program: jobs taken from the store, conducted, and their results kept."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from tuneloom.app import bundling
+from tuneloom.app.bookkeeping import Book
+from tuneloom.app.conductor import Conductor, Listener, Span
+from tuneloom.app.machine import Machine
+from tuneloom.app.model_job import ModelJob
+from tuneloom.app.results import canary_ratios, job_result
+from tuneloom.engine.api import Engine
+from tuneloom.errors import OutputError, TargetError, TuneloomError
+from tuneloom.model import JobSpec
+from tuneloom.scheduling import Core, policy_named
+from tuneloom.scheduling.messages import Event
+from tuneloom.store import JobRecord, JobStatus, RunStatus, Store
+
+_LOOK_S = 1.0
+_ONE_AT_A_TIME = ("sequential", "synchronous", "interleaved")
+_LANES = 3
+
+
+class Interrupted(TuneloomError):  # noqa: N818 - the name is the message
+    """The user ended the run; everything measured is kept."""
+
+    exit_code = 130
+
+
+class Display(Protocol):
+    """Shows a run while it goes on."""
+
+    def show(self, run: "TuningRun", now_s: float) -> None:
+        """Called several times a second."""
+
+
+class TuningRun(Listener):
+    """Carries out all jobs that the store has for a run, also those added while it goes on."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: str,
+        engine: Engine,
+        machine: Machine,
+        policy: str,
+        display: Display | None = None,
+    ) -> None:
+        self.run = run
+        self.machine = machine
+        self.policy = policy
+        self.jobs: dict[str, ModelJob] = {}
+        self.failures: dict[str, TuneloomError] = {}
+        self._store = store
+        self._engine = engine
+        self._book = Book(store, run)
+        self._display = display
+        self._statuses: dict[str, JobStatus] = {}
+        self._looked_s = 0.0
+        self._arrived = time.monotonic()
+        self.conductor = Conductor(Core(policy_named(policy)), engine, machine.cores, self)
+
+    def execute(self) -> None:
+        """Run until all jobs have ended; raises Interrupted on Ctrl-C or SIGTERM."""
+        self._book.machine(self.machine, self.policy)
+        self.conductor.add_resource(self.machine.host)
+        for device in self.machine.devices:
+            self.conductor.add_resource(device)
+        self._take_new_jobs()
+        try:
+            with _interrupted_by(signal.SIGTERM):
+                self.conductor.run()
+        except KeyboardInterrupt as error:
+            self._book.flush()
+            self._store.finish_run(self.run, RunStatus.INTERRUPTED, "ended by the user")
+            raise Interrupted(f"stopped; everything measured is kept: tuneloom resume {self.run}") from error
+        finally:
+            self._engine.close()
+        self._book.flush()
+        self._close()
+
+    def happened(self, event: Event) -> None:
+        self._book.happened(event)
+
+    def ran(self, span: Span) -> None:
+        self._book.ran(span)
+
+    def job_refused(self, job: str, reason: str) -> None:
+        self._end(job, JobStatus.FAILED, TargetError(reason))
+
+    def job_ended(self, job: str, *, cancelled: bool) -> None:
+        program = self.jobs[job]
+        for worker in ("model", *(f"tuner{n}" for n in range(self.machine.host.slots))):
+            self._engine.release(f"{job}:{worker}")
+        if cancelled:
+            self._end(job, JobStatus.CANCELLED, None)
+            return
+        failure = program.failure or self._completed(program)
+        self._end(job, JobStatus.FAILED if failure else JobStatus.FINISHED, failure)
+
+    def beat(self, now_s: float) -> None:
+        if now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            self._book.flush()
+            self._follow_wishes()
+        if self._display is not None:
+            self._display.show(self, now_s)
+
+    def _completed(self, program: ModelJob) -> TuneloomError | None:
+        finish = program.finish
+        if finish is not None and finish.failure:
+            return TuneloomError(f"{program.spec.name}: {finish.failure}")
+        if program.spec.out is not None:
+            try:
+                bundling.complete(Path(program.spec.out), program, self.run)
+            except OutputError as error:
+                return error
+        return None
+
+    def _end(self, job: str, status: JobStatus, failure: TuneloomError | None) -> None:
+        program = self.jobs[job]
+        result = job_result(program)
+        if failure is not None:
+            self.failures[job] = failure
+            result["failure"] = str(failure)
+        if status is not JobStatus.FINISHED and program.spec.out is not None:
+            bundling.discard(Path(program.spec.out))
+        self._statuses[job] = status
+        self._store.set_job(job, status, result)
+        if ratios := canary_ratios(program):
+            self._store.set_note(self.run, "canary", ratios)
+
+    def _close(self) -> None:
+        failed = "; ".join(str(failure) for failure in self.failures.values())
+        self._store.finish_run(self.run, RunStatus.FAILED if failed else RunStatus.FINISHED, failed)
+
+    def _follow_wishes(self) -> None:
+        """Other processes leave their wishes in the store: new jobs, pauses, cancellations."""
+        self._take_new_jobs()
+        for record in self._store.jobs(self.run):
+            before = self._statuses.get(record.id)
+            if record.status is before or before is None or before.ended:
+                continue
+            self._statuses[record.id] = record.status
+            self._wish(record.status)(record.id)
+
+    def _wish(self, status: JobStatus) -> Callable[[str], None]:
+        if status is JobStatus.CANCELLED:
+            return self.conductor.cancel
+        return self.conductor.pause if status is JobStatus.PAUSED else self.conductor.resume
+
+    def _take_new_jobs(self) -> None:
+        for record in self._store.jobs(self.run):
+            if record.id not in self.jobs and not record.status.ended:
+                self._take(record)
+
+    def _take(self, record: JobRecord) -> None:
+        spec = JobSpec.from_json(dict(record.spec))
+        program = self._program(record.id, spec)
+        if spec.out is not None:
+            program.export_to = str(bundling.prepare(Path(spec.out)))
+        self.jobs[record.id] = program
+        self._statuses[record.id] = JobStatus.RUNNING
+        self._store.set_job(record.id, JobStatus.RUNNING)
+        self.conductor.submit(program, spec.arrival_s)
+
+    def _program(self, job: str, spec: JobSpec) -> ModelJob:
+        return ModelJob(
+            job,
+            spec,
+            opened=lambda summary: self._book.opened(job, spec, summary),
+            keep=lambda task, trial, artifact: self._book.keep(job, task, trial, artifact),
+            lanes=1 if self.policy in _ONE_AT_A_TIME else _LANES,
+            tuners=self.machine.host.slots,
+        )
+
+
+@contextmanager
+def _interrupted_by(number: signal.Signals) -> Iterator[None]:
+    """Let a signal end the run as Ctrl-C does."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    earlier = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(number, earlier)

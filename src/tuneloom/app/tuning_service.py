@@ -1,0 +1,84 @@
+"""Tuning as one function: for the command line, the Python session and tests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tuneloom.app import bundling
+from tuneloom.app.machine import Machine, this_machine
+from tuneloom.app.tuning_run import Display, TuningRun
+from tuneloom.engine.local import LocalEngine
+from tuneloom.errors import InputError, TargetError, TuneloomError
+from tuneloom.model import JobSpec
+from tuneloom.scheduling import policy_named
+from tuneloom.store import JobRecord, RunStatus, Store, open_store
+
+WARM_UP = "tuneloom.tuners.tvm.warmth:warm_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """How a run works, apart from its jobs."""
+
+    policy: str = "load-aware"
+    store: str | None = None
+    device_cores: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How a run ended: its jobs as the store has them, and the first error, if there was one."""
+
+    run: str
+    jobs: tuple[JobRecord, ...]
+    failure: TuneloomError | None
+
+
+def tune(
+    specs: Sequence[JobSpec], settings: RunSettings, command: str = "", display: Display | None = None
+) -> RunOutcome:
+    """Tune models as jobs of one run; raises InputError before anything is started."""
+    machine = _checked(specs, settings)
+    store = open_store(settings.store)
+    try:
+        options: dict[str, Any] = {"policy": settings.policy, "device_cores": settings.device_cores}
+        run = store.create_run(command or "tune", options).id
+        for spec in specs:
+            store.add_job(run, spec.name, spec.to_json())
+        return _execute(store, run, machine, settings.policy, display)
+    finally:
+        store.close()
+
+
+def resume(name: str, place: str | None = None, display: Display | None = None) -> RunOutcome:
+    """Go on with a run that was interrupted, with what is left of its budget."""
+    store = open_store(place)
+    try:
+        record = store.run(name)
+        if record.status is RunStatus.FINISHED:
+            raise InputError(f"run {record.id} is finished; `tuneloom report {record.id}` shows it")
+        options: Mapping[str, Any] = store.take_over_run(record.id).options
+        machine = this_machine(device_cores=int(options.get("device_cores", 1)))
+        return _execute(store, record.id, machine, str(options.get("policy", "load-aware")), display)
+    finally:
+        store.close()
+
+
+def _execute(store: Store, run: str, machine: Machine, policy: str, display: Display | None) -> RunOutcome:
+    tuning = TuningRun(store, run, LocalEngine(WARM_UP), machine, policy, display)
+    tuning.execute()
+    failure = next(iter(tuning.failures.values()), None)
+    return RunOutcome(run=run, jobs=tuple(store.jobs(run)), failure=failure)
+
+
+def _checked(specs: Sequence[JobSpec], settings: RunSettings) -> Machine:
+    policy_named(settings.policy)
+    machine = this_machine(device_cores=settings.device_cores)
+    for spec in specs:
+        if spec.device_key not in machine.device_keys and not spec.waits_for_devices:
+            known = ", ".join(repr(key) for key in machine.device_keys)
+            raise TargetError(f"no device with key {spec.device_key!r}; known: {known}")
+        if spec.out is not None:
+            bundling.require_free(Path(spec.out))
+    return machine

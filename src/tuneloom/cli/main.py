@@ -1,0 +1,55 @@
+"""The program `tuneloom`: reads the command line, prints one line when something is wrong."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from tuneloom import __version__
+from tuneloom.cli import report, runs, tune
+from tuneloom.errors import TuneloomError
+
+DESCRIPTION = """\
+Tunes neural networks for the hardware they run on.
+
+  tuneloom tune zoo:squeezenet --trials 500 --out fast/   tune a model, write a bundle
+  tuneloom evaluate fast/                                 time the bundle
+  tuneloom report last -o report.html                     look at what happened
+"""
+GROUPS = (tune, runs, report)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0, or says what kind of thing went wrong."""
+    options = parser().parse_args(arguments)
+    try:
+        code: int = options.func(options)
+        return code
+    except TuneloomError as error:
+        if options.debug:
+            raise
+        print(f"tuneloom: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("tuneloom: stopped", file=sys.stderr)
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="tuneloom", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    top.add_argument("--version", action="version", version=f"tuneloom {__version__}")
+    top.add_argument("--debug", action="store_true", help="show tracebacks")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for group in GROUPS:
+        group.add_parser(commands)
+    return top
+
+
+if __name__ == "__main__":
+    sys.exit(main())

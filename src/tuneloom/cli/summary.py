@@ -1,0 +1,39 @@
+"""What came out of a run, for people."""
+
+from typing import Any
+
+from tuneloom.app.tuning_service import RunOutcome
+from tuneloom.store import JobRecord, JobStatus
+
+
+def print_outcome(outcome: RunOutcome) -> None:
+    """One short paragraph for each job."""
+    for job in outcome.jobs:
+        print(job_line(job))
+    print(f"run {outcome.run}   tuneloom report {outcome.run} -o report.html")
+
+
+def job_line(job: JobRecord) -> str:
+    """Before and after, speed-up, trials, failures, bundle."""
+    result = job.result
+    if job.status is not JobStatus.FINISHED or "latency_after_s" not in result:
+        return f"{job.name}: {job.status.value}"
+    before, after = result["latency_before_s"], result["latency_after_s"]
+    spread = _spread(result["latencies_after_s"])
+    text = f"{job.name}: {before * 1e3:.2f} ms untuned → {after * 1e3:.2f} ms tuned (±{spread:.0%})"
+    text += f", {before / after:.1f} times faster; {result['trials']} trials{_failures(result)}"
+    if job.spec.get("out"):
+        text += f"\n  bundle: {job.spec['out']}"
+    dropped = [k["note"] for k in result["kernels"].values() if "dropped" in k["note"]]
+    return text + (f"\n  {len(dropped)} schedules changed the outputs and were dropped" if dropped else "")
+
+
+def _spread(times: list[float]) -> float:
+    ordered = sorted(times)
+    low, high = ordered[len(ordered) // 4], ordered[(3 * len(ordered)) // 4]
+    return (high - low) / 2 / ordered[len(ordered) // 2]
+
+
+def _failures(result: Any) -> str:
+    failed = result.get("failures", {})
+    return f" ({', '.join(f'{count} {kind}' for kind, count in failed.items())})" if failed else ""

@@ -1,0 +1,162 @@
+"""`tuneloom tune` and `tuneloom resume`: from a model to a bundle."""
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from tuneloom.app.tuning_service import RunOutcome, RunSettings, resume, tune
+from tuneloom.cli.live import display_for
+from tuneloom.cli.summary import print_outcome
+from tuneloom.errors import InputError
+from tuneloom.model import Budget, JobSpec, MeasuringPolicy
+
+DESCRIPTION = """\
+Tune models for a device: find fast kernels by trial, build the model with them, check its
+outputs against the untuned model and write a bundle that can be deployed.
+
+MODEL is a path (.onnx; .pt2 from torch.export; .tflite) or zoo:NAME. Several models are
+several jobs of one run, woven together.
+
+  tuneloom tune zoo:squeezenet --trials 500 --out fast/
+  tuneloom tune net.onnx --shape input=1,3,224,224 --seconds 600 --out fast/
+  tuneloom tune a.onnx b.onnx --trials 800 --out fast/    (writes fast/a and fast/b)
+
+Every measurement is kept at once: after Ctrl-C, a crash or a power cut,
+`tuneloom resume RUN` goes on where it was.
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the program."""
+    parser = subparsers.add_parser(
+        "tune",
+        help="tune models and write bundles",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="a model file, or zoo:NAME")
+    parser.add_argument(
+        "--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: this CPU)"
+    )
+    parser.add_argument("--device", default="cpu", metavar="KEY", help="the key of the device to profile on")
+    _add_budget(parser)
+    parser.add_argument(
+        "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="where chance starts (default: 0)")
+    parser.add_argument("--out", metavar="DIR", help="where the bundle goes")
+    parser.add_argument(
+        "--policy", default="load-aware", help="load-aware, interleaved, sequential, synchronous"
+    )
+    parser.add_argument("--device-cores", type=int, default=1, help="cores of the CPU device (default: 1)")
+    _add_common(parser)
+    parser.set_defaults(func=run_tune)
+    again = subparsers.add_parser("resume", help="go on with an interrupted run")
+    again.add_argument("run", metavar="RUN", help="the run's name, or `last`")
+    _add_common(again)
+    again.set_defaults(func=run_resume)
+
+
+def _add_budget(parser: argparse.ArgumentParser) -> None:
+    policy = MeasuringPolicy()
+    parser.add_argument("--trials", type=int, default=1000, help="trials for each model (default: 1000)")
+    parser.add_argument("--seconds", type=float, help="stop tuning a model after so long")
+    parser.add_argument("--goal-ms", type=float, help="stop when the model is this fast")
+    parser.add_argument("--batch", type=int, default=16, help="candidates selected at once (default: 16)")
+    parser.add_argument("--run-timeout", type=float, default=policy.run_timeout_s, metavar="S")
+    parser.add_argument("--build-timeout", type=float, default=policy.build_timeout_s, metavar="S")
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, for programs")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run_tune(options: argparse.Namespace) -> int:
+    """Tune and print what came out."""
+    settings = RunSettings(policy=options.policy, store=options.store, device_cores=options.device_cores)
+    command = shlex.join(["tuneloom", *sys.argv[1:]])
+    with display_for(quiet=options.quiet or options.json) as display:
+        outcome = tune(job_specs(options), settings, command, display)
+    return _finish(outcome, options.json)
+
+
+def run_resume(options: argparse.Namespace) -> int:
+    """Resume and print what came out."""
+    with display_for(quiet=options.quiet or options.json) as display:
+        outcome = resume(options.run, options.store, display)
+    return _finish(outcome, options.json)
+
+
+def _finish(outcome: RunOutcome, as_json: bool) -> int:
+    if as_json:
+        jobs = [
+            {"name": j.name, "status": j.status.value, "spec": j.spec, "result": j.result}
+            for j in outcome.jobs
+        ]
+        print(json.dumps({"run": outcome.run, "jobs": jobs}, indent=2))
+    else:
+        print_outcome(outcome)
+    if outcome.failure is not None:
+        raise outcome.failure
+    return 0
+
+
+def job_specs(options: argparse.Namespace) -> list[JobSpec]:
+    """One job for each model of the command line."""
+    policy = MeasuringPolicy(run_timeout_s=options.run_timeout, build_timeout_s=options.build_timeout)
+    shared: dict[str, Any] = {
+        "budget": Budget(trials=options.trials, seconds=options.seconds, goal_ms=options.goal_ms),
+        "target": options.target,
+        "device_key": options.device,
+        "shapes": shapes_of(options.shape),
+        "policy": policy,
+        "batch": options.batch,
+        "seed": options.seed,
+    }
+    names = job_names(options.models)
+    many = len(names) > 1
+    return [
+        JobSpec(name=name, model=_absolute(model), out=_place(options.out, name, many), **shared)
+        for name, model in zip(names, options.models, strict=True)
+    ]
+
+
+def shapes_of(texts: list[str]) -> dict[str, tuple[int, ...]]:
+    """`name=1,3,224,224` as data; raises InputError for anything else."""
+    shapes = {}
+    for text in texts:
+        name, separator, numbers = text.rpartition("=")
+        try:
+            shape = tuple(int(number) for number in numbers.split(","))
+        except ValueError:
+            shape = ()
+        if not separator or not shape or min(shape) < 1:
+            raise InputError(f"--shape {text!r} is not understood; write it as name=1,3,224,224")
+        shapes[name] = shape
+    return shapes
+
+
+def job_names(models: list[str]) -> list[str]:
+    """A short name for each model; the same model twice is numbered."""
+    names: list[str] = []
+    for model in models:
+        short = model.removeprefix("zoo:") if model.startswith("zoo:") else Path(model).stem
+        taken = sum(name == short or name.startswith(f"{short}-") for name in names)
+        names.append(f"{short}-{taken + 1}" if taken else short)
+    return names
+
+
+def _absolute(model: str) -> str:
+    return model if model.startswith("zoo:") else str(Path(model).absolute())
+
+
+def _place(out: str | None, name: str, many: bool) -> str | None:
+    if out is None:
+        return None
+    folder = Path(out).absolute()
+    return str(folder / name if many else folder)

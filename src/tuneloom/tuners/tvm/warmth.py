@@ -1,0 +1,17 @@
+"""What the parent of all workers does before it forks the first."""
+
+from tuneloom.tuners.tvm.fast_import import load_tvm
+
+
+def warm_up() -> None:
+    """Import all that stages import, so that no fork has to."""
+    load_tvm()
+    import xgboost  # noqa: F401
+
+    import tuneloom.tuners.stages
+    import tuneloom.tuners.tvm.contest
+    import tuneloom.tuners.tvm.model_stages
+    import tuneloom.tuners.tvm.rebuilding
+    import tuneloom.tuners.tvm.search
+
+    tuneloom.tuners.stages.tuner_named("tvm")
