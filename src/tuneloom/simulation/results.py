@@ -12,6 +12,7 @@ class Span:
     resource: str
     slots: int
     job: str
+    stage: str
     lane: str
     kind: str
     start_s: float

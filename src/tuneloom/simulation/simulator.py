@@ -232,6 +232,7 @@ class Simulator:
                     grant.resource,
                     grant.slots,
                     request.job,
+                    request.id,
                     request.lane,
                     request.kind,
                     run.since_s,

@@ -10,7 +10,8 @@ class Entry:
 
     `feeds` is the device key its lane comes to next, `lead_s` the predicted work until
     then, this stage included; `guessed` if that rests on nothing seen. `patience_s` is
-    how far it may go ahead of its fair share. `reserved` names the host kept free for a wide stage.
+    how far it may go ahead of its fair share. `seq` differs for all entries, also for
+    those of one stage that comes back. `reserved` names the host kept free for a wide stage.
     """
 
     __slots__ = (
@@ -27,9 +28,9 @@ class Entry:
         "tag",
     )
 
-    def __init__(self, stage: Stage, *, rank: float, tag: float, predicted_s: float | None) -> None:
+    def __init__(self, stage: Stage, seq: int, *, rank: float, tag: float, predicted_s: float | None) -> None:
         self.stage = stage
-        self.seq = stage.seq
+        self.seq = seq
         self.rank = rank
         self.tag = tag
         self.predicted_s = predicted_s

@@ -56,6 +56,7 @@ class LoadAware:
         self._hosts_to_look_at: dict[str, None] = {}
         self._look_for_any_host = False
         self._kept_free = False
+        self._entered = 0
         self._just_done: Stage | None = None
         self.attach(Floor())
 
@@ -84,7 +85,8 @@ class LoadAware:
         tag = self._fair.tag(notes.account, pool, stage)
         longest = self._pressure.weight_of_chain(notes.appetite, request, stage.job)
         rank = self._fair.rank(notes.account, pool, tag, stage, at_s, longest)
-        entry = Entry(stage, rank=rank, tag=tag, predicted_s=self._predictions.of(request))
+        self._entered += 1
+        entry = Entry(stage, self._entered, rank=rank, tag=tag, predicted_s=self._predictions.of(request))
         self._entries[stage] = entry
         if isinstance(needs, DeviceDemand):
             self._join_device_line(entry, needs.key)
@@ -106,7 +108,7 @@ class LoadAware:
         else:
             self._fair.charge(account, HOSTS, entry.tag, expected_s * needs.slots)
             if isinstance(stage.request.then, DeviceDemand):
-                self._loans.feeder_started(stage.request.then.key, stage, at_s + expected_s)
+                self._loans.feeder_started(stage.request.then.key, entry, at_s, at_s + expected_s)
         self._charged[stage] = expected_s
 
     def ended(self, stage: Stage, at_s: float, *, finished: bool) -> None:
@@ -163,6 +165,7 @@ class LoadAware:
             if head is not None:
                 device = self._floor.idle_device(key)
                 if device is not None:
+                    self._fair.turn(key, head.tag)
                     return Start(head.stage, Grant(resource=device.resource.name))
             del self._keys_to_look_at[key]
         return None
@@ -200,6 +203,7 @@ class LoadAware:
             self._kept_free = True
             return None
         first_rank = head.rank if wide is None else min(head.rank, wide.rank)
+        self._fair.turn(HOSTS, head.tag)
         chosen = self._feeder(fitting, first_rank) or head
         needs = chosen.stage.request.needs
         assert not isinstance(needs, DeviceDemand)

@@ -41,11 +41,11 @@ class Loans:
         """Nothing (more) is to be lent to this host for now."""
         del self.hosts[host]
 
-    def feeder_started(self, key: str, stage: Stage, due_s: float) -> None:
+    def feeder_started(self, key: str, entry: Entry, at_s: float, due_s: float) -> None:
         """A stage runs whose lane needs this key at about that time."""
         if self._floor.lenders:
             self._first_due(key)
-            heappush(self._due.setdefault(key, []), (due_s, stage.seq, stage.started_s, stage))
+            heappush(self._due.setdefault(key, []), (due_s, entry.seq, at_s, entry.stage))
 
     def device_for(self, host: str, entry: Entry, at_s: float) -> Seat | None:
         """An idle device to lend to this stage: it must be back before it is wanted.

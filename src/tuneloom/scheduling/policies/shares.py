@@ -28,13 +28,15 @@ class Account:
 class FairShares:
     """Start-time fair queueing with ageing.
 
-    A pool's virtual time is the largest tag served so far. A stage gets the later of
-    that and its job's own account as its tag; serving it charges the account with its
-    seconds divided by the job's weight. One level of priority is worth `ageing_s` of
-    virtual time, or LEVEL_STAGES average stages if that is more: while a stage waits,
-    the tags of its rivals grow past it, so it is served at the latest when each rival
-    has had that much a level more than it. A deadline is worth up to one level, the
-    more of it the less slack is left; so is a chain that will outlast everything else.
+    A pool's virtual time follows the tags of the stages whose turn it was. A stage gets
+    the later of that, less half a level for jobs that were here before, and its job's
+    own account as its tag; serving it charges the account with its seconds divided by
+    the job's weight. One level of priority is worth `ageing_s` of virtual time, or
+    LEVEL_STAGES average stages if that is more: while a stage waits, the tags of its
+    rivals grow past it, so it is served at the latest when each rival has had that much
+    a level more than it. A deadline is worth up to one level, the more of it the less
+    slack was left when the stage became ready; so is a chain that will outlast
+    everything else.
     """
 
     def __init__(self, ageing_s: float) -> None:
@@ -48,7 +50,9 @@ class FairShares:
         account.parts[name] = account.parts.get(name, 0) + 1
         tag = account.tags.get(name)
         if tag is None:
-            tag = max(self._virtual.get(pool, 0.0), account.used.get(pool, 0.0))
+            tag, used = self._virtual.get(pool, 0.0), account.used.get(pool)
+            if used is not None:
+                tag = max(used, tag - self.level_s(pool) / 2)
             account.tags[name] = tag
         return tag
 
@@ -71,14 +75,17 @@ class FairShares:
         """The tag with priority, deadline and the weight of the job's chain (0 to 1) counted in."""
         ticket = account.job.ticket
         if ticket.deadline_s is not None:
-            chain = max(chain, self._urgency(account.job, stage, at_s))
+            chain = max(chain, self._urgency(pool, ticket.deadline_s, stage, at_s))
         levels = ticket.priority + chain
         return tag - self.level_s(pool) * levels if levels else tag
 
-    def charge(self, account: Account, pool: str, tag: float, service_s: float) -> None:
-        """A stage with this tag starts and is expected to use this much."""
+    def turn(self, pool: str, tag: float) -> None:
+        """It was the turn of a stage with this tag, whether or not it was served."""
         if tag > self._virtual.get(pool, 0.0):
             self._virtual[pool] = tag
+
+    def charge(self, account: Account, pool: str, tag: float, service_s: float) -> None:
+        """A stage with this tag starts and is expected to use this much."""
         used = account.used.get(pool, 0.0)
         account.used[pool] = (used if used > tag else tag) + service_s / account.job.ticket.weight
 
@@ -91,11 +98,8 @@ class FairShares:
         difference_s = service_s - charged_s
         account.used[pool] = account.used.get(pool, 0.0) + difference_s / account.job.ticket.weight
 
-    def _urgency(self, job: Job, stage: Stage, at_s: float) -> float:
-        """From 0 with all the time in the world to 1 without slack."""
-        assert job.ticket.deadline_s is not None
-        window_s = job.ticket.deadline_s - job.submitted_s
-        slack_s = job.ticket.deadline_s - at_s - (stage.request.remaining_s or 0.0)
-        if window_s <= 0 or slack_s <= 0:
-            return 1.0
-        return max(0.0, 1.0 - slack_s / window_s)
+    def _urgency(self, pool: str, deadline_s: float, stage: Stage, at_s: float) -> float:
+        """1 without slack, a half with a level of it, near 0 with all the time in the world."""
+        slack_s = deadline_s - at_s - (stage.request.remaining_s or 0.0)
+        level_s = self.level_s(pool)
+        return level_s / (level_s + max(0.0, slack_s))
