@@ -1,12 +1,16 @@
-"""Notes of a run as parts of a report."""
+"""Notes, specifications and provenance as parts of a report."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tuneloom.report import Fact, KnobPair, ResourceInfo, Validity, ValidityCell
+from tuneloom.store import Provenance
 
 DRAWN = frozenset({"resources", "canary", "validity"})
 """Notes that have a section of their own."""
+
+TOLD_OF_SPECS = ("tuner", "batch", "seed", "layout")
+"""What a job's specification says about how it was measured."""
 
 
 def facts_of(notes: Mapping[str, Any]) -> tuple[Fact, ...]:
@@ -20,6 +24,21 @@ def facts_of(notes: Mapping[str, Any]) -> tuple[Fact, ...]:
         else:
             facts.append(Fact(name=_spoken(name), value=_shown(value)))
     return tuple(facts)
+
+
+def measuring_facts(
+    specs: Sequence[Mapping[str, Any]], provenances: Sequence[Provenance]
+) -> tuple[Fact, ...]:
+    """What all trials of a run have in common, and where they differ all the values."""
+    found = {
+        "TVM": [provenance.tvm_version for provenance in provenances],
+        "target": [provenance.target for provenance in provenances],
+        "device": [provenance.device_key for provenance in provenances],
+        "measuring policy": [provenance.policy for provenance in provenances],
+        **{name: [_shown(spec[name]) for spec in specs if name in spec] for name in TOLD_OF_SPECS},
+    }
+    different = {name: list(dict.fromkeys(filter(None, values))) for name, values in found.items()}
+    return tuple(Fact(name=name, value=", ".join(values)) for name, values in different.items() if values)
 
 
 def resources_of(listed: Any) -> tuple[ResourceInfo, ...]:

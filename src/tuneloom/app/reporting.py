@@ -6,7 +6,7 @@
 | note `canary` | a list of `[at_s, ratio]`: the canary kernel against its quiet time |
 | note `validity` | `{"pairs": [pair], "importance": {knob: share}}`, see `validity_of` |
 | any other note | a fact for people |
-| a job's spec | `target`, `device` |
+| a job's spec | `device_key`, `target`, and `tuner`, `batch`, `seed`, `layout` as facts |
 | a job's result | `latency_before_s`, `latency_after_s`, `kernels`: `{task key: {"before_s", "after_s"}}` |
 | a task's plan | `representative`: a task key; `gifts`: a list of `{"donor", "source", "after_s", "used"}` |
 
@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.report_notes import facts_of, resources_of, validity_of
+from tuneloom.app.report_notes import facts_of, measuring_facts, resources_of, validity_of
 from tuneloom.errors import OutputError
 from tuneloom.report import (
     Cluster,
@@ -35,7 +35,16 @@ from tuneloom.report import (
     render_report,
     task_result,
 )
-from tuneloom.store import JobRecord, PlannedTask, RunRecord, RunStatus, Store, TrialRecord, open_store
+from tuneloom.store import (
+    JobRecord,
+    PlannedTask,
+    Provenance,
+    RunRecord,
+    RunStatus,
+    Store,
+    TrialRecord,
+    open_store,
+)
 
 
 def known_runs(place: str | None = None, limit: int | None = None) -> list[RunRecord]:
@@ -97,10 +106,14 @@ def report_data(store: Store, name: str) -> ReportData:
         clusters=_clusters(all_tasks),
         gifts=tuple(_gifts(all_tasks, [r for job in jobs for r in results[job.id]])),
         validity=validity_of(notes.get("validity")),
-        facts=facts_of(notes),
+        facts=(*measuring_facts([job.spec for job in jobs], _provenances(trials)), *facts_of(notes)),
         drift=tuple(DriftPoint(at_s=at_s, ratio=ratio) for at_s, ratio in notes.get("canary", ())),
         names={job.id: job.name for job in jobs} | {p.task.key: p.task.name for p in all_tasks},
     )
+
+
+def _provenances(trials: Mapping[str, Sequence[TrialRecord]]) -> list[Provenance]:
+    return list(dict.fromkeys(record.provenance for records in trials.values() for record in records))
 
 
 def _spans(store: Store, run: str) -> list[Span]:
@@ -159,8 +172,8 @@ def _model(
         status="interrupted" if cut_short else job.status.value,
         before_s=job.result.get("latency_before_s"),
         after_s=job.result.get("latency_after_s"),
-        device=str(job.spec.get("device") or (provenance.device_key if provenance else "")),
-        target=str(job.spec.get("target") or (provenance.target if provenance else "")),
+        device=provenance.device_key if provenance else str(job.spec.get("device_key", "")),
+        target=provenance.target if provenance else str(job.spec.get("target", "")),
         trials=len(records),
         failed=sum(record.seconds is None for record in records),
         seconds=job.ended - job.started if job.ended and job.started else None,

@@ -25,6 +25,7 @@ from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRe
 STAGES = "tuneloom.tuners.stages"
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
+_FIRST_BATCH = 4
 
 
 @dataclass(slots=True)
@@ -91,13 +92,19 @@ class TaskTuning:
     def _refill(self, at_s: float) -> list[Step]:
         steps: list[Step] = []
         while len(self._lanes) < self._most_lanes and not self._over(at_s):
-            count = min(self._spec.batch, self._left())
             per_task = 1 if len(self.tasks) > 1 else 2
-            progress = next_task(self.tasks, self._spec.batch, per_task) if count > 0 else None
+            progress = next_task(self.tasks, self._spec.batch, per_task)
             if progress is None:
                 break
-            steps.append(self._open_lane(progress, count))
+            steps.append(self._open_lane(progress, min(self._batch(progress), self._left())))
         return steps
+
+    def _batch(self, progress: TaskProgress) -> int:
+        """A small first batch while the budget is small, so that every task gets its turn."""
+        if progress.batches:
+            return self._spec.batch
+        fair = self._spec.budget.trials // (2 * len(self.tasks))
+        return min(self._spec.batch, max(_FIRST_BATCH, fair))
 
     def _left(self) -> int:
         return self._spec.budget.trials - self.spent - sum(t.in_flight for t in self.tasks)

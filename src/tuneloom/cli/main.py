@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from tuneloom import __version__
-from tuneloom.cli import report, runs, tune
+from tuneloom.cli import models, report, runs, tune
 from tuneloom.errors import TuneloomError
 
 DESCRIPTION = """\
@@ -16,7 +16,7 @@ Tunes neural networks for the hardware they run on.
   tuneloom evaluate fast/                                 time the bundle
   tuneloom report last -o report.html                     look at what happened
 """
-GROUPS = (tune, runs, report)
+GROUPS = (tune, models, runs, report)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

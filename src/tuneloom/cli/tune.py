@@ -121,7 +121,7 @@ def job_specs(options: argparse.Namespace) -> list[JobSpec]:
     names = job_names(options.models)
     many = len(names) > 1
     return [
-        JobSpec(name=name, model=_absolute(model), out=_place(options.out, name, many), **shared)
+        JobSpec(name=name, model=absolute(model), out=_place(options.out, name, many), **shared)
         for name, model in zip(names, options.models, strict=True)
     ]
 
@@ -151,7 +151,8 @@ def job_names(models: list[str]) -> list[str]:
     return names
 
 
-def _absolute(model: str) -> str:
+def absolute(model: str) -> str:
+    """A model so that a process in another folder finds it."""
     return model if model.startswith("zoo:") else str(Path(model).absolute())
 
 

@@ -81,6 +81,12 @@ def unpack(task: Task) -> Kernel:
     return Kernel(module=tvm.ir.load_json(content["module"]), target=resolve_target(content["target"]))
 
 
+def task_of(function: Any, target: TargetSpec) -> Task:
+    """A kernel that came without a model as a task of its own."""
+    name = str(function.attrs["global_symbol"]) if "global_symbol" in (function.attrs or {}) else "main"
+    return _task(kernel_key(function, target), name, function, 1, target)
+
+
 def _task(key: str, name: str, function: Any, weight: int, target: TargetSpec) -> Task:
     tvm = load_tvm()
     from tvm.s_tir.analysis import estimate_tir_flops

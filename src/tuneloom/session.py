@@ -1,0 +1,171 @@
+"""The short way in for Python: import, tune, build, save, run, in that order.
+
+from tuneloom import Session
+session = Session(target="cpu")
+session.from_model("mobilenet.onnx").autotune(trials=512).build().save("out/").evaluate()
+again = Session.load("out/")
+y = again.run(x)
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tuneloom.app import bundling
+from tuneloom.app.models import evaluate_bundle
+from tuneloom.app.tuning_service import RunSettings, tune
+from tuneloom.errors import BundleError, InputError, OrderError
+from tuneloom.model import Budget, JobSpec
+from tuneloom.tuners.tvm.bundles import Bundle, load_bundle
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class Session:
+    """One model on one target, step by step; every step's time is in `times_s`.
+
+    Steps return the session, so they can be chained. A step before the one it needs
+    raises OrderError saying what to call first. Not thread-safe.
+    """
+
+    def __init__(self, target: str = "cpu", *, device: str = "cpu", store: str | None = None) -> None:
+        self.target = target
+        self.device = device
+        self.times_s: dict[str, float] = {}
+        self.result: Mapping[str, Any] = {}
+        self.run_id: str | None = None
+        self._store = store
+        self._model: str | None = None
+        self._name = ""
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._budget: Budget | None = None
+        self._options: dict[str, Any] = {}
+        self._folder: Path | None = None
+        self._bundle: Bundle | None = None
+        self._scratch = tempfile.TemporaryDirectory(prefix="tuneloom-session-")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Session":
+        """A session around a bundle that was saved earlier; raises BundleError if it can't run here."""
+        with _timed({}, ""):
+            bundle = load_bundle(Path(folder))
+        session = cls(target=bundle.manifest["target"]["text"])
+        session._folder, session._bundle = Path(folder), bundle
+        session._name = bundle.manifest["name"]
+        return session
+
+    def from_model(
+        self, model: Any, example_inputs: Sequence[Any] = (), *, shapes: Shapes | None = None
+    ) -> "Session":
+        """Take a path, `zoo:NAME`, or a `torch.nn.Module` with example inputs."""
+        with _timed(self.times_s, "from_model"):
+            if isinstance(model, (str, Path)):
+                text = str(model)
+                self._model = text if text.startswith("zoo:") else str(Path(text).absolute())
+                self._name = Path(text.removeprefix("zoo:")).stem
+                if not text.startswith("zoo:") and not Path(text).is_file():
+                    raise InputError(f"no model at {text}; give a path or zoo:NAME")
+            else:
+                self._model, self._name = self._exported(model, example_inputs)
+            self._shapes = dict(shapes or {})
+        return self
+
+    def autotune(self, trials: int = 1000, **options: Any) -> "Session":
+        """Tune the model; options are `seconds`, `goal_ms`, and fields of JobSpec such as `batch`, `seed`."""
+        self._require(self._model, "autotune", "from_model")
+        limits = {name: options.pop(name) for name in ("seconds", "goal_ms") if name in options}
+        self._budget = Budget(trials=trials, **limits)
+        self._options = options
+        self._tune()
+        return self
+
+    def build(self) -> "Session":
+        """Make the model ready to run; without `autotune` before it, with default schedules."""
+        self._require(self._model, "build", "from_model")
+        if self._folder is None:
+            self._budget = Budget(trials=1)
+            self._tune()
+        assert self._folder is not None
+        with _timed(self.times_s, "build"):
+            self._bundle = load_bundle(self._folder)
+        return self
+
+    def save(self, folder: str | Path) -> "Session":
+        """Copy the bundle to a folder that is empty or not there yet."""
+        self._require(self._bundle, "save", "build")
+        assert self._folder is not None
+        place = Path(folder)
+        with _timed(self.times_s, "save"):
+            bundling.require_free(place)
+            shutil.copytree(self._folder, place, dirs_exist_ok=True)
+        self._folder = place
+        return self
+
+    def run(self, *inputs: Any) -> Any:
+        """NumPy in, NumPy out: one array, or a list of them if the model has several outputs."""
+        self._require(self._bundle, "run", "build or Session.load")
+        assert self._bundle is not None
+        outputs = self._bundle.run(*inputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def evaluate(self, seconds: float = 1.0) -> dict[str, Any]:
+        """Time the model on the device it was tuned for: median, spread, all runs."""
+        self._require(self._bundle, "evaluate", "build or Session.load")
+        assert self._folder is not None
+        with _timed(self.times_s, "evaluate"):
+            return evaluate_bundle(self._folder, seconds)
+
+    def _tune(self) -> None:
+        assert self._model is not None and self._budget is not None
+        folder = Path(self._scratch.name) / f"bundle-{len(self.times_s)}"
+        spec = JobSpec(
+            name=self._name,
+            model=self._model,
+            budget=self._budget,
+            target=self.target,
+            device_key=self.device,
+            shapes=self._shapes,
+            out=str(folder),
+            **self._options,
+        )
+        with _timed(self.times_s, "autotune"):
+            outcome = tune([spec], RunSettings(store=self._store), "Session.autotune")
+        self.run_id = outcome.run
+        if outcome.failure is not None:
+            raise outcome.failure
+        self.result = outcome.jobs[0].result
+        self._folder, self._bundle = folder, None
+
+    def _exported(self, module: Any, example_inputs: Sequence[Any]) -> tuple[str, str]:
+        """A torch module as a file that a worker can import."""
+        try:
+            import torch
+        except ImportError as error:
+            raise InputError("a torch module needs torch: pip install 'tuneloom[torch]'") from error
+        if not isinstance(module, torch.nn.Module):
+            raise InputError(
+                f"from_model takes a path, zoo:NAME or a torch module, got {type(module).__name__}"
+            )
+        if not example_inputs:
+            raise InputError("a torch module needs example inputs: from_model(module, [x])")
+        path = Path(self._scratch.name) / f"{type(module).__name__}.pt2"
+        torch.export.save(torch.export.export(module.eval(), tuple(example_inputs)), path)
+        return str(path), type(module).__name__
+
+    def _require(self, thing: object, step: str, first: str) -> None:
+        if thing is None:
+            raise OrderError(f"call {first} before {step}")
+
+
+@contextmanager
+def _timed(times_s: dict[str, float], step: str) -> Iterator[None]:
+    started = time.perf_counter()
+    yield
+    times_s[step] = time.perf_counter() - started
+
+
+__all__ = ["BundleError", "Session"]
