@@ -1,0 +1,1 @@
+"""Recorded spaces as devices: tuning on them takes milliseconds."""

@@ -1,14 +1,15 @@
-"""The validity model: limits and trees, averaged, refreshed a little with every failure."""
+"""The validity model: limits and trees, averaged, corrected by how they came out before."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuneloom.tuners.validity.calibration import Calibration
 from tuneloom.tuners.validity.directions import Matrix, directions
 from tuneloom.tuners.validity.rules import LimitEnsemble
 from tuneloom.tuners.validity.trees import TreeEnsemble
 
-_MEMBERS = 24
-_RENEWED = 4  # members of each ensemble that a later observation renews
+_LIMIT_SETS = 24
+_TREES = 16
 
 
 class ValidityModel:
@@ -21,45 +22,43 @@ class ValidityModel:
     def __init__(self, width: int, seed: int) -> None:
         rng = np.random.default_rng([seed, 271])
         self._directions = directions(width)
-        self._limits = LimitEnsemble(self._directions, _MEMBERS, rng)
-        self._trees = TreeEnsemble(self._directions, _MEMBERS, rng)
-        self._rows: list[Matrix] = []
-        self._valid: list[bool] = []
-        self._stale = 0
-        self._fitted = False
+        self._limits = LimitEnsemble(self._directions, _LIMIT_SETS, rng)
+        self._trees = TreeEnsemble(self._directions, _TREES, rng)
+        self._calibration = Calibration()
+        self._along = np.empty((0, self._directions.shape[1]))
+        self._valid = np.empty(0, dtype=bool)
 
     @property
     def failures(self) -> int:
         """How many invalid rows were seen."""
-        return len(self._valid) - sum(self._valid)
+        return int((~self._valid).sum())
 
     @property
     def decided(self) -> bool:
         """Whether both valid and invalid rows were seen, so that probabilities differ."""
-        return 0 < sum(self._valid) < len(self._valid)
+        return bool(self._valid.any() and not self._valid.all())
 
     def observe(self, row: Matrix, valid: bool) -> None:
-        """Learn the fate of one row."""
-        self._rows.append(np.asarray(row, dtype=np.float64))
-        self._valid.append(valid)
-        self._stale += 1
+        """Learn the fate of one row; members of the model that it contradicts are renewed."""
+        inputs = np.asarray(row, dtype=np.float64).reshape(1, -1)
+        if self.decided:
+            self._calibration.record(float(self._learned(inputs)[0]), valid)
+        self._along = np.vstack([self._along, inputs @ self._directions])
+        self._valid = np.append(self._valid, valid)
+        if self.decided:
+            self._limits.learn(self._along, self._valid)
+            self._trees.learn(self._along, self._valid)
 
     def probability(self, rows: Matrix) -> NDArray[np.float64]:
         """The probability of each row to be valid."""
-        seen = len(self._valid)
-        share = (sum(self._valid) + 0.5) / (seen + 1)
         if not self.decided:
-            return np.full(len(rows), 1.0 if not self.failures else share)
-        self._refresh()
-        learned = (self._limits.probability(rows) + self._trees.probability(rows)) / 2
-        return np.asarray((learned * seen + share) / (seen + 1), dtype=np.float64)
+            return np.full(len(rows), 1.0 if not self.failures else self._share())
+        return self._calibration.corrected(self._learned(rows))
 
-    def _refresh(self) -> None:
-        if not self._stale:
-            return
-        along = np.array(self._rows) @ self._directions
-        valid = np.array(self._valid)
-        count = _MEMBERS if not self._fitted else _RENEWED * self._stale
-        self._limits.refit(along, valid, count)
-        self._trees.refit(along, valid, count)
-        self._stale, self._fitted = 0, True
+    def _learned(self, rows: Matrix) -> NDArray[np.float64]:
+        seen = len(self._valid)
+        voted = (self._limits.probability(rows) + self._trees.probability(rows)) / 2
+        return np.asarray((voted * seen + self._share()) / (seen + 1), dtype=np.float64)
+
+    def _share(self) -> float:
+        return float((self._valid.sum() + 0.5) / (len(self._valid) + 1))

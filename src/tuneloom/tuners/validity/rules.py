@@ -28,20 +28,26 @@ class Limit:
 
 
 class LimitEnsemble:
-    """Members vote on whether a point exceeds a limit; `refit` renews some of them."""
+    """Members vote on whether a point exceeds a limit; those that a new point contradicts are renewed."""
 
     def __init__(self, directions: Matrix, members: int, rng: np.random.Generator) -> None:
         self._directions = directions
         self._price = 1 + _PLAINNESS * (np.abs(directions).sum(axis=0) - 1)
-        self._members: list[list[Limit]] = [[] for _ in range(members)]
+        self._members: list[list[Limit]] = []
+        self._count = members
         self._rng = rng
-        self._next = 0
+        self._turn = 0
 
-    def refit(self, along: Matrix, valid: Flags, count: int) -> None:
-        """Renew `count` members on points given by their values along all directions."""
-        for _ in range(min(count, len(self._members))):
-            self._members[self._next] = self._explained(along, valid)
-            self._next = (self._next + 1) % len(self._members)
+    def learn(self, along: Matrix, valid: Flags) -> None:
+        """Take in points by their values along all directions; the last one is new."""
+        if not self._members:
+            self._members = [self._explained(along, valid) for _ in range(self._count)]
+            return
+        self._turn = (self._turn + 1) % self._count
+        for place, limits in enumerate(self._members):
+            beyond = any(along[-1, limit.direction] > limit.valid_to + 1e-9 for limit in limits)
+            if beyond == bool(valid[-1]) or place == self._turn:
+                self._members[place] = self._explained(along, valid)
 
     def _explained(self, along: Matrix, valid: Flags) -> list[Limit]:
         used = np.flatnonzero(self._rng.random(len(self._price)) < _SHARE)

@@ -24,21 +24,24 @@ class Tree:
 
 
 class TreeEnsemble:
-    """Extremely randomised trees; `refit` renews some of them."""
+    """Extremely randomised trees; those that a new point contradicts are renewed."""
 
     def __init__(self, directions: Matrix, members: int, rng: np.random.Generator) -> None:
-        self._directions, self._rng, self._members = directions, rng, members
+        self._directions, self._rng, self._count = directions, rng, members
         self._trees: list[Tree] = []
-        self._next = 0
+        self._turn = 0
 
-    def refit(self, along: Matrix, valid: Flags, count: int) -> None:
-        """Renew `count` trees on points given by their values along all directions."""
+    def learn(self, along: Matrix, valid: Flags) -> None:
+        """Take in points by their values along all directions; the last one is new."""
         if not self._trees:
-            self._trees = [_grow(along, valid, self._rng) for _ in range(self._members)]
+            self._trees = [_grow(along, valid, self._rng) for _ in range(self._count)]
             return
-        for _ in range(min(count, self._members)):
-            self._trees[self._next] = _grow(along, valid, self._rng)
-            self._next = (self._next + 1) % self._members
+        self._turn = (self._turn + 1) % self._count
+        everything = np.arange(along.shape[1])
+        for place, tree in enumerate(self._trees):
+            said = _descend(tree, along[-1:], everything)[0]
+            if (said >= 0.5) != bool(valid[-1]) or place == self._turn:
+                self._trees[place] = _grow(along, valid, self._rng)
 
     def probability(self, inputs: Matrix) -> NDArray[np.float64]:
         """The mean share of valid points in the leaves that the inputs reach."""

@@ -1,0 +1,108 @@
+"""Many seeded runs on a recording, and what they say together."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import median
+
+import numpy as np
+
+from tuneloom.tuners.kernel.factors import Points
+from tuneloom.tuners.kernel.guided import Knowledge, Start, Vector
+from tuneloom.tuners.kernel.searches import new_search
+from tuneloom.tuners.replay.recording import Recording
+
+CHECKPOINTS = (25, 50, 100, 200)
+CLOSE = 0.05
+"""A run has arrived when it is at most this share slower than the optimum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the runs of one search on one recording have in common.
+
+    `to_close` is the median number of evaluations until within 5 % of the optimum,
+    failures counted (infinite: most runs did not arrive), `best` the median best time
+    at each checkpoint relative to the optimum, `spread` the distance between the
+    quartiles of `to_close`.
+    """
+
+    recording: str
+    search: str
+    runs: int
+    to_close: float
+    spread: float
+    arrived: float
+    best: dict[int, float]
+    invalid_share: float
+    invalid_until_close: float
+
+
+def replayed(
+    recording: Recording,
+    search: str,
+    seed: int,
+    evaluations: int,
+    start: Start = Start.VALIDITY,
+    knowledge: Knowledge | None = None,
+) -> list[float | None]:
+    """The times one seeded run saw, in order, None for failures; shorter if the space is spent."""
+    state = new_search(search, recording.space, seed, start, knowledge)
+    times: list[float | None] = []
+    while len(times) < evaluations:
+        points = state.propose(1)
+        if not points:
+            break
+        entry = recording.at(points[0])
+        state.learn(points[0], None if entry.time_ms is None else entry.time_ms / 1e3)
+        times.append(entry.time_ms)
+    return times
+
+
+def perfect_knowledge(recording: Recording) -> Knowledge:
+    """The validity of every point as recorded: what no search can know."""
+
+    def known(points: Points) -> Vector:
+        return np.array(
+            [1.0 if recording.at(point).time_ms is not None else 1e-12 for point in points.tolist()]
+        )
+
+    return known
+
+
+def summarised(recording: Recording, search: str, runs: Iterable[Sequence[float | None]]) -> Summary:
+    """The summary of runs as lists of times."""
+    listed = [list(run) for run in runs]
+    arrivals = [arrival(run, recording.best_ms) for run in listed]
+    before = [run[: int(a)] if a < inf else run for run, a in zip(listed, arrivals, strict=True)]
+    return Summary(
+        recording=recording.name,
+        search=search,
+        runs=len(listed),
+        to_close=median(arrivals),
+        spread=_quartile_distance(arrivals),
+        arrived=sum(a < inf for a in arrivals) / len(arrivals),
+        best={n: median(_best(run, n) for run in listed) / recording.best_ms for n in CHECKPOINTS},
+        invalid_share=_share([t for run in listed for t in run]),
+        invalid_until_close=_share([t for run in before for t in run]),
+    )
+
+
+def arrival(run: Sequence[float | None], best_ms: float) -> float:
+    """The number of evaluations until within 5 % of the optimum; infinite if never."""
+    limit = best_ms * (1 + CLOSE)
+    return next((float(i) for i, t in enumerate(run, 1) if t is not None and t <= limit), inf)
+
+
+def _best(run: Sequence[float | None], evaluations: int) -> float:
+    return min((t for t in run[:evaluations] if t is not None), default=inf)
+
+
+def _share(times: Sequence[float | None]) -> float:
+    return sum(t is None for t in times) / max(len(times), 1)
+
+
+def _quartile_distance(arrivals: Sequence[float]) -> float:
+    ordered = sorted(arrivals)
+    low, high = ordered[len(ordered) // 4], ordered[(3 * len(ordered)) // 4]
+    return inf if high == inf else high - low
