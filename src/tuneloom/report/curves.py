@@ -11,6 +11,7 @@ from tuneloom.report.units import brief, clipped, count, duration, time_unit, ti
 
 FIRST_SHOWN = 12
 LINES = 6
+KEY = "Best time so far; dashed is the untuned schedule, red marks on the axis are failed trials."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,9 @@ def curves_section(data: ReportData) -> Markup:
     more = EMPTY
     if len(tasks) > FIRST_SHOWN:
         more = el("button", f"Show all {len(tasks)} tasks", type="button", class_="more", data_opens="curves")
-    return el("div", el("div", charts, class_="grid-of-charts", id="curves"), more)
+    return el(
+        "div", el("div", charts, class_="grid-of-charts", id="curves"), more, el("p", KEY, class_="remark")
+    )
 
 
 def _caption(task: TaskResult, data: ReportData) -> Markup:

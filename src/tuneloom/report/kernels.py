@@ -13,7 +13,21 @@ def kernels_section(data: ReportData) -> Markup:
     """One chart for every model; nothing if no kernel was timed."""
     jobs = [model.job for model in data.models] or sorted({task.job for task in data.tasks})
     charts = [_of_model(data, job, headed=len(jobs) > 1) for job in jobs]
-    return el("div", charts) if any(charts) else EMPTY
+    return el("div", _legend(), charts) if any(charts) else EMPTY
+
+
+def _legend() -> Markup:
+    return el(
+        "ul",
+        el("li", _swatch(0, 12, "before"), "before"),
+        el("li", _swatch(3, 6, "after"), "after"),
+        class_="legend",
+    )
+
+
+def _swatch(y: int, height: int, look: str) -> Markup:
+    mark = el("rect", y=y, width=26, height=height, rx=2, class_=look)
+    return el("svg", mark, width=26, height=12, class_="swatch")
 
 
 def _of_model(data: ReportData, job: str, headed: bool) -> Markup:

@@ -78,7 +78,7 @@ def test_models_and_tasks_come_with_their_times(store: Store, run: str) -> None:
     data = report_data(store, run)
     (model,) = data.models
     assert (model.before_s, model.after_s, model.trials, model.failed) == (17.5, 9.5, 4, 1)
-    assert (model.target, model.device, model.status) == ("llvm", "cpu", "finished")
+    assert (model.target, model.device, model.status) == (HERE.target, "cpu", "finished")
     assert [point.best_s for point in model.progress] == [17.0, 9.0]
     conv, dense = data.tasks
     assert (conv.before_s, conv.after_s, conv.failed_at) == (4.1, 2.1, (2,))
@@ -93,6 +93,10 @@ def test_notes_and_plans_become_sections(store: Store, run: str) -> None:
     )
     assert data.drift == (DriftPoint(at_s=1.0, ratio=1.01),)
     assert [(fact.name, fact.value) for fact in data.facts] == [
+        ("TVM", HERE.tvm_version),
+        ("target", HERE.target),
+        ("device", "cpu"),
+        ("measuring policy", HERE.policy),
         ("versions: tvm", "0.27"),
         ("versions: patched", "yes"),
         ("seed", "42"),
