@@ -10,6 +10,9 @@ from typing import Any
 from tuneloom.tuners.tvm.layouts_rewriter import Rewriter
 from tuneloom.tuners.tvm.layouts_rules import RULES
 
+_OPAQUE = 8
+"""TVM's number for operators that nothing is fused with."""
+
 
 def block_layouts(module: Any, lanes: int) -> Any:
     """The module with `main` rewritten for vectors of `lanes` floats.
@@ -33,7 +36,7 @@ def block_layouts(module: Any, lanes: int) -> Any:
         builder.emit_func_output(result)
     done = builder.get()
     done["main"] = done["main"].with_attrs(dict(main.attrs or {}))
-    return done
+    return _keep_apart(done)
 
 
 def uses(function: Any) -> dict[Any, int]:
@@ -51,6 +54,14 @@ def uses(function: Any) -> dict[Any, int]:
             relax.analysis.post_order_visit(binding.value, visit)
     relax.analysis.post_order_visit(function.body.body, visit)
     return counts
+
+
+def _keep_apart(module: Any) -> Any:
+    """Transforms into tiles read every value several times: never fuse what makes the values."""
+    for gvar in module.get_global_vars():
+        if gvar.name_hint.startswith("winograd_input"):
+            module[gvar] = module[gvar].with_attr("op_pattern", _OPAQUE)
+    return module
 
 
 def _rewrite(rewriter: Rewriter, binding: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tuneloom.tuners.tvm import layouts_compute as compute
 from tuneloom.tuners.tvm import layouts_values as values
+from tuneloom.tuners.tvm import layouts_winograd as winograd
 from tuneloom.tuners.tvm.layouts_values import Array, OpenConcat, OpenConv, Value
 
 
@@ -177,9 +178,21 @@ class Rewriter:
             weight = relax.const(values.pack_first_weight(conv.weight, self.lanes))
             arguments = [self.plain(conv.data), weight]
             return self._kernel(compute.conv2d_from_plain, arguments, "conv2d", window=conv.window)
+        if winograd.pays(conv):
+            return self._winograd(conv)
         weight = relax.const(values.pack_weight(conv.weight, self.lanes))
         arguments = [self.blocked(conv.data), weight]
         return self._kernel(compute.conv2d, arguments, "conv2d", window=conv.window, groups=conv.groups)
+
+    def _winograd(self, conv: OpenConv) -> Any:
+        from tvm import relax
+
+        weight = relax.const(winograd.winograd_weight(conv.weight, self.lanes))
+        data = [self.blocked(conv.data)]
+        tiles = self._kernel(winograd.winograd_input, data, "winograd_input", window=conv.window)
+        products = self._kernel(winograd.winograd_product, [tiles, weight], "winograd_product")
+        rows, cols = conv.shape[2:]
+        return self._kernel(winograd.winograd_output, [products], "winograd_output", rows=rows, cols=cols)
 
     def _kernel(self, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any) -> Any:
         return self._builder.emit_te(partial(make, **options), *arguments, primfunc_name_hint=name)

@@ -11,6 +11,7 @@ from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.rules_elementwise import elementwise_sketch
 from tuneloom.tuners.tvm.rules_kernel import Shape, shape_of
 from tuneloom.tuners.tvm.rules_registers import register_budget
+from tuneloom.tuners.tvm.rules_stages import is_staged, staged_sketch
 from tuneloom.tuners.tvm.rules_tiles import Variant, tiled_sketch, variants
 from tuneloom.tuners.tvm.targets import TargetSpec
 
@@ -44,6 +45,8 @@ def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
     shape = shape_of(module, target.lanes)
     if shape is None:
         return []
+    if is_staged(shape):
+        return [_attempt(module, lambda sch: staged_sketch(sch, shape, target))]
     if shape.anchor is None:
         return [_attempt(module, lambda sch: elementwise_sketch(sch, shape, target))]
     return [_attempt(module, _tiler(shape, target, variant)) for variant in variants(shape)]
