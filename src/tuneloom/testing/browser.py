@@ -66,6 +66,7 @@ class Browser:
 
     def drag(self, selector: str, from_share: float, to_share: float) -> None:
         """Drag across an element, between two shares of its width."""
+        self._show(selector)
         x, y, width = self.script(
             "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
             "return [b.x, b.y + b.height / 2, b.width]",
@@ -107,12 +108,22 @@ class Browser:
         return str(answer["sessionId"])
 
     def _middle(self, selector: str) -> tuple[float, float]:
+        self._show(selector)
         x, y = self.script(
-            "const e = document.querySelector(arguments[0]); e.scrollIntoView({block: 'center'});"
-            "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]",
+            "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
+            "return [b.x + b.width / 2, b.y + b.height / 2]",
             selector,
         )
         return x, y
+
+    def _show(self, selector: str) -> None:
+        """Scroll to an element and wait until two frames are drawn, so that the page has heard of it."""
+        source = (
+            "const done = arguments[1];"
+            "document.querySelector(arguments[0]).scrollIntoView({block: 'center'});"
+            "requestAnimationFrame(() => requestAnimationFrame(() => done()))"
+        )
+        self._ask("execute/async", {"script": source, "args": [selector]})
 
     def _move(self, x: float, y: float) -> dict[str, Any]:
         return {"type": "pointerMove", "duration": 0, "x": round(x), "y": round(y), "origin": "viewport"}
