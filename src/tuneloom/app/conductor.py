@@ -1,11 +1,12 @@
 """The loop that joins core, engine and programs: ends of calls in, starts of calls out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tuneloom.app.machine import Machine
 from tuneloom.app.programs import Program, Step
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import CallEnded
+from tuneloom.engine.calls import Call, CallEnded
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core
 from tuneloom.scheduling.messages import (
@@ -73,12 +74,11 @@ class Listener:
 class Conductor:
     """Runs programs until all have ended; one thread, no locks."""
 
-    def __init__(
-        self, core: Core, engine: Engine, cores: Mapping[str, frozenset[int]], listener: Listener
-    ) -> None:
+    def __init__(self, core: Core, engine: Engine, machine: Machine, listener: Listener) -> None:
         self.core = core
         self._engine = engine
-        self._cores = cores
+        self._cores = machine.cores
+        self._residents = machine.residents
         self._listener = listener
         self._programs: dict[str, Program] = {}
         self._out: dict[str, _Out] = {}
@@ -165,8 +165,13 @@ class Conductor:
         call_id = _call_id(command.request.job, command.request.id)
         out = self._out[call_id]
         out.grant = command.grant
-        call = replace(out.step.call(), cores=self._cores.get(command.grant.resource))
-        self._engine.start(call_id, call)
+        self._engine.start(call_id, self._placed(out.step.call(), command.grant.resource))
+
+    def _placed(self, call: Call, resource: str) -> Call:
+        """A call where its resource is: on its cores, or in the one process that owns a GPU."""
+        if call.worker is None and resource in self._residents:
+            return replace(call, worker=f"resident:{resource}", memory_bytes=None)
+        return replace(call, cores=self._cores.get(resource))
 
     def _call_ended(self, ended: CallEnded) -> None:
         out = self._out.get(ended.id)

@@ -1,6 +1,8 @@
 """What this machine offers: cores to work on and devices to profile on."""
 
 import os
+import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,18 +16,23 @@ CUDA_KEY = "cuda"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Hosts and devices, and which cores stand behind each of them."""
+    """Hosts and devices, and which cores stand behind each of them.
+
+    `residents` are devices that one process owns for as long as it lives: a GPU, whose
+    context takes longer to make than most kernels run.
+    """
 
     host: Host
     devices: tuple[Device, ...]
     cores: Mapping[str, frozenset[int]]
+    residents: frozenset[str] = frozenset()
 
     @property
     def device_keys(self) -> list[str]:
         return sorted({device.key for device in self.devices})
 
 
-def this_machine(*, device_cores: int = 1, key: str = CPU_KEY, gpus: int = 0) -> Machine:
+def this_machine(*, device_cores: int = 1, key: str = CPU_KEY) -> Machine:
     """Divide this machine's cores: the last ones are the CPU device, the others the host.
 
     With a single core both share it. GPUs are devices of their own and take no cores.
@@ -38,7 +45,20 @@ def this_machine(*, device_cores: int = 1, key: str = CPU_KEY, gpus: int = 0) ->
         )
     device = frozenset(every[-device_cores:])
     host = frozenset(every) - device or device
-    devices = [Device(name=f"{key}0", key=key, lends_to=HOST if host != device else None)]
-    devices += [Device(name=f"{CUDA_KEY}{n}", key=CUDA_KEY) for n in range(gpus)]
-    cores = {HOST: host, f"{key}0": device}
-    return Machine(host=Host(name=HOST, slots=len(host)), devices=tuple(devices), cores=cores)
+    gpus = [Device(name=f"{CUDA_KEY}{n}", key=CUDA_KEY) for n in range(count_gpus())]
+    own = Device(name=f"{key}0", key=key, lends_to=HOST if host != device else None)
+    return Machine(
+        host=Host(name=HOST, slots=len(host)),
+        devices=(own, *gpus),
+        cores={HOST: host, own.name: device},
+        residents=frozenset(gpu.name for gpu in gpus),
+    )
+
+
+def count_gpus() -> int:
+    """How many NVIDIA GPUs the driver lists; asked of the driver's own tool, so no GPU is touched."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return 0
+    listed = subprocess.run([tool, "-L"], capture_output=True, text=True, check=False)
+    return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())

@@ -62,7 +62,7 @@ class TuningRun(Listener):
         self._statuses: dict[str, JobStatus] = {}
         self._looked_s = 0.0
         self._arrived = time.monotonic()
-        self.conductor = Conductor(Core(policy_named(policy)), engine, machine.cores, self)
+        self.conductor = Conductor(Core(policy_named(policy)), engine, machine, self)
 
     def execute(self) -> None:
         """Run until all jobs have ended; raises Interrupted on Ctrl-C or SIGTERM."""

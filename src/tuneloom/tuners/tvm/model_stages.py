@@ -3,6 +3,7 @@
 The model stays in the process that opened it, so it is imported once per job.
 """
 
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,6 +103,8 @@ def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
 
 def _lowered(recipe: ModelRecipe) -> LoweredModel:
     if recipe.key not in _models:
+        if sys.modules.get("torch", sys) is None:
+            del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
         spec = resolve_target(recipe.target)
         imported = import_model(recipe.source, recipe.shapes)
         _models[recipe.key] = lower(imported, spec, LowerOptions(layout=recipe.layout))

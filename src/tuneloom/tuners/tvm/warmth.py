@@ -1,10 +1,17 @@
 """What the parent of all workers does before it forks the first."""
 
+import sys
+
 from tuneloom.tuners.tvm.fast_import import load_tvm
 
 
 def warm_up() -> None:
-    """Import all that stages import, so that no fork has to."""
+    """Import all that stages import, so that no fork has to.
+
+    TVM imports torch where it finds it, which takes seconds and may touch a GPU, after
+    which no fork could use it. So torch is hidden here; a worker that needs it looks again.
+    """
+    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
     load_tvm()
     import xgboost  # noqa: F401
 

@@ -1,0 +1,170 @@
+"""Trials a minute and best latency against stock MetaSchedule, on the same kernels.
+
+    python benchmarks/against_stock.py [--trials 256] [--seeds 3] [--out FILE]
+
+Both get the same PrimFunc, trials, batch and evaluator, and the whole machine. Stock gets
+a build timeout that lets it work. Afterwards the best schedules of both are built again
+and timed side by side, in turn.
+"""
+
+import argparse
+import json
+import math
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tuneloom.app.conductor import Listener, Span
+from tuneloom.app.machine import this_machine
+from tuneloom.app.task_job import tune_tasks
+from tuneloom.app.tuning_service import WARM_UP
+from tuneloom.engine.local import LocalEngine
+from tuneloom.model import Artifact, Budget, JobSpec, MeasuringPolicy, Task
+from tuneloom.tuners.tvm.contest import contest
+from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary, open_model
+from tuneloom.tuners.tvm.payloads import unpack_kernel
+from tuneloom.tuners.tvm.rebuilding import rebuild_kernel
+
+KERNELS = (("resnet18", 0), ("resnet18", 1), ("mobilenet_v2", 0))
+"""The n-th heaviest convolution of a model of the zoo."""
+STOCK_BUILD_TIMEOUT_S = 150
+REPEATS, MIN_REPEAT_MS = 1, 100.0
+
+
+class StageTimes(Listener):
+    """Sums the seconds stages held their resource."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+
+    def ran(self, span: Span) -> None:
+        self.seconds[span.kind] += span.end_s - span.start_s
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--kernels", type=int, default=len(KERNELS))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/against_stock.json"))
+    options = parser.parse_args()
+    rows = []
+    for model, rank in KERNELS[: options.kernels]:
+        task = heaviest(model, rank)
+        for seed in range(options.seeds):
+            rows.append(compare(task, model, seed, options.trials, options.batch))
+            options.out.parent.mkdir(exist_ok=True)
+            options.out.write_text(json.dumps(rows, indent=1) + "\n")
+            print(json.dumps({k: v for k, v in rows[-1].items() if k != "contest_s"}), flush=True)
+    print_table(rows)
+
+
+def heaviest(model: str, rank: int) -> Task:
+    """A convolution by its share of the model's arithmetic."""
+    recipe = ModelRecipe(key=model, source=f"zoo:{model}", shapes={}, target="cpu")
+    summary = open_model(recipe)
+    assert isinstance(summary, ModelSummary)
+    convolutions = [task for task in summary.tasks if "conv2d" in task.kernel_class]
+    return sorted(convolutions, key=lambda task: -task.weight * task.gflop)[rank]
+
+
+def compare(task: Task, model: str, seed: int, trials: int, batch: int) -> dict[str, Any]:
+    """One kernel, one seed, both tuners, one after the other."""
+    ours = tune_ours(task, seed, trials, batch)
+    stock = tune_stock(task, seed, trials, batch)
+    traces = [trace for trace in (ours["trace"], stock["trace"]) if trace]
+    built = [rebuild_kernel(task, trace) for trace in traces]
+    rounds = contest([b.payload for b in built if isinstance(b, Artifact)], MeasuringPolicy())
+    both = len(rounds) == 2
+    return {
+        "model": model,
+        "kernel": task.name,
+        "shapes": task.shapes,
+        "gflop": task.gflop,
+        "seed": seed,
+        "trials": trials,
+        "batch": batch,
+        "ours_trials_per_minute": ours["trials"] / ours["seconds"] * 60,
+        "stock_trials_per_minute": stock["trials"] / stock["seconds"] * 60,
+        "ours_valid": ours["valid"],
+        "stock_valid": stock["valid"],
+        "ours_best_s": median(rounds[0]),
+        "stock_best_s": median(rounds[1]) if both else None,
+        "latency_ratio": median(rounds[0]) / median(rounds[1]) if both else 0.0,
+        "ours_stage_s": ours["stages"],
+        "contest_s": rounds,
+    }
+
+
+def tune_ours(task: Task, seed: int, trials: int, batch: int) -> dict[str, Any]:
+    """Our tuner, workers' start included; the identical evaluator: no run is cut short."""
+    policy = MeasuringPolicy(repeats=REPEATS, min_repeat_ms=MIN_REPEAT_MS, hopeless_ratio=math.inf)
+    spec = JobSpec(name="ours", model="", budget=Budget(trials=trials), policy=policy, batch=batch, seed=seed)
+    times = StageTimes()
+    started = time.perf_counter()
+    engine = LocalEngine(WARM_UP)
+    try:
+        tuning = tune_tasks([task], spec, engine, this_machine(), listener=times)
+    finally:
+        engine.close()
+    progress = tuning.tasks[0]
+    return {
+        "seconds": time.perf_counter() - started,
+        "trials": len(progress.trials),
+        "valid": progress.measured,
+        "trace": progress.best[0].trial.candidate.configuration if progress.best else None,
+        "stages": dict(times.seconds),
+    }
+
+
+def tune_stock(task: Task, seed: int, trials: int, batch: int) -> dict[str, Any]:
+    """Stock `tune_tir` as its documentation shows it, with a build timeout that lets it work."""
+    from tvm.s_tir import meta_schedule as ms
+
+    module, target = unpack_kernel(task.payload)
+    config = ms.runner.EvaluatorConfig(number=1, repeat=REPEATS, min_repeat_ms=int(MIN_REPEAT_MS))
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        database = ms.tir_integration.tune_tir(
+            mod=module,
+            target=target.to_tvm(),
+            work_dir=folder,
+            max_trials_global=trials,
+            num_trials_per_iter=batch,
+            builder=ms.builder.LocalBuilder(timeout_sec=STOCK_BUILD_TIMEOUT_S),
+            runner=ms.runner.LocalRunner(timeout_sec=60, evaluator_config=config),
+            seed=seed + 1,
+        )
+        seconds = time.perf_counter() - started
+        records = database.get_all_tuning_records()
+        valid = [record for record in records if min(float(s) for s in record.run_secs) < 1e9]
+        best = min(valid, key=lambda record: min(float(s) for s in record.run_secs), default=None)
+        from tuneloom.tuners.tvm.payloads import trace_text
+
+        trace = trace_text(best.trace) if best is not None else None
+    return {"seconds": seconds, "trials": trials, "valid": len(valid), "trace": trace}
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """Medians over seeds, one line a kernel."""
+    print("| kernel | trials/min ours | stock | ratio | best ours ms | stock ms | ratio (median of seeds) |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name in dict.fromkeys(row["kernel"] for row in rows):
+        own = [row for row in rows if row["kernel"] == name]
+        pace = [row["ours_trials_per_minute"] for row in own], [row["stock_trials_per_minute"] for row in own]
+        ratio = median(a / b for a, b in zip(*pace, strict=True))
+        best = median(r["ours_best_s"] for r in own) * 1e3
+        stock = median(r["stock_best_s"] or math.inf for r in own) * 1e3
+        latency = median(r["latency_ratio"] for r in own)
+        print(
+            f"| {own[0]['model']} {name} | {median(pace[0]):.0f} | {median(pace[1]):.0f} | {ratio:.2f} "
+            f"| {best:.3f} | {stock:.3f} | {latency:.3f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
