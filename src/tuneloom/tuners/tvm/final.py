@@ -15,6 +15,7 @@ from tuneloom.tuners.tvm.final_parameters import split_parameters
 from tuneloom.tuners.tvm.graph import LoweredModel
 from tuneloom.tuners.tvm.importing import TensorInfo
 from tuneloom.tuners.tvm.passes import finishing_passes
+from tuneloom.tuners.tvm.rules import first_guess
 from tuneloom.tuners.tvm.tasks import kernel_key, kernel_module
 
 Array = NDArray[Any]
@@ -68,16 +69,16 @@ class RunningModel:
         return self._machine["main"](*values, *self._parameters)
 
 
-def build_model(lowered: LoweredModel, schedules: Mapping[str, str]) -> CompiledModel:
+def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> CompiledModel:
     """Compile a model with these schedules (task key → trace as JSON text).
 
-    Kernels without a schedule are compiled as they are. Raises ValueError when a trace
-    does not fit its kernel.
+    Kernels without a schedule are compiled as they are, or with `guess` by the template's
+    first guess. Raises ValueError when a trace does not fit its kernel.
     """
     tvm = load_tvm()
     from tvm import relax
 
-    module, parameters = split_parameters(with_schedules(lowered, schedules))
+    module, parameters = split_parameters(with_schedules(lowered, schedules, guess=guess))
     target = lowered.target.to_tvm()
     with target, tvm.transform.PassContext(opt_level=3):
         passes = tvm.transform.Sequential(finishing_passes(target))
@@ -87,19 +88,27 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str]) -> Compiled
     )
 
 
-def with_schedules(lowered: LoweredModel, schedules: Mapping[str, str]) -> Any:
+def with_schedules(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> Any:
     """The model's module with each scheduled kernel in place of the plain one."""
     tvm = load_tvm()
 
     module = lowered.module
     replaced = {}
     for gvar, function in module.functions.items():
+        replaced[gvar] = function
         if isinstance(function, tvm.tirx.PrimFunc):
             text = schedules.get(kernel_key(function, lowered.target))
-            replaced[gvar] = scheduled(function, text) if text is not None else function
-        else:
-            replaced[gvar] = function
+            if text is not None:
+                replaced[gvar] = scheduled(function, text)
+            elif guess:
+                replaced[gvar] = guessed(function, lowered)
     return tvm.IRModule(replaced, attrs=module.attrs)
+
+
+def guessed(function: Any, lowered: LoweredModel) -> Any:
+    """One kernel under the template's first guess, or as it is when no template fits."""
+    schedule = first_guess(kernel_module(function), lowered.target)
+    return function if schedule is None else _taken_out(schedule)
 
 
 def scheduled(function: Any, trace_text: str) -> Any:
@@ -112,6 +121,10 @@ def scheduled(function: Any, trace_text: str) -> Any:
         Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
     except Exception as error:
         raise ValueError(f"a schedule does not fit its kernel: {error}") from error
+    return _taken_out(schedule)
+
+
+def _taken_out(schedule: Any) -> Any:
     done = schedule.mod["main"].without_attr("global_symbol")
     return done.with_attr("tirx.is_scheduled", True)
 

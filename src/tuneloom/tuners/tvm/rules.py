@@ -38,8 +38,16 @@ def space_for(module: Any, target: TargetSpec) -> Any:
     )
 
 
+def first_guess(module: Any, target: TargetSpec) -> Any | None:
+    """A scheduled kernel that should be near the best without any trial, if a template fits."""
+    return next((schedule for schedule in sketches_of(module, target) if schedule is not None), None)
+
+
 def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
-    """Schedules whose sampling decisions span the space; none when no template fits."""
+    """Schedules whose sampling decisions span the space, and are good guesses themselves.
+
+    The most promising comes first; None stands for a template that does not fit.
+    """
     if target.kind != "llvm":
         return []
     shape = shape_of(module, target.lanes)

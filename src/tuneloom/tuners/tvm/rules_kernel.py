@@ -18,11 +18,8 @@ class Shape:
     after: tuple[str, ...]
     reductions: int = 0
     padded: str | None = None
-
-    @property
-    def windowed(self) -> bool:
-        """Whether only a window is reduced, as in pooling and depthwise convolution."""
-        return self.reductions <= _REDUCE
+    windowed: bool = False
+    """Whether lanes never mix, as in pooling and depthwise convolution."""
 
 
 def shape_of(module: Any, lanes: int) -> Shape | None:
@@ -48,11 +45,25 @@ def shape_of(module: Any, lanes: int) -> Shape | None:
         after=tuple(names[at + 1 :]),
         reductions=_reductions(blocks[at]),
         padded=padded[0] if padded else None,
+        windowed=not _broadcasts(blocks[at]),
     )
 
 
 def _reductions(block: Any) -> int:
     return sum(int(var.iter_type) == _REDUCE for var in block.iter_vars)
+
+
+def _broadcasts(block: Any) -> bool:
+    """Whether some operand is the same for all lanes, as one side of a matrix product is."""
+    lane = [var.var for var in block.iter_vars if int(var.iter_type) != _REDUCE][-1]
+    return any(not _mentions(region, lane) for region in block.reads)
+
+
+def _mentions(region: Any, wanted: Any) -> bool:
+    """Whether the indices of a region depend on a variable."""
+    from tvm.tirx.analysis import undefined_vars
+
+    return any(var.same_as(wanted) for part in region.region for var in undefined_vars(part.min, []))
 
 
 def _fills_vectors(block: Any, lanes: int) -> bool:

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.tuners.tvm.rules_kernel import Shape
+from tuneloom.tuners.tvm.rules_registers import good_tile, widest
 from tuneloom.tuners.tvm.targets import TargetSpec
 
-_WIDEST_ROW = 32
-_WIDEST_OTHER = 8
 _LONGEST_UNROLL = 16
-_WINDOW_UNROLL = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +29,9 @@ class Variant:
 
 
 def variants(shape: Shape) -> list[Variant]:
-    """The variants worth searching for a kernel of this form."""
+    """The variants worth searching for a kernel of this form, the most promising first."""
     if shape.windowed:
-        places = ("block", "row", "inline") if shape.padded else ("whole",)
+        places = ("inline", "row", "block") if shape.padded else ("whole",)
         return [Variant(padding=place) for place in places]
     return [Variant(), Variant(channels_first=False)]
 
@@ -44,7 +42,7 @@ def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -
     anchor = sch.get_sblock(shape.anchor)
     _inline(sch, shape, variant)
     result = _result_block(sch, shape, anchor)
-    outer = _tile_result(sch, result, target, variant)
+    outer = _tile_result(sch, result, shape, target, variant)
     sch.compute_at(anchor, outer[-1], preserve_unit_loops=True)
     reduction = _order_reduction(sch, anchor, len(outer), shape)
     _place_padding(sch, shape, variant, outer, target)
@@ -68,15 +66,21 @@ def _result_block(sch: Any, shape: Shape, anchor: Any) -> Any:
     return sch.get_sblock(shape.after[-1])
 
 
-def _tile_result(sch: Any, result: Any, target: TargetSpec, variant: Variant) -> list[Any]:
+def _tile_result(sch: Any, result: Any, shape: Shape, target: TargetSpec, variant: Variant) -> list[Any]:
     """Split the result's loops into outer and inner ones; returns the outer ones."""
     *axes, last = sch.get_loops(result)
     whole, vector = sch.split(last, [None, target.lanes])
     axes.append(whole)
+    extents = [int(sch.get(axis).extent) for axis in axes]
+    guess = good_tile(extents, target, windowed=shape.windowed)
     outer, inner = [], []
     for position, axis in enumerate(axes):
-        row = position == len(axes) - 2
-        tile = sch.sample_perfect_tile(axis, n=2, max_innermost_factor=_WIDEST_ROW if row else _WIDEST_OTHER)
+        tile = sch.sample_perfect_tile(
+            axis,
+            n=2,
+            max_innermost_factor=widest(position, len(axes)),
+            decision=[extents[position] // guess[position], guess[position]],
+        )
         out, into = sch.split(axis, list(tile))
         outer.append(out)
         inner.append(into)
@@ -111,8 +115,10 @@ def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape) -> Any:
     for loop in spatial[:-1]:
         sch.unroll(loop)
     sch.vectorize(spatial[-1])
+    extent = int(sch.get(reduction[-1]).extent)
+    step = max(size for size in (1, 2, 3, 4, 7) if extent % size == 0)
     tile = sch.sample_perfect_tile(
-        reduction[-1], n=2, max_innermost_factor=_WINDOW_UNROLL if shape.windowed else _LONGEST_UNROLL
+        reduction[-1], n=2, max_innermost_factor=_LONGEST_UNROLL, decision=[extent // step, step]
     )
     around, unrolled = sch.split(reduction[-1], list(tile))
     sch.unroll(unrolled)
