@@ -27,7 +27,7 @@ from tuneloom.report import (
     Gift,
     ModelResult,
     ReportData,
-    Span,
+    ResourceSpan,
     TaskResult,
     TaskTrial,
     failure_counts,
@@ -116,9 +116,9 @@ def _provenances(trials: Mapping[str, Sequence[TrialRecord]]) -> list[Provenance
     return list(dict.fromkeys(record.provenance for records in trials.values() for record in records))
 
 
-def _spans(store: Store, run: str) -> list[Span]:
+def _spans(store: Store, run: str) -> list[ResourceSpan]:
     return [
-        Span(
+        ResourceSpan(
             job=span.job,
             task=span.task,
             kind=span.kind,
@@ -132,7 +132,7 @@ def _spans(store: Store, run: str) -> list[Span]:
     ]
 
 
-def _seconds(run: RunRecord, spans: Sequence[Span]) -> float | None:
+def _seconds(run: RunRecord, spans: Sequence[ResourceSpan]) -> float | None:
     """How long the run took; the pauses of a resumed run don't count where spans tell better."""
     if spans:
         return max(span.end_s for span in spans)

@@ -13,7 +13,7 @@ def _positive(what: str, seconds: float | None) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class ResourceSpan:
     """A stage, or one candidate's part of it, on one resource; it was ready to start at `ready_s`."""
 
     job: str
@@ -217,7 +217,7 @@ class ReportData:
     models: tuple[ModelResult, ...] = ()
     tasks: tuple[TaskResult, ...] = ()
     resources: tuple[ResourceInfo, ...] = ()
-    spans: tuple[Span, ...] = ()
+    spans: tuple[ResourceSpan, ...] = ()
     failures: tuple[FailureCount, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     gifts: tuple[Gift, ...] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuneloom.report.data import ResourceInfo, Span
+from tuneloom.report.data import ResourceInfo, ResourceSpan
 
 TALLEST, USUAL_HEIGHT = 34.0, 22.0
 FEW_ROWS = 8
@@ -17,7 +17,7 @@ class Placed:
     """A span, its number in the report, and its first row."""
 
     number: int
-    span: Span
+    span: ResourceSpan
     row: int
 
 
@@ -46,10 +46,10 @@ class Layout:
     left_out: int = 0
 
 
-def lay_out(resources: Sequence[ResourceInfo], spans: Sequence[Span]) -> Layout:
+def lay_out(resources: Sequence[ResourceInfo], spans: Sequence[ResourceSpan]) -> Layout:
     """Give every span of a shown resource rows that nothing else holds at that time."""
     shown = _shown(resources, spans)
-    by_resource: dict[str, list[tuple[int, Span]]] = {resource.name: [] for resource in shown}
+    by_resource: dict[str, list[tuple[int, ResourceSpan]]] = {resource.name: [] for resource in shown}
     for number, span in enumerate(spans):
         if span.resource in by_resource:
             by_resource[span.resource].append((number, span))
@@ -68,14 +68,14 @@ def lay_out(resources: Sequence[ResourceInfo], spans: Sequence[Span]) -> Layout:
     return Layout(lanes=tuple(lanes), placed=ordered, height=max(0.0, top - GAP), left_out=left_out)
 
 
-def _known(resources: Sequence[ResourceInfo], spans: Sequence[Span]) -> list[ResourceInfo]:
+def _known(resources: Sequence[ResourceInfo], spans: Sequence[ResourceSpan]) -> list[ResourceInfo]:
     """The resources of the report, and those that only spans name."""
     names = {resource.name for resource in resources}
     others = sorted({span.resource for span in spans} - names)
     return [*resources, *(ResourceInfo(name=name) for name in others)]
 
 
-def _shown(resources: Sequence[ResourceInfo], spans: Sequence[Span]) -> list[ResourceInfo]:
+def _shown(resources: Sequence[ResourceInfo], spans: Sequence[ResourceSpan]) -> list[ResourceInfo]:
     """All resources, or the busiest where there are too many, in the report's order."""
     known = _known(resources, spans)
     busy = dict.fromkeys((resource.name for resource in known), 0.0)
@@ -85,7 +85,7 @@ def _shown(resources: Sequence[ResourceInfo], spans: Sequence[Span]) -> list[Res
     return [resource for resource in known if resource.name in busiest]
 
 
-def _stack(spans: list[tuple[int, Span]], slots: int, first_row: int) -> tuple[list[Placed], int]:
+def _stack(spans: list[tuple[int, ResourceSpan]], slots: int, first_row: int) -> tuple[list[Placed], int]:
     free_at = [0.0] * slots
     placed = []
     for number, span in sorted(spans, key=lambda item: (item[1].start_s, item[1].end_s)):
@@ -96,7 +96,7 @@ def _stack(spans: list[tuple[int, Span]], slots: int, first_row: int) -> tuple[l
     return placed, len(free_at)
 
 
-def _free_row(free_at: list[float], span: Span) -> int:
+def _free_row(free_at: list[float], span: ResourceSpan) -> int:
     """The first row from which on enough rows are free; one beyond the last if none is."""
     # Clocks of different processes differ a little: a microsecond is no overlap.
     start = span.start_s + 1e-6

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 
-from tuneloom.report.data import ReportData, ResourceInfo, Span
+from tuneloom.report.data import ReportData, ResourceInfo, ResourceSpan
 from tuneloom.report.kinds import kinds_in_order, look_of
 from tuneloom.report.markup import EMPTY, Markup, el
 from tuneloom.report.units import count, duration, percent
@@ -33,7 +33,7 @@ class Usage:
 def usage_of(data: ReportData) -> list[Usage]:
     """All resources of the report and of its spans, in order."""
     end_s = max([data.seconds or 0.0, *(span.end_s for span in data.spans)])
-    by_resource: dict[str, list[Span]] = defaultdict(list)
+    by_resource: dict[str, list[ResourceSpan]] = defaultdict(list)
     for span in data.spans:
         by_resource[span.resource].append(span)
     named = {resource.name for resource in data.resources}
@@ -59,7 +59,7 @@ def usage_section(data: ReportData) -> Markup:
     return el("div", el("table", el("thead", head), el("tbody", body), class_="usage"), class_="scroller")
 
 
-def _usage(resource: ResourceInfo, spans: Sequence[Span], end_s: float) -> Usage:
+def _usage(resource: ResourceInfo, spans: Sequence[ResourceSpan], end_s: float) -> Usage:
     busy: dict[str, float] = defaultdict(float)
     for span in spans:
         busy[span.kind] += span.seconds * span.slots

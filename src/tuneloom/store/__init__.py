@@ -14,7 +14,7 @@ from tuneloom.store.records import (
     RunStatus,
     SpanRecord,
     TrialRecord,
-    Workload,
+    WorkloadRecord,
 )
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "Store",
     "TrialRecord",
     "TrialStore",
-    "Workload",
+    "WorkloadRecord",
     "default_place",
     "open_store",
 ]

@@ -24,7 +24,7 @@ from tuneloom.store.records import (
     RunStatus,
     SpanRecord,
     TrialRecord,
-    Workload,
+    WorkloadRecord,
 )
 
 
@@ -128,10 +128,10 @@ class TrialStore(Protocol):
     def donors(self, kernel_class: str, family: str, per_workload: int) -> list[TrialRecord]:
         """The fastest few records of every workload of a class, workloads in the order of their keys."""
 
-    def workloads(self, kernel_class: str, family: str) -> list[Workload]:
+    def workloads(self, kernel_class: str, family: str) -> list[WorkloadRecord]:
         """The workloads of a class on a target family, without payloads."""
 
-    def workload(self, task_key: str, tvm_version: str | None = None) -> Workload | None:
+    def workload(self, task_key: str, tvm_version: str | None = None) -> WorkloadRecord | None:
         """A workload with its payload, of this TVM version or the newest added."""
 
     def bank(self) -> list[BankRow]:

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, distinct,
 from tuneloom.errors import StoreError
 from tuneloom.store.encoding import unpack
 from tuneloom.store.queries import Queries
-from tuneloom.store.records import BankRow, RunStatus, TrialRecord, Workload
+from tuneloom.store.records import BankRow, RunStatus, TrialRecord, WorkloadRecord
 from tuneloom.store.schema import JOBS, PROVENANCES, RUNS, TRIALS, WORKLOADS
 from tuneloom.store.trial_rows import RECORDS, record_of
 
@@ -41,11 +41,11 @@ class BankQueries(Queries):
                 found += map(record_of, connection.execute(_fastest(key, family, per_workload)))
             return found
 
-    def workloads(self, kernel_class: str, family: str) -> list[Workload]:
+    def workloads(self, kernel_class: str, family: str) -> list[WorkloadRecord]:
         with self._database.reading() as connection:
             return _workloads(connection, kernel_class, family)
 
-    def workload(self, task_key: str, tvm_version: str | None = None) -> Workload | None:
+    def workload(self, task_key: str, tvm_version: str | None = None) -> WorkloadRecord | None:
         query = select(WORKLOADS).where(WORKLOADS.c.task_key == task_key)
         if tvm_version is not None:
             query = query.where(WORKLOADS.c.tvm_version == tvm_version)
@@ -99,15 +99,15 @@ def _spare(keep: int) -> Select[Any]:
     return select(TRIALS.c.id).where(TRIALS.c.job.in_(ended), TRIALS.c.id.not_in(kept))
 
 
-def _workloads(connection: Connection, kernel_class: str, family: str) -> list[Workload]:
+def _workloads(connection: Connection, kernel_class: str, family: str) -> list[WorkloadRecord]:
     columns = [column for column in WORKLOADS.c if column.name != "payload"]
     of_class = (WORKLOADS.c.kernel_class == kernel_class) & (WORKLOADS.c.family == family)
     rows = connection.execute(select(*columns).where(of_class).order_by(WORKLOADS.c.number))
     return [_workload(row, b"") for row in rows]
 
 
-def _workload(row: Row[Any], payload: bytes) -> Workload:
-    return Workload(
+def _workload(row: Row[Any], payload: bytes) -> WorkloadRecord:
+    return WorkloadRecord(
         key=row.task_key,
         name=row.name,
         kernel_class=row.kernel_class,

@@ -123,7 +123,7 @@ class TrialRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class WorkloadRecord:
     """What a task's key stands for, shared by all runs."""
 
     key: str

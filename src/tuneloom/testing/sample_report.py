@@ -14,7 +14,7 @@ from tuneloom.report import (
     ModelResult,
     ReportData,
     ResourceInfo,
-    Span,
+    ResourceSpan,
     TaskResult,
     TaskTrial,
     Validity,
@@ -43,7 +43,7 @@ class Timeline:
 
     slots: list[float] = field(default_factory=lambda: [0.0] * HOST.slots)
     devices: dict[str, float] = field(default_factory=lambda: {device.name: 0.0 for device in DEVICES})
-    spans: list[Span] = field(default_factory=list)
+    spans: list[ResourceSpan] = field(default_factory=list)
 
     def on_host(self, job: str, task: str, kind: str, ready_s: float, seconds: float) -> float:
         """Hold the first slot that is free; returns when it ends."""
@@ -64,7 +64,7 @@ class Timeline:
         self, job: str, task: str, kind: str, resource: str, ready_s: float, start: float, seconds: float
     ) -> None:
         self.spans.append(
-            Span(
+            ResourceSpan(
                 job=job,
                 task=task,
                 kind=kind,

@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from tuneloom.report import ModelResult, ReportData, ResourceInfo, Span, TaskResult, render_report
+from tuneloom.report import ModelResult, ReportData, ResourceInfo, ResourceSpan, TaskResult, render_report
 from tuneloom.report.usage import usage_of
 from tuneloom.testing.sample_report import sample_report
 
@@ -71,7 +71,7 @@ def test_names_from_outside_are_escaped_everywhere() -> None:
         tasks=(
             TaskResult(job=evil, key=evil, name=evil, shapes=evil, before_s=2.0, after_s=1.0, origin=evil),
         ),
-        spans=(Span(job=evil, task=evil, kind=evil, resource=evil, start_s=0.0, end_s=1.0),),
+        spans=(ResourceSpan(job=evil, task=evil, kind=evil, resource=evil, start_s=0.0, end_s=1.0),),
         names={evil: evil},
     )
     page = render_report(data)
@@ -94,7 +94,7 @@ def test_a_model_without_latencies_is_not_called_faster() -> None:
 
 @pytest.mark.parametrize(("kind", "looks"), [("build", 2), ("profile", 3), ("cook", 6)])
 def test_every_kind_has_its_look(kind: str, looks: int) -> None:
-    spans = (Span(job="j", task="t", kind=kind, resource="host", start_s=0.0, end_s=1.0),)
+    spans = (ResourceSpan(job="j", task="t", kind=kind, resource="host", start_s=0.0, end_s=1.0),)
     page = render_report(ReportData(run="r", spans=spans))
     assert f'class="k{looks} mark"' in page
 
@@ -110,9 +110,11 @@ def test_twenty_thousand_spans_are_gathered_into_few_marks() -> None:
 
 def test_usage_counts_slots_and_waiting() -> None:
     spans = (
-        Span(job="j", task="t", kind="build", resource="host", start_s=0.0, end_s=4.0, slots=2, ready_s=0.0),
-        Span(job="j", task="t", kind="select", resource="host", start_s=4.0, end_s=6.0, ready_s=1.0),
-        Span(job="j", task="t", kind="profile", resource="gpu", start_s=9.0, end_s=10.0),
+        ResourceSpan(
+            job="j", task="t", kind="build", resource="host", start_s=0.0, end_s=4.0, slots=2, ready_s=0.0
+        ),
+        ResourceSpan(job="j", task="t", kind="select", resource="host", start_s=4.0, end_s=6.0, ready_s=1.0),
+        ResourceSpan(job="j", task="t", kind="profile", resource="gpu", start_s=9.0, end_s=10.0),
     )
     host, gpu = usage_of(ReportData(run="r", resources=(ResourceInfo(name="host", slots=2),), spans=spans))
     assert (host.busy_s, host.share) == ({"build": 8.0, "select": 2.0}, 0.5)
@@ -122,4 +124,4 @@ def test_usage_counts_slots_and_waiting() -> None:
 
 def test_a_span_that_ends_before_it_starts_is_refused() -> None:
     with pytest.raises(ValueError, match="no such span"):
-        Span(job="j", task="t", kind="build", resource="host", start_s=2.0, end_s=1.0)
+        ResourceSpan(job="j", task="t", kind="build", resource="host", start_s=2.0, end_s=1.0)

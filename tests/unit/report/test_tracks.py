@@ -5,12 +5,14 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneloom.report import ResourceInfo, Span
+from tuneloom.report import ResourceInfo, ResourceSpan
 from tuneloom.report.tracks import MOST_RESOURCES, lay_out
 
 
-def span(resource: str, start: float, end: float, slots: int = 1) -> Span:
-    return Span(job="j", task="t", kind="build", resource=resource, start_s=start, end_s=end, slots=slots)
+def span(resource: str, start: float, end: float, slots: int = 1) -> ResourceSpan:
+    return ResourceSpan(
+        job="j", task="t", kind="build", resource=resource, start_s=start, end_s=end, slots=slots
+    )
 
 
 SPANS = st.lists(
@@ -26,7 +28,7 @@ SPANS = st.lists(
 
 
 @given(SPANS)
-def test_no_two_spans_share_a_row_at_a_time(spans: list[Span]) -> None:
+def test_no_two_spans_share_a_row_at_a_time(spans: list[ResourceSpan]) -> None:
     layout = lay_out([ResourceInfo(name="host", slots=2)], spans)
     held: dict[tuple[int, int], int] = defaultdict(int)
     for item in layout.placed:
@@ -38,7 +40,7 @@ def test_no_two_spans_share_a_row_at_a_time(spans: list[Span]) -> None:
 
 
 @given(SPANS)
-def test_every_row_belongs_to_the_resource_of_its_spans(spans: list[Span]) -> None:
+def test_every_row_belongs_to_the_resource_of_its_spans(spans: list[ResourceSpan]) -> None:
     layout = lay_out([ResourceInfo(name="host", slots=2)], spans)
     owner = [lane.resource.name for lane in layout.lanes for _ in range(lane.rows)]
     assert all(owner[item.row + item.span.slots - 1] == item.span.resource for item in layout.placed)
