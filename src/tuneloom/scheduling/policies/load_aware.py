@@ -82,9 +82,9 @@ class LoadAware:
             self._just_done = None
         needs = request.needs
         pool = needs.key if isinstance(needs, DeviceDemand) else HOSTS
-        tag = self._fair.tag(notes.account, pool, stage)
-        longest = self._pressure.weight_of_chain(notes.appetite, request, stage.job)
-        rank = self._fair.rank(notes.account, pool, tag, stage, at_s, longest)
+        chain = self._pressure.weight_of_chain(notes.appetite, request, stage.job)
+        tag = self._fair.tag(notes.account, pool, stage, chain)
+        rank = self._fair.rank(notes.account, pool, tag, stage, at_s, chain)
         self._entered += 1
         entry = Entry(stage, self._entered, rank=rank, tag=tag, predicted_s=self._predictions.of(request))
         self._entries[stage] = entry

@@ -13,7 +13,7 @@ HOSTS = ""
 FIRST_SHARE = 0.5
 """The part of a new job's time that it is thought to spend on each of its device keys."""
 
-SHARPNESS = 4
+SHARPNESS = 2
 """How fast the weight of a chain falls when more work waits than it is long."""
 
 STEADY = 0.9

@@ -44,15 +44,20 @@ class FairShares:
         self._virtual: dict[str, float] = {}
         self._service: dict[str, Estimate] = {}
 
-    def tag(self, account: Account, pool: str, stage: Stage) -> float:
-        """The tag of a stage that starts to wait; call once a part."""
+    def tag(self, account: Account, pool: str, stage: Stage, chain: float) -> float:
+        """The tag of a stage that starts to wait; call once a part.
+
+        A job that is ahead of its share is forgiven as much of it as its chain weighs.
+        """
         name = (stage.request.lane, stage.request.step)
         account.parts[name] = account.parts.get(name, 0) + 1
         tag = account.tags.get(name)
         if tag is None:
             tag, used = self._virtual.get(pool, 0.0), account.used.get(pool)
             if used is not None:
-                tag = max(used, tag - self.level_s(pool) / 2)
+                ahead_s = used - tag
+                tag += ahead_s * (1.0 - chain) if ahead_s > 0 else max(ahead_s, -self.level_s(pool) / 2)
+                account.used[pool] = tag
             account.tags[name] = tag
         return tag
 
