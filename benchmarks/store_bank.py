@@ -87,7 +87,9 @@ def main() -> int:
         store.close()
     result = {
         "records": options.records,
+        "load_average": round(os.getloadavg()[0], 1),
         "fill_s": round(filled, 1),
+        "fill_cpu_s": round(filled_cpu, 1),
         "file_mib": round(size, 1),
         "ms": answers,
     }
