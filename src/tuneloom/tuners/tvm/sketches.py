@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuneloom.tuners.tvm.knobs import ChoiceKnob, Decision, Knob, TileKnob
+from tuneloom.tuners.tvm.payloads import trace_text as text_of
 
 _INLINE_OR_ROOT = 2  # compute locations count from -2 (inline), -1 (root)
 _MOST_LOCATIONS = 24
@@ -15,7 +16,11 @@ _HUGE = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """A trace with its sampling decisions left open."""
+    """A trace with its sampling decisions left open.
+
+    `kinds` has one entry an instruction, with its operands: sketches that differ in
+    nothing but the order of loops are different sketches.
+    """
 
     trace: Any = field(repr=False, compare=False)
     kinds: tuple[str, ...]
@@ -45,7 +50,7 @@ def sketch_of(trace: Any) -> Sketch:
     sampling = [inst for inst in trace.insts if inst.kind.name.startswith("Sample")]
     return Sketch(
         trace=trace,
-        kinds=tuple(str(inst.kind.name) for inst in trace.insts),
+        kinds=decisions_in(text_of(trace))[0],
         knobs=tuple(_knob(inst, decisions.get(inst)) for inst in sampling),
     )
 
@@ -65,19 +70,23 @@ def _knob(instruction: Any, decision: Any) -> Knob:
 
 
 def decisions_in(trace_text: str) -> tuple[tuple[str, ...], list[Decision]]:
-    """The instruction kinds (without postprocessing) and decisions in a trace as JSON text.
+    """The instructions (without postprocessing) and decisions in a trace as JSON text.
 
-    Raises ValueError for text that is no trace.
+    An instruction is told by its kind and its operands. Raises ValueError for text that
+    is no trace.
     """
     try:
         instructions, decided = json.loads(trace_text)
         kinds = [str(instruction[0]) for instruction in instructions]
+        told = [
+            f"{kind}({','.join(map(str, inst[1]))})" for kind, inst in zip(kinds, instructions, strict=True)
+        ]
         values = {int(index): value for index, value in decided}
     except (ValueError, TypeError, IndexError, KeyError) as error:
         raise ValueError(f"not a trace: {trace_text[:60]!r}") from error
     end = kinds.index("EnterPostproc") if "EnterPostproc" in kinds else len(kinds)
     sampling = [i for i in range(end) if kinds[i].startswith("Sample")]
-    return tuple(kinds[:end]), [_plain(values[i]) for i in sampling if i in values]
+    return tuple(told[:end]), [_plain(values[i]) for i in sampling if i in values]
 
 
 def key_of(trace_text: str) -> str:
