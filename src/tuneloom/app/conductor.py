@@ -83,6 +83,7 @@ class Conductor:
         self._programs: dict[str, Program] = {}
         self._out: dict[str, _Out] = {}
         self._coming: list[tuple[float, Program]] = []
+        self._held: set[str] = set()
         self._zero_s = engine.now_s()
 
     def now_s(self) -> float:
@@ -98,12 +99,18 @@ class Conductor:
         self._coming.sort(key=lambda pair: pair[0])
 
     def cancel(self, job: str) -> None:
+        if any(program.ticket.id == job for _, program in self._coming):
+            self._coming = [(at_s, p) for at_s, p in self._coming if p.ticket.id != job]
+            self._listener.job_ended(job, cancelled=True)
         self._tell_if_known(job, JobCancelled(at_s=self.now_s(), job=job))
 
     def pause(self, job: str) -> None:
+        """Start no new stage of a job; one that has yet to come will come paused."""
+        self._held.add(job)
         self._tell_if_known(job, JobPaused(at_s=self.now_s(), job=job))
 
     def resume(self, job: str) -> None:
+        self._held.discard(job)
         self._tell_if_known(job, JobResumed(at_s=self.now_s(), job=job))
 
     @property
@@ -134,6 +141,8 @@ class Conductor:
             self._note(program.ticket.id, steps, now_s)
             ready = tuple(step.request for step in steps)
             self._tell(JobSubmitted(at_s=now_s, ticket=program.ticket, ready=ready))
+            if program.ticket.id in self._held:
+                self.pause(program.ticket.id)
 
     def _note(self, job: str, steps: Sequence[Step], now_s: float) -> None:
         for step in steps:

@@ -11,6 +11,7 @@ from tuneloom.app import bundling
 from tuneloom.app.bookkeeping import Book
 from tuneloom.app.conductor import Conductor, Listener, Span
 from tuneloom.app.machine import Machine
+from tuneloom.app.mock_job import MockModelJob
 from tuneloom.app.model_job import ModelJob
 from tuneloom.app.results import canary_ratios, job_result
 from tuneloom.engine.api import Engine
@@ -19,6 +20,7 @@ from tuneloom.model import JobSpec
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import Event
 from tuneloom.store import JobRecord, JobStatus, RunStatus, Store
+from tuneloom.tuners.mock import MockTuner
 
 _LOOK_S = 1.0
 _ONE_AT_A_TIME = ("sequential", "synchronous", "interleaved")
@@ -70,18 +72,34 @@ class TuningRun(Listener):
         self.conductor.add_resource(self.machine.host)
         for device in self.machine.devices:
             self.conductor.add_resource(device)
-        self._take_new_jobs()
         try:
             with _interrupted_by(signal.SIGTERM):
-                self.conductor.run()
+                self._conduct()
         except KeyboardInterrupt as error:
             self._book.flush()
             self._store.finish_run(self.run, RunStatus.INTERRUPTED, "ended by the user")
             raise Interrupted(f"stopped; everything measured is kept: tuneloom resume {self.run}") from error
         finally:
             self._engine.close()
-        self._book.flush()
-        self._close()
+            self._discard_unfinished()
+
+    def _discard_unfinished(self) -> None:
+        """Leave no half bundle behind, however the run ended; a resumed job writes it again."""
+        for program in self.jobs.values():
+            if program.spec.out is not None:
+                bundling.discard(Path(program.spec.out))
+
+    def _conduct(self) -> None:
+        """Run jobs until the run is closed in the store and no job came in at the last moment."""
+        self._take_new_jobs()
+        while True:
+            self.conductor.run()
+            self._book.flush()
+            self._close()
+            self._take_new_jobs()
+            if self.conductor.idle:
+                return
+            self._store.take_over_run(self.run)
 
     def happened(self, event: Event) -> None:
         self._book.happened(event)
@@ -114,6 +132,8 @@ class TuningRun(Listener):
         finish = program.finish
         if finish is not None and finish.failure:
             return TuneloomError(f"{program.spec.name}: {finish.failure}")
+        if finish is not None and finish.unwritten is not None:
+            return finish.unwritten
         if program.spec.out is not None:
             try:
                 bundling.complete(Path(program.spec.out), program, self.run)
@@ -160,16 +180,22 @@ class TuningRun(Listener):
 
     def _take(self, record: JobRecord) -> None:
         spec = JobSpec.from_json(dict(record.spec))
-        program = self._program(record.id, spec)
-        if spec.out is not None:
-            program.export_to = str(bundling.prepare(Path(spec.out)))
-        self.jobs[record.id] = program
-        self._statuses[record.id] = JobStatus.RUNNING
-        self._store.set_job(record.id, JobStatus.RUNNING)
+        program = self.jobs[record.id] = self._program(record.id, spec)
+        try:
+            program.export_to = str(bundling.prepare(Path(spec.out))) if spec.out is not None else None
+        except OutputError as error:
+            self._end(record.id, JobStatus.FAILED, error)
+            return
+        paused = record.status is JobStatus.PAUSED
+        self._statuses[record.id] = JobStatus.PAUSED if paused else JobStatus.RUNNING
+        self._store.set_job(record.id, self._statuses[record.id])
+        if paused:
+            self.conductor.pause(record.id)
         self.conductor.submit(program, spec.arrival_s)
 
     def _program(self, job: str, spec: JobSpec) -> ModelJob:
-        return ModelJob(
+        kind = MockModelJob if spec.tuner == MockTuner.name else ModelJob
+        return kind(
             job,
             spec,
             opened=lambda summary: self._book.opened(job, spec, summary),

@@ -2,19 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from tuneloom.app import bundling
+from tuneloom.app.job_sources import require_possible
 from tuneloom.app.machine import Machine, this_machine
 from tuneloom.app.tuning_run import Display, TuningRun
 from tuneloom.engine.local import LocalEngine
-from tuneloom.errors import InputError, TargetError, TuneloomError
+from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.scheduling import policy_named
 from tuneloom.store import JobRecord, RunStatus, Store, open_store
+from tuneloom.tuners.mock import MockTuner
 
 WARM_UP = "tuneloom.tuners.tvm.warmth:warm_up"
+MOCK_WARM_UP = "tuneloom.tuners.mock.warmth:warm_up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,9 @@ def resume(name: str, place: str | None = None, display: Display | None = None) 
 
 
 def _execute(store: Store, run: str, machine: Machine, policy: str, display: Display | None) -> RunOutcome:
-    tuning = TuningRun(store, run, LocalEngine(WARM_UP), machine, policy, display)
+    tuners = {job.spec.get("tuner") for job in store.jobs(run)}
+    engine = LocalEngine(MOCK_WARM_UP if tuners == {MockTuner.name} else WARM_UP)
+    tuning = TuningRun(store, run, engine, machine, policy, display)
     tuning.execute()
     failure = next(iter(tuning.failures.values()), None)
     return RunOutcome(run=run, jobs=tuple(store.jobs(run)), failure=failure)
@@ -76,9 +79,5 @@ def _checked(specs: Sequence[JobSpec], settings: RunSettings) -> Machine:
     policy_named(settings.policy)
     machine = this_machine(device_cores=settings.device_cores)
     for spec in specs:
-        if spec.device_key not in machine.device_keys and not spec.waits_for_devices:
-            known = ", ".join(repr(key) for key in machine.device_keys)
-            raise TargetError(f"no device with key {spec.device_key!r}; known: {known}")
-        if spec.out is not None:
-            bundling.require_free(Path(spec.out))
+        require_possible(spec, machine.device_keys)
     return machine

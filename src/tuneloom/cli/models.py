@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tuneloom.app.job_sources import located
 from tuneloom.app.models import (
     KnownTask,
     evaluate_bundle,
@@ -17,7 +18,7 @@ from tuneloom.app.models import (
     list_tasks,
     run_bundle,
 )
-from tuneloom.cli.tune import absolute, shapes_of
+from tuneloom.cli.tune import shapes_of
 from tuneloom.errors import InputError
 from tuneloom.tuners.tvm.zoo import zoo_names
 
@@ -77,7 +78,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def show_tasks(options: argparse.Namespace) -> int:
     """Print the tasks of a model."""
-    tasks = list_tasks(absolute(options.model), options.target, shapes_of(options.shape), options.store)
+    tasks = list_tasks(located(options.model), options.target, shapes_of(options.shape), options.store)
     if options.json:
         print(json.dumps([_task_json(known) for known in tasks], indent=2))
     elif sys.stdout.isatty():

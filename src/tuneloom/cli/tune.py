@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tuneloom.app.job_sources import job_names, located, tuner_of
 from tuneloom.app.tuning_service import RunOutcome, RunSettings, resume, tune
 from tuneloom.cli.live import display_for
 from tuneloom.cli.summary import print_outcome
@@ -121,7 +122,13 @@ def job_specs(options: argparse.Namespace) -> list[JobSpec]:
     names = job_names(options.models)
     many = len(names) > 1
     return [
-        JobSpec(name=name, model=absolute(model), out=_place(options.out, name, many), **shared)
+        JobSpec(
+            name=name,
+            model=located(model),
+            tuner=tuner_of(model),
+            out=_place(options.out, name, many),
+            **shared,
+        )
         for name, model in zip(names, options.models, strict=True)
     ]
 
@@ -139,21 +146,6 @@ def shapes_of(texts: list[str]) -> dict[str, tuple[int, ...]]:
             raise InputError(f"--shape {text!r} is not understood; write it as name=1,3,224,224")
         shapes[name] = shape
     return shapes
-
-
-def job_names(models: list[str]) -> list[str]:
-    """A short name for each model; the same model twice is numbered."""
-    names: list[str] = []
-    for model in models:
-        short = model.removeprefix("zoo:") if model.startswith("zoo:") else Path(model).stem
-        taken = sum(name == short or name.startswith(f"{short}-") for name in names)
-        names.append(f"{short}-{taken + 1}" if taken else short)
-    return names
-
-
-def absolute(model: str) -> str:
-    """A model so that a process in another folder finds it."""
-    return model if model.startswith("zoo:") else str(Path(model).absolute())
 
 
 def _place(out: str | None, name: str, many: bool) -> str | None:
