@@ -4,6 +4,16 @@ from tuneloom.model.budget import Budget
 from tuneloom.model.job import JobSpec
 from tuneloom.model.measuring import MeasuringPolicy
 from tuneloom.model.resource import Device, Host
+from tuneloom.model.space import (
+    ChoiceDomain,
+    Decision,
+    KnobDomain,
+    Lesson,
+    Seed,
+    SketchSpace,
+    TaskSpace,
+    TileDomain,
+)
 from tuneloom.model.stage import ROUND, StageKind
 from tuneloom.model.task import Task
 from tuneloom.model.trial import Artifact, Candidate, Failure, FailureKind, Measurement, Outcome, Trial
@@ -14,18 +24,26 @@ __all__ = [
     "Artifact",
     "Budget",
     "Candidate",
+    "ChoiceDomain",
+    "Decision",
     "Device",
     "Failure",
     "FailureKind",
     "Host",
     "JobSpec",
+    "KnobDomain",
+    "Lesson",
     "Measurement",
     "MeasuringPolicy",
     "Outcome",
     "Search",
     "SearchOptions",
+    "Seed",
+    "SketchSpace",
     "StageKind",
     "Task",
+    "TaskSpace",
+    "TileDomain",
     "Trial",
     "Tuner",
 ]

@@ -3,9 +3,12 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tuneloom.errors import BudgetError
+from tuneloom.errors import BudgetError, InputError
 from tuneloom.model.budget import Budget
 from tuneloom.model.measuring import MeasuringPolicy
+
+REUSE = ("auto", "off", "transfer", "share", "transfer-only")
+"""What a job may do with schedules of other tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +34,12 @@ class JobSpec:
     arrival_s: float = 0.0
     waits_for_devices: bool = False
     layout: str = "blocked"
+    reuse: str = "auto"
     out: str | None = None
 
     def __post_init__(self) -> None:
+        if self.reuse not in REUSE:
+            raise InputError(f"no way to reuse schedules named {self.reuse!r}; known: {', '.join(REUSE)}")
         if self.batch < 1:
             raise BudgetError(f"a batch needs at least 1 candidate, got {self.batch}")
         if self.arrival_s < 0:

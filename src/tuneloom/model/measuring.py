@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tuneloom.errors import BudgetError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuringPolicy:
@@ -18,6 +20,11 @@ class MeasuringPolicy:
     run_timeout_s: float = 10.0
     build_timeout_s: float = 30.0
     memory_bytes: int = 4 << 30
+
+    def __post_init__(self) -> None:
+        for name in ("run_timeout_s", "build_timeout_s"):
+            if not getattr(self, name) > 0:
+                raise BudgetError(f"a timeout must be positive, got {name} = {getattr(self, name)}")
 
     @property
     def tag(self) -> str:

@@ -10,18 +10,27 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tuneloom.model.measuring import MeasuringPolicy
+from tuneloom.model.space import Lesson, Seed
 from tuneloom.model.task import Task
 from tuneloom.model.trial import Artifact, Candidate, Failure, Measurement, Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """What a search needs besides its task; `extra` is for one tuner's own knobs."""
+    """What a search needs besides its task; `extra` is for one tuner's own knobs.
+
+    `seeds` are proposed before anything else, in their order; with `only_seeds` nothing
+    else is. `lessons` teach a cost model before the first measurement. A tuner that has
+    no use for them may leave them.
+    """
 
     seed: int
     trials: int
     batch: int
     threads: int = 1
+    seeds: tuple[Seed, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
+    only_seeds: bool = False
     extra: dict[str, str] = field(default_factory=dict)
 
 
