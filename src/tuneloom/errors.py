@@ -12,7 +12,7 @@ TuneloomError
 ├── OrderError            a method called before the one it needs
 ├── SchedulingError       an event the scheduling core can't accept
 ├── EngineError           workers can't be started or reached
-├── StoreError            the store can't be opened, read or written
+├── StoreError            the store can't be opened, read or written; the CLI exits with 2
 ├── NothingMeasured       a job ended without one valid trial; the CLI exits with 1
 └── BundleError           a bundle that can't be loaded or run here
 """
@@ -71,7 +71,9 @@ class EngineError(TuneloomError):
 
 
 class StoreError(TuneloomError):
-    """The store can't be opened, read or written."""
+    """The store can't be opened, read or written: its place, its disk or its address is wrong."""
+
+    exit_code = 2
 
 
 class NothingMeasured(TuneloomError):  # noqa: N818 - the name is the message

@@ -9,6 +9,7 @@ from tuneloom.app.programs import Step
 from tuneloom.app.progress import Contender, TaskProgress
 from tuneloom.app.tuning import STAGES
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.errors import OutputError
 from tuneloom.model import Artifact, JobSpec, StageKind
 from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRequest
 from tuneloom.tuners.tvm.model_stages import CheckResult, ModelRecipe
@@ -31,7 +32,10 @@ class Verdict:
 
 @dataclass(slots=True)
 class Finish:
-    """Runs the last stages of a job; `check` and `verdicts` are its result, `failure` why there is none."""
+    """Runs the last stages of a job; `check` and `verdicts` are its result, `failure` why there is none.
+
+    `unwritten` is the error of a model that was made but could not be put where it should go.
+    """
 
     job: str
     spec: JobSpec
@@ -40,6 +44,7 @@ class Finish:
     export_to: str | None
     finished: bool = False
     failure: str = ""
+    unwritten: OutputError | None = None
     check: CheckResult | None = None
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     _open: int = 0
@@ -146,8 +151,14 @@ class Finish:
             arguments=(self.recipe, self.schedules),
             worker=self._worker,
         )
-        ended = self._after(self._check_step)
-        return self._step("finish", 2, StageKind.FINALISE, "/compile", SlotDemand(), lambda: call, ended)
+        return self._step(
+            "finish", 2, StageKind.FINALISE, "/compile", SlotDemand(), lambda: call, self._compiled
+        )
+
+    def _compiled(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._give_up("compiling the tuned model", result)
+        return [self._check_step()]
 
     def _check_step(self) -> Step:
         arguments = (self.recipe.key, self.spec.seed, self._device)
@@ -191,18 +202,15 @@ class Finish:
             arguments=(self.recipe.key, self.export_to),
             worker=self._worker,
         )
-        ended = self._after(None)
-        return self._step("finish", 5, StageKind.FINALISE, "/export", SlotDemand(), lambda: call, ended)
+        return self._step(
+            "finish", 5, StageKind.FINALISE, "/export", SlotDemand(), lambda: call, self._exported
+        )
 
-    def _after(
-        self, following: Callable[[], Step] | None
-    ) -> Callable[[CallResult, float], Sequence[Step] | None]:
-        def ended(result: CallResult, _at_s: float) -> Sequence[Step] | None:
-            if not isinstance(result, Returned):
-                return self._give_up("compiling the tuned model", result)
-            return [following()] if following else self._end()
-
-        return ended
+    def _exported(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._give_up("writing the tuned model", result)
+        self.unwritten = result.value
+        return self._end()
 
     def _give_up(self, doing: str, result: CallResult) -> Sequence[Step] | None:
         self._tries += 1
@@ -257,7 +265,10 @@ def decide(
     for seconds, contender in ranked:
         if contender is default:
             verdict.default_s = seconds
-    best_s, best = next((s, c) for s, c in ranked if c is not default)
+    best_s, best = next(((s, c) for s, c in ranked if c is not default), (None, None))
+    if best_s is None:
+        verdict.note = "none of its best schedules could be built again"
+        return
     verdict.tuned_s = best_s
     if verdict.default_s is None or best_s < _WORTH_IT * verdict.default_s:
         verdict.chosen = best

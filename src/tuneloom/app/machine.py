@@ -38,6 +38,8 @@ def this_machine(*, device_cores: int = 1, key: str = CPU_KEY) -> Machine:
     With a single core both share it. GPUs are devices of their own and take no cores.
     """
     every = sorted(os.sched_getaffinity(0))
+    if device_cores < 1:
+        raise TargetError(f"a device needs at least 1 core, got {device_cores}")
     if device_cores >= len(every) > 1:
         raise TargetError(
             f"a device of {device_cores} cores leaves none of {len(every)} for building; "

@@ -113,7 +113,7 @@ class ModelJob:
     def _begin_finish(self) -> Sequence[Step]:
         assert self.tuning is not None
         tasks = self.tuning.tasks
-        barren = [t for t in tasks if not t.measured and t.trials]
+        barren = [t for t in tasks if not t.measured and (t.trials or t.first_error)]
         if barren or not any(t.measured for t in tasks):
             self.failure = nothing_measured(self.spec, barren)
             return []

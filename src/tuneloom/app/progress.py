@@ -1,9 +1,10 @@
 """How far the tuning of one task is."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tuneloom.model import Artifact, Failure, FailureKind, Task, Trial
+from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Task, Trial
 
 DEFAULT = "default"
 _CONTENDERS = 3
@@ -39,6 +40,7 @@ class TaskProgress:
     batches: int = 0
     exhausted: bool = False
     opened: bool = False
+    _seen: set[str] = field(default_factory=set)
 
     @property
     def best_s(self) -> float | None:
@@ -50,9 +52,19 @@ class TaskProgress:
     def measured(self) -> int:
         return len(self.trials) - sum(self.failures.values())
 
+    def unseen(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Of freshly proposed candidates those nobody proposed before, in flight or finished.
+
+        A search that was opened again does not know what its predecessor had in flight.
+        """
+        fresh = [c for c in {c.key: c for c in candidates}.values() if c.key not in self._seen]
+        self._seen.update(c.key for c in fresh)
+        return fresh
+
     def add(self, trial: Trial, artifact: Artifact | None) -> None:
         """Count a finished trial and keep it if it is among the best."""
         self.trials.append(trial)
+        self._seen.add(trial.candidate.key)
         if isinstance(trial.outcome, Failure):
             self.failures[trial.outcome.kind] += 1
             self.first_error = self.first_error or trial.outcome.message

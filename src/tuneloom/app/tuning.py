@@ -151,11 +151,11 @@ class TaskTuning:
     def _selected(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._search_lost(lane, result, at_s)
-        candidates: list[Candidate] = result.value
+        candidates = lane.progress.unseen(result.value)
         lane.progress.in_flight -= lane.planned - len(candidates)
         lane.left = len(candidates)
         if not candidates:
-            lane.progress.exhausted = True
+            lane.progress.exhausted = not result.value
             return self._close_lane(lane, at_s)
         steps = [self._build_step(lane, n, candidate) for n, candidate in enumerate(candidates)]
         if self._canary:
@@ -166,16 +166,23 @@ class TaskTuning:
     def _search_lost(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
         """A search that raises is given up; one whose worker died is opened again elsewhere."""
         lane.tries += 1
-        lost = self._worker(lane.progress)
-        for progress in self.tasks:
-            if self._worker(progress) == lost and not isinstance(result, Raised):
-                progress.opened = False
+        self._close_searches(lane.progress, result)
         if lane.tries < _SEARCH_TRIES and not isinstance(result, Raised):
             return None
         lane.progress.exhausted = True
-        lane.progress.first_error = lane.progress.first_error or f"its search ended: {result}"
+        reason = result.error if isinstance(result, Raised) else str(result)
+        lane.progress.first_error = lane.progress.first_error or f"its search ended: {reason}"
         lane.progress.in_flight -= lane.planned
         return self._close_lane(lane, at_s)
+
+    def _close_searches(self, progress: TaskProgress, result: CallResult) -> None:
+        """Searches of a process that is gone are opened again; they then learn all trials anew."""
+        if isinstance(result, Raised):
+            progress.opened = False
+            return
+        for other in self.tasks:
+            if self._worker(other) == self._worker(progress):
+                other.opened = False
 
     def _build_step(self, lane: _Lane, number: int, candidate: Candidate) -> Step:
         policy = self._spec.policy
@@ -257,7 +264,7 @@ class TaskTuning:
 
     def _updated(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step]:
         if not isinstance(result, Returned):
-            lane.progress.opened = False  # it learns these trials when it is opened again
+            self._close_searches(lane.progress, result)
         return self._close_lane(lane, at_s)
 
     def _close_lane(self, lane: _Lane, at_s: float) -> list[Step]:

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from tuneloom import __version__
 from tuneloom.cli import models, report, runs, tune
@@ -17,6 +18,13 @@ Tunes neural networks for the hardware they run on.
   tuneloom report last -o report.html                     look at what happened
 """
 GROUPS = (tune, models, runs, report)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says in one line what is wrong with a command line, and where to read on."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"tuneloom: {message}; see `{self.prog} --help`\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = OneLineParser(
         prog="tuneloom", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     top.add_argument("--version", action="version", version=f"tuneloom {__version__}")

@@ -1,43 +1,112 @@
 """Runs the bundle this file lies in. Needs TVM's runtime and NumPy, nothing else.
 
-python run.py output.npy input.npy...
+python run.py --input x.npy... --output y.npy...
 """
 
+import argparse
 import json
+import os
+import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 
-def load(folder: Path) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The model's function, its parameters, and the manifest."""
-    import tvm
-    from tvm import relax
-
-    manifest = json.loads((folder / "bundle.json").read_text())
-    device = tvm.device(manifest["target"]["device"])
-    machine = relax.VirtualMachine(tvm.runtime.load_module(str(folder / "model.so")), device)
-    with np.load(folder / "parameters.npz") as stored:
-        parameters = [tvm.runtime.tensor(stored[name], device) for name in sorted(stored.files)]
-    return machine["main"], parameters, manifest
+class Refused(Exception):  # noqa: N818 - the name is the message
+    """The bundle can't run here, or not on these inputs; the text says why."""
 
 
-def main() -> None:
-    """Run the model once on the inputs given."""
-    import tvm
+class Model:
+    """The model of a bundle, ready to run: NumPy in, NumPy out."""
 
-    function, parameters, manifest = load(Path(__file__).parent)
-    device = tvm.device(manifest["target"]["device"])
-    values = [
-        tvm.runtime.tensor(np.load(path).astype(info["dtype"]), device)
-        for path, info in zip(sys.argv[2:], manifest["inputs"], strict=True)
-    ]
-    result = function(*values, *parameters)
-    first = result if len(manifest["outputs"]) == 1 else result[0]
-    np.save(sys.argv[1], first.numpy())
+    def __init__(self, folder: Path) -> None:
+        import tvm
+        from tvm import relax
+
+        self.manifest: dict[str, Any] = json.loads((folder / "bundle.json").read_text())
+        check_machine(self.manifest["target"])
+        self._tensor = tvm.runtime.tensor
+        self._device = tvm.device(self.manifest["target"]["device"])
+        library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
+        self._machine = relax.VirtualMachine(library, self._device)
+        with np.load(folder / "parameters.npz") as stored:
+            names = sorted(stored.files)
+            self._parameters = [self._tensor(stored[name], self._device) for name in names]
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """All outputs for one array per input, in the order of the manifest."""
+        wanted = self.manifest["inputs"]
+        if len(values) != len(wanted):
+            raise Refused(f"the model takes {len(wanted)} inputs, got {len(values)}")
+        for value, info in zip(values, wanted, strict=True):
+            if list(value.shape) != info["shape"]:
+                raise Refused(f"input {info['name']} must have the shape {info['shape']}, got {value.shape}")
+        tensors = [
+            self._tensor(v.astype(info["dtype"]), self._device)
+            for v, info in zip(values, wanted, strict=True)
+        ]
+        result = self._machine["main"](*tensors, *self._parameters)
+        count = len(self.manifest["outputs"])
+        return [result.numpy()] if count == 1 else [result[n].numpy() for n in range(count)]
+
+
+def check_machine(target: dict[str, Any]) -> None:
+    """Refuse code for another CPU: it would die of an illegal instruction."""
+    if target["machine"] != platform.machine():
+        raise Refused(
+            f"built for {target['machine']}, this machine is {platform.machine()}; tune it again here"
+        )
+    present = cpu_flags()
+    lacking = [name for name, flag in target["cpu_flags"].items() if present and flag not in present]
+    if lacking:
+        raise Refused(
+            f"built for CPU {target['mcpu']!r}, this one lacks {', '.join(lacking)}; tune it again here"
+        )
+
+
+def cpu_flags() -> set[str]:
+    """What the kernel says the CPU can do; nothing where it does not say."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return set()
+    rows = (line.partition(":") for line in lines)
+    found = (value for key, _, value in rows if key.strip() in ("flags", "Features"))
+    return set(next(found, "").split())
+
+
+def quietly(load: Any) -> Any:
+    """Call something without what it prints to stderr from C++."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        return load()
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def main() -> int:
+    """Run the model once on files."""
+    parser = argparse.ArgumentParser(description="Run this bundle once on NumPy files.")
+    parser.add_argument("--input", nargs="+", required=True, metavar="X.npy", help="one for each input")
+    parser.add_argument("--output", nargs="+", required=True, metavar="Y.npy", help="one for each output")
+    options = parser.parse_args()
+    try:
+        outputs = Model(Path(__file__).parent).run([np.load(path) for path in options.input])
+        if len(outputs) != len(options.output):
+            raise Refused(f"the model gives {len(outputs)} outputs; name as many with --output")
+    except (Refused, OSError, ValueError) as error:
+        print(f"run.py: {error}", file=sys.stderr)
+        return 2
+    for path, value in zip(options.output, outputs, strict=True):
+        np.save(path, value)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -15,6 +15,7 @@ from tuneloom.tuners.tvm.final_parameters import split_parameters
 from tuneloom.tuners.tvm.graph import LoweredModel
 from tuneloom.tuners.tvm.importing import TensorInfo
 from tuneloom.tuners.tvm.passes import finishing_passes
+from tuneloom.tuners.tvm.quiet import quiet_stderr
 from tuneloom.tuners.tvm.rules import first_guess
 from tuneloom.tuners.tvm.tasks import kernel_key, kernel_module
 
@@ -133,7 +134,8 @@ def load_compiled(folder: Path, inputs: Sequence[TensorInfo], outputs: Sequence[
     """Load what `export` wrote; raises BundleError when it can't be loaded."""
     tvm = load_tvm()
     try:
-        executable = tvm.runtime.load_module(str(folder / LIBRARY))
+        with quiet_stderr():
+            executable = tvm.runtime.load_module(str(folder / LIBRARY))
         with np.load(folder / PARAMETERS) as stored:
             parameters = tuple(stored[name] for name in sorted(stored.files))
     except (OSError, ValueError, RuntimeError) as error:

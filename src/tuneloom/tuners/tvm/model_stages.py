@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.errors import InputError
+from tuneloom.errors import InputError, OutputError
 from tuneloom.model import Task
 from tuneloom.tuners.tvm.canary import canary_payload
 from tuneloom.tuners.tvm.fast_import import load_tvm
@@ -28,6 +28,7 @@ _tuned: dict[str, CompiledModel] = {}
 _plain: dict[str, CompiledModel] = {}
 _TOLERANCE = 1e-3
 _TIMING_S = 1.0
+_MOST_RUNS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +134,14 @@ def guilty_kernels(key: str, schedules: dict[str, str], seed: int, device: str) 
     return guilty
 
 
-def export_model(key: str, folder: str) -> None:
-    """Write the compiled model and its parameters into an existing folder."""
-    _tuned[key].export(Path(folder))
+def export_model(key: str, folder: str) -> OutputError | None:
+    """Write the compiled model and its parameters into an existing folder; a full disk is a value."""
+    try:
+        _tuned[key].export(Path(folder))
+    except (OSError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return OutputError(f"can't write {folder}: {reason}; free some space or choose another --out")
+    return None
 
 
 def seeded_inputs(inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:
@@ -164,8 +170,12 @@ def time_in_turn(
         for n, model in enumerate((tuned, plain)):
             if not ended[n]:
                 times[n].append(_one_run(model, tensors))
-                ended[n] = sum(times[n]) > _TIMING_S and (len(times[n]) >= 3 or n == 1)
+                ended[n] = _timed_enough(times[n], least=1 if n else 3)
     return tuple(times[0]), tuple(times[1])
+
+
+def _timed_enough(times: list[float], least: int) -> bool:
+    return len(times) >= _MOST_RUNS or (len(times) >= least and sum(times) > _TIMING_S)
 
 
 def _one_run(model: RunningModel, tensors: list[Any]) -> float:

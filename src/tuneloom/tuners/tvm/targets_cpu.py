@@ -41,6 +41,11 @@ def cpu_features_needed(features: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in features if name in _EMITTED))
 
 
+def kernel_flags(features: Iterable[str]) -> dict[str, str]:
+    """Each feature with the name that /proc/cpuinfo has for it; for a bundle's own runner."""
+    return {name: _KERNEL_NAMES.get(name, name) for name in features}
+
+
 def missing_cpu_features(needed: Iterable[str], cpuinfo: Path = _CPUINFO) -> tuple[str, ...]:
     """The needed features this machine's CPU lacks; nothing when it can't be told."""
     present = _flags(cpuinfo)

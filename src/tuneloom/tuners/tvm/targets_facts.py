@@ -4,17 +4,19 @@ import platform
 from typing import Any
 
 from tuneloom.tuners.tvm.targets import cpu_features_of, resolve_target
-from tuneloom.tuners.tvm.targets_cpu import cpu_features_needed
+from tuneloom.tuners.tvm.targets_cpu import cpu_features_needed, kernel_flags
 
 
 def target_facts(target_text: str) -> dict[str, Any]:
     """What has to be known of a target to load code built for it."""
     spec = resolve_target(target_text)
     features = cpu_features_of(spec.to_tvm()) if spec.kind == "llvm" else ()
+    needed = cpu_features_needed(features)
     return {
         "text": spec.text,
         "mcpu": spec.mcpu,
         "machine": platform.machine(),
         "device": "cuda" if spec.kind == "cuda" else "cpu",
-        "cpu_features": list(cpu_features_needed(features)),
+        "cpu_features": list(needed),
+        "cpu_flags": kernel_flags(needed),
     }

@@ -1,18 +1,33 @@
 """What the parent of all workers does before it forks the first."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
+
+
+@contextmanager
+def torch_hidden() -> Iterator[None]:
+    """Make `import torch` fail; only for a moment, since SciPy trips over a hidden module."""
+    hidden = "torch" not in sys.modules
+    if hidden:
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hidden:
+            del sys.modules["torch"]
 
 
 def warm_up() -> None:
     """Import all that stages import, so that no fork has to.
 
     TVM imports torch where it finds it, which takes seconds and may touch a GPU, after
-    which no fork could use it. So torch is hidden here; a worker that needs it looks again.
+    which no fork could use it. So torch is hidden meanwhile; a worker that needs it imports it.
     """
-    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
-    load_tvm()
+    with torch_hidden():
+        load_tvm()
     import xgboost  # noqa: F401
 
     import tuneloom.tuners.stages
