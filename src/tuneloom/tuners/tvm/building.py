@@ -39,7 +39,7 @@ def _compiled(module: Any, target: TargetSpec) -> Any:
 
     with target.to_tvm() as tvm_target:
         module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
-        return tvm.build(module, target=tvm_target)
+        return tvm.tirx.build(module, target=tvm_target)
 
 
 def _arguments(module: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
