@@ -4,15 +4,17 @@ import argparse
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.job_sources import job_names, located, tuner_of
+from tuneloom.app.job_sources import job_names, located
+from tuneloom.app.jobs_file import job_spec, read_jobs
 from tuneloom.app.tuning_service import RunOutcome, RunSettings, resume, tune
 from tuneloom.cli.live import display_for
 from tuneloom.cli.summary import print_outcome
 from tuneloom.errors import InputError
-from tuneloom.model import Budget, JobSpec, MeasuringPolicy
+from tuneloom.model import JobSpec, MeasuringPolicy
 
 DESCRIPTION = """\
 Tune models for a device: find fast kernels by trial, build the model with them, check its
@@ -24,6 +26,7 @@ several jobs of one run, woven together.
   tuneloom tune zoo:squeezenet --trials 500 --out fast/
   tuneloom tune net.onnx --shape input=1,3,224,224 --seconds 600 --out fast/
   tuneloom tune a.onnx b.onnx --trials 800 --out fast/    (writes fast/a and fast/b)
+  tuneloom tune --jobs jobs.toml                          (each job with options of its own)
 
 Every measurement is kept at once: after Ctrl-C, a crash or a power cut,
 `tuneloom resume RUN` goes on where it was.
@@ -38,17 +41,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("models", nargs="+", metavar="MODEL", help="a model file, or zoo:NAME")
-    parser.add_argument(
-        "--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: this CPU)"
-    )
-    parser.add_argument("--device", default="cpu", metavar="KEY", help="the key of the device to profile on")
-    _add_budget(parser)
-    parser.add_argument(
-        "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="where chance starts (default: 0)")
-    parser.add_argument("--out", metavar="DIR", help="where the bundle goes")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="a model file, or zoo:NAME")
+    parser.add_argument("--jobs", type=Path, metavar="FILE", help="a TOML file of jobs, instead of MODEL")
+    add_job_options(parser)
     parser.add_argument(
         "--policy", default="load-aware", help="load-aware, interleaved, sequential, synchronous"
     )
@@ -59,6 +54,23 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     again.add_argument("run", metavar="RUN", help="the run's name, or `last`")
     _add_common(again)
     again.set_defaults(func=run_resume)
+
+
+def add_job_options(parser: argparse.ArgumentParser) -> None:
+    """Add what can be said of a job, for every command that makes jobs."""
+    parser.add_argument(
+        "--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: this CPU)"
+    )
+    parser.add_argument("--device", default="cpu", metavar="KEY", help="the key of the device to profile on")
+    _add_budget(parser)
+    parser.add_argument(
+        "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="where chance starts (default: 0)")
+    parser.add_argument("--out", metavar="DIR", help="where the bundle goes")
+    parser.add_argument("--priority", type=int, default=0, help="higher goes first (default: 0)")
+    parser.add_argument("--deadline", type=float, metavar="S", help="should end so many seconds from now")
+    parser.add_argument("--wait-for-devices", action="store_true", help="accept a KEY no device has yet")
 
 
 def _add_budget(parser: argparse.ArgumentParser) -> None:
@@ -108,29 +120,42 @@ def _finish(outcome: RunOutcome, as_json: bool) -> int:
 
 
 def job_specs(options: argparse.Namespace) -> list[JobSpec]:
-    """One job for each model of the command line."""
-    policy = MeasuringPolicy(run_timeout_s=options.run_timeout, build_timeout_s=options.build_timeout)
-    shared: dict[str, Any] = {
-        "budget": Budget(trials=options.trials, seconds=options.seconds, goal_ms=options.goal_ms),
-        "target": options.target,
-        "device_key": options.device,
-        "shapes": shapes_of(options.shape),
-        "policy": policy,
-        "batch": options.batch,
-        "seed": options.seed,
-    }
+    """One job for each model of the command line, or the jobs of a file."""
+    if options.jobs is not None:
+        if options.models:
+            raise InputError("give either models or --jobs FILE, not both; a file names its models itself")
+        jobs = read_jobs(options.jobs, job_values(options))
+        return [replace(job, out=job.out or _place(options.out, job.name, True)) for job in jobs]
+    if not options.models:
+        raise InputError("no model; give a file, zoo:NAME, or --jobs FILE")
     names = job_names(options.models)
     many = len(names) > 1
     return [
-        JobSpec(
-            name=name,
-            model=located(model),
-            tuner=tuner_of(model),
-            out=_place(options.out, name, many),
-            **shared,
+        job_spec(
+            job_values(options)
+            | {"name": name, "model": located(model), "out": _place(options.out, name, many)}
         )
         for name, model in zip(names, options.models, strict=True)
     ]
+
+
+def job_values(options: argparse.Namespace) -> dict[str, Any]:
+    """What the command line says of jobs, under the names that job files use."""
+    return {
+        "trials": options.trials,
+        "seconds": options.seconds,
+        "goal_ms": options.goal_ms,
+        "target": options.target,
+        "device": options.device,
+        "shapes": shapes_of(options.shape),
+        "run_timeout_s": options.run_timeout,
+        "build_timeout_s": options.build_timeout,
+        "batch": options.batch,
+        "seed": options.seed,
+        "priority": options.priority,
+        "deadline_s": options.deadline,
+        "waits_for_devices": options.wait_for_devices,
+    }
 
 
 def shapes_of(texts: list[str]) -> dict[str, tuple[int, ...]]:
