@@ -11,16 +11,25 @@ HOSTS = ""
 """The pool name of all host slots; device pools are named by their key."""
 
 FIRST_SHARE = 0.5
-"""The part of a new job's time that it is thought to spend on each of its device keys."""
+"""The part of a new job's time that it is thought to spend on its device keys."""
 
 SHARPNESS = 2
 """How fast the weight of a chain falls when more work waits than it is long."""
 
-STEADY = 0.9
+STEADY = 0.75
 """A forecast that fell by less than this is not counted anew."""
 
 REFRESH = 32
 WATCHED = 16
+
+
+@dataclass(slots=True)
+class KeyUse:
+    """One job on one device key: seconds spent, the share of its time, seconds to come."""
+
+    spent_s: float = 0.0
+    share: float = 0.0
+    left_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -31,9 +40,8 @@ class Appetite:
     """
 
     total_s: float = 0.0
-    by_key: dict[str, float] = field(default_factory=dict)
-    counted: dict[str, float] = field(default_factory=dict)
-    left: dict[str, float] = field(default_factory=dict)
+    keys: dict[str, "KeyUse"] = field(default_factory=dict)
+    host_left_s: float = 0.0
     expected_s: float = math.inf
     took_s: float = 0.0
     promised_s: float = 0.0
@@ -59,27 +67,31 @@ class Pressure:
         self._scarcest: list[str] = []
         self._asked = 0
         self._left: dict[str, float] = {}
+        self._host_left_s = 0.0
         self._drain_s = 0.0
         self._drained = 0
 
     def used(self, appetite: Appetite, key: str | None, seconds: float) -> None:
         """A job spent time on a device of this key, or on a host."""
-        appetite.total_s += seconds
+        appetite.total_s = total_s = appetite.total_s + seconds
         if key is not None:
-            appetite.by_key[key] = appetite.by_key.get(key, 0.0) + seconds
-        if appetite.total_s <= 0:
+            use = appetite.keys.get(key)
+            if use is None:
+                use = appetite.keys[key] = KeyUse()
+            use.spent_s += seconds
+        if total_s <= 0:
             return
-        for name, spent_s in appetite.by_key.items():
-            share = spent_s / appetite.total_s
-            self._demand[name] = self._demand.get(name, 0.0) + share - appetite.counted.get(name, 0.0)
-            appetite.counted[name] = share
+        for name, use in appetite.keys.items():
+            share = use.spent_s / total_s
+            self._demand[name] = self._demand.get(name, 0.0) + share - use.share
+            use.share = share
 
     def left(self, appetite: Appetite) -> None:
         """A job ended: it wants nothing any more."""
-        for name, share in appetite.counted.items():
-            self._demand[name] -= share
-        for name, left_s in appetite.left.items():
-            self._left[name] -= left_s
+        self._host_left_s -= appetite.host_left_s
+        for name, use in appetite.keys.items():
+            self._demand[name] = self._demand.get(name, 0.0) - use.share
+            self._left[name] = self._left.get(name, 0.0) - use.left_s
 
     def weight_of_chain(self, appetite: Appetite, request: StageRequest, job: Job) -> float:
         """How near a job's own remaining chain comes to the time all jobs need to drain, 0 to 1.
@@ -99,21 +111,22 @@ class Pressure:
     def _expect(self, appetite: Appetite, remaining_s: float, job: Job) -> None:
         """Count what this job will still use of every pool."""
         appetite.expected_s = remaining_s
-        shares = appetite.counted or dict.fromkeys(sorted(job.ticket.device_keys), FIRST_SHARE)
+        if not appetite.keys:
+            appetite.keys = {key: KeyUse() for key in sorted(job.ticket.device_keys)}
         rest = 1.0
-        for key, share in shares.items():
-            self._count(appetite, key, remaining_s * share)
-            rest -= share
-        self._count(appetite, HOSTS, remaining_s * max(0.0, rest))
-
-    def _count(self, appetite: Appetite, pool: str, left_s: float) -> None:
-        self._left[pool] = self._left.get(pool, 0.0) + left_s - appetite.left.get(pool, 0.0)
-        appetite.left[pool] = left_s
+        for key, use in appetite.keys.items():
+            share = use.share or FIRST_SHARE / len(appetite.keys)
+            left_s, rest = remaining_s * share, rest - share
+            self._left[key] = self._left.get(key, 0.0) + left_s - use.left_s
+            use.left_s = left_s
+        host_left_s = remaining_s * max(0.0, rest)
+        self._host_left_s += host_left_s - appetite.host_left_s
+        appetite.host_left_s = host_left_s
 
     def _drain(self) -> float:
         if self._drained % REFRESH == 0:
             slots = sum(host.slots for host in self._floor.hosts.values())
-            times = [self._left.get(HOSTS, 0.0) / max(slots, 1)]
+            times = [self._host_left_s / max(slots, 1)]
             times += [self._left.get(key, 0.0) / len(seats) for key, seats in self._floor.devices.items()]
             self._drain_s = max(times)
         self._drained += 1

@@ -15,14 +15,14 @@ LEVEL_STAGES = 16
 class Account:
     """What one job has used of each pool, in seconds of service by weight.
 
-    All parts of a stage carry the tag that its first part got, so that a batch stays
-    together instead of being dealt out among jobs.
+    `stages` holds a tag and the number of parts that wait or run. All parts of a stage
+    carry the tag that its first part got, so that a batch stays together instead of
+    being dealt out among jobs.
     """
 
     job: Job
     used: dict[str, float] = field(default_factory=dict)
-    tags: dict[StageName, float] = field(default_factory=dict)
-    parts: dict[StageName, int] = field(default_factory=dict)
+    stages: dict[StageName, tuple[float, int]] = field(default_factory=dict)
 
 
 class FairShares:
@@ -43,6 +43,7 @@ class FairShares:
         self._ageing_s = ageing_s
         self._virtual: dict[str, float] = {}
         self._service: dict[str, Estimate] = {}
+        self._levels: dict[str, float] = {}
 
     def tag(self, account: Account, pool: str, stage: Stage, chain: float) -> float:
         """The tag of a stage that starts to wait; call once a part.
@@ -50,31 +51,28 @@ class FairShares:
         A job that is ahead of its share is forgiven as much of it as its chain weighs.
         """
         name = (stage.request.lane, stage.request.step)
-        account.parts[name] = account.parts.get(name, 0) + 1
-        tag = account.tags.get(name)
-        if tag is None:
-            tag, used = self._virtual.get(pool, 0.0), account.used.get(pool)
-            if used is not None:
-                ahead_s = used - tag
-                tag += ahead_s * (1.0 - chain) if ahead_s > 0 else max(ahead_s, -self.level_s(pool) / 2)
-                account.used[pool] = tag
-            account.tags[name] = tag
+        known = account.stages.get(name)
+        if known is not None:
+            account.stages[name] = (known[0], known[1] + 1)
+            return known[0]
+        tag, used = self._virtual.get(pool, 0.0), account.used.get(pool)
+        if used is not None:
+            ahead_s = used - tag
+            tag += ahead_s * (1.0 - chain) if ahead_s > 0 else max(ahead_s, -self.level_s(pool) / 2)
+            account.used[pool] = tag
+        account.stages[name] = (tag, 1)
         return tag
 
     def drop(self, account: Account, stage: Stage) -> None:
         """A part neither waits nor runs any more."""
         name = (stage.request.lane, stage.request.step)
-        left = account.parts[name] - 1
-        if left:
-            account.parts[name] = left
-        else:
-            del account.parts[name]
-            del account.tags[name]
+        tag, parts = account.stages.pop(name)
+        if parts > 1:
+            account.stages[name] = (tag, parts - 1)
 
     def level_s(self, pool: str) -> float:
         """What one level of priority is worth now in this pool's virtual time."""
-        service = self._service.get(pool)
-        return self._ageing_s if service is None else max(self._ageing_s, LEVEL_STAGES * service.value)
+        return self._levels.get(pool, self._ageing_s)
 
     def rank(self, account: Account, pool: str, tag: float, stage: Stage, at_s: float, chain: float) -> float:
         """The tag with priority, deadline and the weight of the job's chain (0 to 1) counted in."""
@@ -100,6 +98,7 @@ class FairShares:
         if service is None:
             service = self._service[pool] = Estimate()
         service.add(service_s)
+        self._levels[pool] = max(self._ageing_s, LEVEL_STAGES * service.value)
         difference_s = service_s - charged_s
         account.used[pool] = account.used.get(pool, 0.0) + difference_s / account.job.ticket.weight
 
