@@ -34,7 +34,8 @@ def finishing_passes(target: Any) -> list[Any]:
     from tvm.relax import pipeline, transform
 
     if target.kind.name != "llvm":
-        return [*pipeline.dataflow_lower_passes(target), *pipeline.finalize_passes(target)]
+        lowering = [*pipeline.dataflow_lower_passes(target), *pipeline.finalize_passes(target)]
+        return [gpu_default_schedules(), *lowering]
     return [
         transform.RewriteDataflowReshape(),
         transform.ToNonDataflow(),
@@ -48,3 +49,12 @@ def finishing_passes(target: Any) -> list[Any]:
         transform.VMShapeLower(),
         transform.AttachGlobalSymbol(),
     ]
+
+
+def gpu_default_schedules() -> Any:
+    """Bind the loops of kernels that have no schedule yet to a GPU's threads."""
+    from tvm.s_tir import dlight
+
+    gpu = dlight.gpu
+    rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
+    return dlight.ApplyDefaultSchedule(*rules)

@@ -4,6 +4,7 @@ import json
 
 from tuneloom.model import Artifact, Failure, FailureKind, Task
 from tuneloom.tuners.tvm.building import build_kernel
+from tuneloom.tuners.tvm.defaults import NO_TRACE, default_module
 from tuneloom.tuners.tvm.payloads import pack_kernel, unpack_kernel
 
 
@@ -13,6 +14,8 @@ def rebuild_kernel(task: Task, configuration: str) -> Artifact | Failure:
     from tvm.s_tir.schedule import Trace
 
     module, target = unpack_kernel(task.payload)
+    if configuration == NO_TRACE:
+        return build_kernel(pack_kernel(default_module(module, target), target))
     schedule = Schedule(module, debug_mask="none", error_render_level="none")
     try:
         Trace.apply_json_to_schedule(json.loads(configuration), schedule)

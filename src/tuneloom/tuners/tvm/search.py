@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.model import Candidate, SearchOptions, Task, Trial
+from tuneloom.tuners.tvm.defaults import NO_TRACE, default_module
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.payloads import pack_kernel, trace_text
 from tuneloom.tuners.tvm.population import Population, Row
@@ -25,6 +26,7 @@ _POOL = 512
 _GENERATIONS = 6
 _RANDOM_SHARE = 0.1
 _MIN_TO_LEARN = 16
+_REJECTED_PER_GOOD = 2  # what the postprocessors refuse teaches what can't run
 
 
 class TvmSearch:
@@ -54,6 +56,7 @@ class TvmSearch:
         self._surrogate = Surrogate(options.seed)
         self._seconds: dict[Row, float] = {}
         self._proposed: set[Row] = set()
+        self._rejected: list[Row] = []
         self._programs: set[int] = set()
         self._keys: set[str] = set()
         self._stale = False
@@ -92,8 +95,9 @@ class TvmSearch:
     def _learn(self) -> None:
         good = sum(math.isfinite(s) for s in self._seconds.values())
         if self._stale and good >= _MIN_TO_LEARN:
-            rows = list(self._seconds)
-            seconds = np.asarray([self._seconds[row] for row in rows])
+            rejected = self._rejected[-_REJECTED_PER_GOOD * good :]
+            rows = [*self._seconds, *rejected]
+            seconds = np.asarray([*self._seconds.values(), *(math.inf for _ in rejected)])
             self._surrogate.fit(self._population.encode(rows), seconds)
             self._stale = False
 
@@ -145,14 +149,16 @@ class TvmSearch:
         self._proposed.add(row)
         sketch = self._sketches[row[0]]
         schedule = sketch.replay(self._module, self._population.decisions(row), self._postprocs)
-        return None if schedule is None else self._wrap(schedule, "search")
+        if schedule is None:
+            self._rejected.append(row)
+            return None
+        return self._wrap(schedule, "search")
 
     def _default(self) -> Candidate:
-        from tvm.s_tir import Schedule
-
-        candidate = self._wrap(Schedule(self._module), DEFAULT_ORIGIN)
-        assert candidate is not None
-        return candidate
+        payload = pack_kernel(default_module(self._module, self._target), self._target)
+        key = key_of(NO_TRACE)
+        self._keys.add(key)
+        return Candidate(key=key, configuration=NO_TRACE, payload=payload, origin=DEFAULT_ORIGIN)
 
     def _wrap(self, schedule: Any, origin: str) -> Candidate | None:
         import tvm_ffi

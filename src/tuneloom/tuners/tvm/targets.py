@@ -6,6 +6,7 @@ from typing import Any
 
 from tuneloom.errors import TargetError
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.targets_gpu import cuda_config
 
 _FLOAT_BITS = 32
 _SHORT_NAMES = ("cpu", "llvm", "cuda")
@@ -62,6 +63,8 @@ def resolve_target(text: str | None = None, *, cores: int = 1) -> TargetSpec:
     config = json_config(wanted) if wanted.startswith("{") else {"kind": _known_kind(wanted)}
     if config.get("kind") == "llvm":
         return _cpu_spec(config, cores)
+    if config.get("kind") == "cuda":
+        config = cuda_config(config)
     _make_target(config, wanted)
     return TargetSpec(kind=str(config["kind"]), config=_with_host(config))
 

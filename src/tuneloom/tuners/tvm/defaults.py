@@ -1,0 +1,16 @@
+"""The schedule a kernel has when nobody tuned it."""
+
+from typing import Any
+
+from tuneloom.tuners.tvm.passes import gpu_default_schedules
+from tuneloom.tuners.tvm.targets import TargetSpec
+
+NO_TRACE = "[[],[]]"
+
+
+def default_module(module: Any, target: TargetSpec) -> Any:
+    """On a CPU the loops as they are; on a GPU they have to be bound to threads first."""
+    if target.kind == "llvm":
+        return module
+    with target.to_tvm():
+        return gpu_default_schedules()(module)
