@@ -151,8 +151,9 @@ class TuningRun(Listener):
             bundling.discard(Path(program.spec.out))
         self._statuses[job] = status
         self._store.set_job(job, status, result)
-        if ratios := canary_ratios(program):
-            self._store.set_note(self.run, "canary", ratios)
+        songs = sorted(song for other in self.jobs.values() for song in canary_ratios(other))
+        if songs:
+            self._store.set_note(self.run, "canary", songs)
 
     def _close(self) -> None:
         failed = "; ".join(str(failure) for failure in self.failures.values())
