@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.model import Candidate, SearchOptions, Task, Trial
+from tuneloom.model import Candidate, SearchOptions, Seed, Task, Trial
 from tuneloom.tuners.tvm.defaults import NO_TRACE, default_module
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.payloads import pack_kernel, trace_text
 from tuneloom.tuners.tvm.population import Population, Row
 from tuneloom.tuners.tvm.rules import space_for
+from tuneloom.tuners.tvm.seeding import history, lesson_rows, replayed, row_at
 from tuneloom.tuners.tvm.sketches import decisions_in, key_of, sketch_of
 from tuneloom.tuners.tvm.surrogate import Surrogate
 from tuneloom.tuners.tvm.tasks import unpack
@@ -59,7 +60,10 @@ class TvmSearch:
         self._rejected: list[Row] = []
         self._programs: set[int] = set()
         self._keys: set[str] = set()
-        self._stale = False
+        self._seeds = list(options.seeds)
+        self._only_seeds = options.only_seeds
+        self._lessons = lesson_rows(self._sketches, options.lessons)
+        self._stale = bool(self._lessons)
         self.update(known)
 
     def select(self, count: int) -> list[Candidate]:
@@ -67,6 +71,9 @@ class TvmSearch:
         chosen: list[Candidate] = []
         if not self._keys:
             chosen.append(self._default())
+        chosen += self._planted(count - len(chosen))
+        if self._only_seeds or len(chosen) >= count:
+            return chosen
         misses = 0
         for row in self._ranked(count):
             candidate = self._candidate(row)
@@ -92,12 +99,29 @@ class TvmSearch:
         except ValueError:
             return None
 
+    def _planted(self, count: int) -> list[Candidate]:
+        """Up to so many of the seeds that are left; those that don't fit are dropped."""
+        chosen: list[Candidate] = []
+        while self._seeds and len(chosen) < count:
+            candidate = self._from_seed(self._seeds.pop(0))
+            if candidate is not None:
+                chosen.append(candidate)
+        return chosen
+
+    def _from_seed(self, seed: Seed) -> Candidate | None:
+        if seed.sketch is None:
+            schedule = replayed(self._module, seed.configuration)
+            return None if schedule is None else self._wrap(schedule, seed.origin)
+        row = row_at(self._sketches, seed.sketch, seed.decisions)
+        return None if row is None or row in self._proposed else self._candidate(row, seed.origin)
+
     def _learn(self) -> None:
-        good = sum(math.isfinite(s) for s in self._seconds.values())
+        known = history(self._seconds, self._lessons)
+        good = sum(math.isfinite(s) for s in known.values())
         if self._stale and good >= _MIN_TO_LEARN:
             rejected = self._rejected[-_REJECTED_PER_GOOD * good :]
-            rows = [*self._seconds, *rejected]
-            seconds = np.asarray([*self._seconds.values(), *(math.inf for _ in rejected)])
+            rows = [*known, *rejected]
+            seconds = np.asarray([*known.values(), *(math.inf for _ in rejected)])
             self._surrogate.fit(self._population.encode(rows), seconds)
             self._stale = False
 
@@ -125,7 +149,8 @@ class TvmSearch:
         if not self._surrogate.trained:
             return self._population.sample(_POOL)
         elite = sorted(self._seconds, key=self._seconds.__getitem__)[: _POOL // 8]
-        pool = list(dict.fromkeys(elite + self._population.sample(_POOL // 2)))
+        taught = sorted(self._lessons, key=self._lessons.__getitem__)[: _POOL // 8]
+        pool = list(dict.fromkeys(elite + taught + self._population.sample(_POOL // 2)))
         seen = dict(zip(pool, self._score(pool), strict=True))
         for _ in range(_GENERATIONS):
             parents = sorted(seen, key=seen.__getitem__, reverse=True)[: _POOL // 4]
@@ -145,14 +170,14 @@ class TvmSearch:
             return []
         return [float(score) for score in self._surrogate.predict(self._population.encode(rows))]
 
-    def _candidate(self, row: Row) -> Candidate | None:
+    def _candidate(self, row: Row, origin: str = "search") -> Candidate | None:
         self._proposed.add(row)
         sketch = self._sketches[row[0]]
         schedule = sketch.replay(self._module, self._population.decisions(row), self._postprocs)
         if schedule is None:
             self._rejected.append(row)
             return None
-        return self._wrap(schedule, "search")
+        return self._wrap(schedule, origin)
 
     def _default(self) -> Candidate:
         payload = pack_kernel(default_module(self._module, self._target), self._target)
