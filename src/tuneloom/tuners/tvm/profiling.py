@@ -14,6 +14,7 @@ from tuneloom.tuners.tvm.fast_import import load_tvm
 
 _MOST_MESSAGE = 2000
 _MEMORY_FOLDER = Path("/dev/shm")
+_BLOCK = 1_000_003  # a prime, so that rows of common sizes don't repeat
 
 
 def profile_kernel(payload: bytes, policy: MeasuringPolicy, best_s: float | None) -> Measurement | Failure:
@@ -65,13 +66,23 @@ def load_library(library: bytes) -> Any:
 
 
 def random_values(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
-    """Values that neither vanish nor explode, in any type TVM kernels take."""
+    """Values that neither vanish nor explode, in any type TVM kernels take.
+
+    Large arrays repeat a block of chance: making a hundred million numbers would take
+    longer than running the kernel.
+    """
+    size = math.prod(shape)
+    block = _block(random, dtype, min(size, _BLOCK))
+    return np.resize(block, size).reshape(shape)
+
+
+def _block(random: np.random.Generator, dtype: str, size: int) -> Any:
     if dtype == "bool":
-        return random.integers(0, 2, shape).astype(np.bool_)
+        return random.integers(0, 2, size).astype(np.bool_)
     if "int" in dtype:
-        return random.integers(0, 2, shape).astype(dtype)
+        return random.integers(0, 2, size).astype(dtype)
     if dtype == "bfloat16":
         import ml_dtypes
 
-        return random.uniform(-1, 1, shape).astype(ml_dtypes.bfloat16)
-    return random.uniform(-1, 1, shape).astype(dtype)
+        return random.uniform(-1, 1, size).astype(ml_dtypes.bfloat16)
+    return random.uniform(-1, 1, size).astype(dtype)
