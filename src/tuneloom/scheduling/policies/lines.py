@@ -49,7 +49,8 @@ class Line:
     """Entries by rank, and those that feed a device also by how soon they do.
 
     Removal only marks an entry; marked ones are dropped when they surface or when they
-    outnumber the living, so memory stays linear in the entries that wait.
+    outnumber the living, so memory stays linear in the entries that wait. `feeders` are
+    heaps by device key; their first living entry feeds it with the least work.
     """
 
     def __init__(self) -> None:
@@ -88,16 +89,6 @@ class Line:
     def first_lendable(self) -> Entry | None:
         """The lendable entry of lowest rank."""
         return _living_head(self._loans)
-
-    def soonest(self, key: str) -> Entry | None:
-        """The entry that feeds this device key with the least work."""
-        heap = self.feeders.get(key)
-        if heap is None:
-            return None
-        head = _living_head(heap)
-        if head is None:
-            del self.feeders[key]
-        return head
 
     def postpone(self, entry: Entry, lead_s: float) -> None:
         """The soonest feeder of its key turned out to be farther from the device."""

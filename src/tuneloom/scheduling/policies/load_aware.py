@@ -1,11 +1,12 @@
 """Load-aware: keeps the scarcest resource fed, the shares fair and the urgent ahead."""
 
 from dataclasses import dataclass, field
+from heapq import heappop
 
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.invariants import idle_devices_with_work, require
 from tuneloom.scheduling.policies.base import Start
-from tuneloom.scheduling.policies.lines import Entry, Line
+from tuneloom.scheduling.policies.lines import Entry, Heap, Line
 from tuneloom.scheduling.policies.loans import Loans
 from tuneloom.scheduling.policies.paths import Path, Way, device_ahead
 from tuneloom.scheduling.policies.predictions import Predictions
@@ -17,7 +18,7 @@ from tuneloom.scheduling.stages import DeviceDemand, Grant
 FADING = 0.98
 """How fast the longest way to a device is forgotten, a stage."""
 
-TRIES = 4
+TRIES = 3
 """How many device keys are tried before a host stage is chosen by fair share alone."""
 
 Lines = dict[int, Line]
@@ -211,12 +212,21 @@ class LoadAware:
 
     def _heads(self, host: Seat) -> tuple[list[Line], Entry | None, Entry | None]:
         """Lines that fit, the first entry of all of them, the first that needs more room."""
+        anywhere, here = self._host_lines[None], self._host_lines.get(host.resource.name)
+        if here is None and len(anywhere) == 1 and 1 in anywhere:
+            line = anywhere[1]
+            return [line], line.head(), None
+        return self._heads_of_groups(host, (anywhere, here or {}))
+
+    def _heads_of_groups(
+        self, host: Seat, groups: tuple[Lines, Lines]
+    ) -> tuple[list[Line], Entry | None, Entry | None]:
         free, name = host.slots - host.taken, host.resource.name
         fitting: list[Line] = []
         head: Entry | None = None
         wide: Entry | None = None
-        for group in (self._host_lines[None], self._host_lines.get(name)):
-            for slots, line in group.items() if group else ():
+        for group in groups:
+            for slots, line in group.items():
                 first = line.head() if slots <= host.slots else None
                 if first is None:
                     continue
@@ -236,10 +246,10 @@ class LoadAware:
         for key in self._pressure.scarcest():
             best: Entry | None = None
             for line in lines:
-                if key in line.feeders:
-                    soonest = self._soonest(line, key)
-                    if soonest is not None and (best is None or soonest.lead_s < best.lead_s):
-                        best = soonest
+                heap = line.feeders.get(key)
+                soonest = self._soonest(line, heap) if heap else None
+                if soonest is not None and (best is None or soonest.lead_s < best.lead_s):
+                    best = soonest
             if best is None:
                 continue
             if best.rank <= first_rank + best.patience_s and self._pressure.runs_dry(key, best.lead_s):
@@ -249,23 +259,29 @@ class LoadAware:
                 break
         return None
 
-    def _soonest(self, line: Line, key: str) -> Entry | None:
+    def _soonest(self, line: Line, heap: Heap) -> Entry | None:
         """The soonest feeder; a guess gets a second look, now that more has been seen."""
-        while (entry := line.soonest(key)) is not None and entry.guessed:
-            entry.guessed = False
-            entry.predicted_s = self._predictions.of(entry.stage.request)
-            lead_s = self._way(entry).lead_s
-            if lead_s <= entry.lead_s:
+        while heap:
+            entry = heap[0][3]
+            if not entry.live:
+                heappop(heap)
+            elif not entry.guessed:
                 return entry
-            line.postpone(entry, lead_s)
-        return entry
+            else:
+                entry.guessed = False
+                entry.predicted_s = self._predictions.of(entry.stage.request)
+                line.postpone(entry, max(entry.lead_s, self._way(entry).lead_s))
+        return None
 
     def _look_ahead(self, entry: Entry, notes: Notes) -> None:
-        way = self._way(entry)
-        entry.feeds, entry.lead_s, entry.guessed = way.key, way.lead_s, way.guessed
-        path = notes.path
-        entry.patience_s = min(max(way.lead_s, path.reach_s), self._fair.level_s(HOSTS) / 2)
-        path.reach_s = max(way.lead_s, FADING * path.reach_s)
+        stage, path = entry.stage, notes.path
+        way = device_ahead(path, stage.job, stage.request, self._predictions, entry.predicted_s)
+        entry.feeds, lead_s, entry.guessed = way
+        entry.lead_s = lead_s
+        reach_s = path.reach_s if path.reach_s > lead_s else lead_s
+        half_level_s = self._fair.level_s(HOSTS) / 2
+        entry.patience_s = reach_s if reach_s < half_level_s else half_level_s
+        path.reach_s = max(lead_s, FADING * path.reach_s)
 
     def _way(self, entry: Entry) -> Way:
         stage = entry.stage

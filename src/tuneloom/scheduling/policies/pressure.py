@@ -36,7 +36,8 @@ class KeyUse:
 class Appetite:
     """How one job divides its time between hosts and device keys, and how much is left of it.
 
-    `took_s` and `promised_s` tell how far its own forecasts are off.
+    `took_s` and `promised_s` tell how far its own forecasts are off: a new one is read
+    as these teach.
     """
 
     total_s: float = 0.0
@@ -51,10 +52,6 @@ class Appetite:
         if promised_s is not None:
             self.took_s += took_s
             self.promised_s += promised_s
-
-    def corrected(self, remaining_s: float) -> float:
-        """A forecast of this job, as its earlier ones teach to read it."""
-        return remaining_s * self.took_s / self.promised_s if self.promised_s > 0 else remaining_s
 
 
 class Pressure:
@@ -99,14 +96,19 @@ class Pressure:
         Such a job decides when everything ends, so it should never wait; while much more
         work waits for the resources than its chain is long, it may wait like others.
         """
-        if request.remaining_s is None:
+        remaining_s = request.remaining_s
+        if remaining_s is None or remaining_s <= 0:
             return 0.0
-        remaining_s = appetite.corrected(request.remaining_s)
-        if remaining_s <= 0:
-            return 0.0
+        if appetite.promised_s > 0:
+            remaining_s *= appetite.took_s / appetite.promised_s
         if not STEADY < remaining_s / appetite.expected_s <= 1.0:
             self._expect(appetite, remaining_s, job)
-        return float(min(1.0, remaining_s / max(self._drain(), remaining_s)) ** SHARPNESS)
+        self._drained += 1
+        if self._drained % REFRESH == 1:
+            self._drain_s = self._drain()
+        if remaining_s >= self._drain_s:
+            return 1.0
+        return float((remaining_s / self._drain_s) ** SHARPNESS)
 
     def _expect(self, appetite: Appetite, remaining_s: float, job: Job) -> None:
         """Count what this job will still use of every pool."""
@@ -124,13 +126,11 @@ class Pressure:
         appetite.host_left_s = host_left_s
 
     def _drain(self) -> float:
-        if self._drained % REFRESH == 0:
-            slots = sum(host.slots for host in self._floor.hosts.values())
-            times = [self._host_left_s / max(slots, 1)]
-            times += [self._left.get(key, 0.0) / len(seats) for key, seats in self._floor.devices.items()]
-            self._drain_s = max(times)
-        self._drained += 1
-        return self._drain_s
+        """How long the busiest pool needs for all that is known to come."""
+        slots = sum(host.slots for host in self._floor.hosts.values())
+        times = [self._host_left_s / max(slots, 1)]
+        times += [self._left.get(key, 0.0) / len(seats) for key, seats in self._floor.devices.items()]
+        return max(times)
 
     def queue(self, key: str, seconds: float) -> None:
         """Predicted work joined the line in front of a key."""
