@@ -1,0 +1,115 @@
+"""`tuneloom add|cancel|pause|unpause|stages`: what can be asked of a run while it goes on, and after."""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from tuneloom.app import job_control
+from tuneloom.app.stage_times import stage_times
+from tuneloom.cli.tune import add_job_options, job_specs
+from tuneloom.errors import InputError
+from tuneloom.model import JobSpec
+
+ADD = """\
+Add jobs to a run that another process carries out. They get their share of its hosts and
+devices within a second or two.
+
+  tuneloom add last zoo:resnet18 --trials 500 --priority 5 --out fast/
+  tuneloom add amber-heron-42 --jobs more.toml
+"""
+STAGES = """\
+Print what every stage of a run took as JSON lines, in the order in which the stages ended.
+
+  tuneloom stages last > stages.jsonl
+  tuneloom simulate --recorded stages.jsonl --policy all
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the program."""
+    _add_add(subparsers)
+    _add_cancel(subparsers)
+    for name, text in (("pause", "start no new stage of a job"), ("unpause", "let a paused job go on")):
+        move = subparsers.add_parser(name, help=text)
+        _add_run(move)
+        move.add_argument("job", metavar="JOB", help="the job's name")
+        move.set_defaults(func=pause_job if name == "pause" else unpause_job)
+    stages = subparsers.add_parser(
+        "stages",
+        help="print what the stages of a run took",
+        description=STAGES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_run(stages)
+    stages.set_defaults(func=print_stages)
+
+
+def _add_add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    add = subparsers.add_parser(
+        "add",
+        help="add jobs to a running run",
+        description=ADD,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_run(add)
+    add.add_argument("models", nargs="*", metavar="MODEL", help="a model file, or zoo:NAME")
+    add.add_argument("--jobs", type=Path, metavar="FILE", help="a TOML file of jobs, instead of MODEL")
+    add.add_argument("--name", help="what to call the job (default: after its model)")
+    add_job_options(add)
+    add.set_defaults(func=add_jobs)
+
+
+def _add_cancel(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    cancel = subparsers.add_parser("cancel", help="end a job of a running run, or all of them")
+    _add_run(cancel)
+    cancel.add_argument("job", nargs="?", metavar="JOB", help="the job's name (default: all that go on)")
+    cancel.set_defaults(func=cancel_jobs)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="the run's name, or `last`")
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+
+
+def add_jobs(options: argparse.Namespace) -> int:
+    """Leave new jobs for the run."""
+    for job in job_control.add_jobs(options.run, named(job_specs(options), options.name), options.store):
+        print(f"{job.name} added to {job.run}")
+    return 0
+
+
+def named(specs: list[JobSpec], name: str | None) -> list[JobSpec]:
+    """The jobs, the only one of them under a name of the user's choice."""
+    if name is None:
+        return specs
+    if len(specs) > 1:
+        raise InputError(f"--name {name!r} names one job, but there are {len(specs)}; add them one by one")
+    return [replace(specs[0], name=name)]
+
+
+def cancel_jobs(options: argparse.Namespace) -> int:
+    """Leave the wish to end jobs."""
+    for job in job_control.cancel(options.run, options.job, options.store):
+        print(f"{job.name} is told to end; what it measured is kept")
+    return 0
+
+
+def pause_job(options: argparse.Namespace) -> int:
+    """Leave the wish to pause a job."""
+    job = job_control.pause(options.run, options.job, options.store)
+    print(f"{job.name} pauses; go on with: tuneloom unpause {job.run} {job.name}")
+    return 0
+
+
+def unpause_job(options: argparse.Namespace) -> int:
+    """Leave the wish to let a job go on."""
+    print(f"{job_control.unpause(options.run, options.job, options.store).name} goes on")
+    return 0
+
+
+def print_stages(options: argparse.Namespace) -> int:
+    """Print the recorded stage times."""
+    for line in stage_times(options.run, options.store):
+        print(json.dumps(line))
+    return 0
