@@ -131,6 +131,9 @@ class TrialStore(Protocol):
     def workloads(self, kernel_class: str, family: str) -> list[WorkloadRecord]:
         """The workloads of a class on a target family, without payloads."""
 
+    def kernel_classes(self, family: str) -> list[str]:
+        """The kernel classes that have a workload on a target family, in alphabetical order."""
+
     def workload(self, task_key: str, tvm_version: str | None = None) -> WorkloadRecord | None:
         """A workload with its payload, of this TVM version or the newest added."""
 

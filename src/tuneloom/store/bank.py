@@ -45,6 +45,11 @@ class BankQueries(Queries):
         with self._database.reading() as connection:
             return _workloads(connection, kernel_class, family)
 
+    def kernel_classes(self, family: str) -> list[str]:
+        query = select(distinct(WORKLOADS.c.kernel_class)).where(WORKLOADS.c.family == family)
+        with self._database.reading() as connection:
+            return sorted(connection.execute(query).scalars())
+
     def workload(self, task_key: str, tvm_version: str | None = None) -> WorkloadRecord | None:
         query = select(WORKLOADS).where(WORKLOADS.c.task_key == task_key)
         if tvm_version is not None:

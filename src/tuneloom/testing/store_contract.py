@@ -308,6 +308,12 @@ class BankContract(_Opened):
         assert store.workload("other") is None
         assert store.workload(CONV.key, "0.1") is None
 
+    def test_the_classes_of_a_family_are_told_once_each(self, store: Store) -> None:
+        job_with_tasks(store)
+        job_with_tasks(store, "again")
+        assert store.kernel_classes("llvm") == sorted({CONV.kernel_class, DENSE.kernel_class})
+        assert store.kernel_classes("cuda") == []
+
     def test_the_bank_is_counted_by_class_and_family(self, store: Store) -> None:
         job = job_with_tasks(store)
         store.add_trials(job, CONV.key, [measured("a", 1.0), failed("b"), failed("c")], HERE)
