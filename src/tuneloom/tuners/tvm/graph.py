@@ -6,7 +6,7 @@ from typing import Any
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing import ImportedModel, TensorInfo
 from tuneloom.tuners.tvm.layouts import block_layouts
-from tuneloom.tuners.tvm.passes import fusing_passes, preparing_passes
+from tuneloom.tuners.tvm.passes import fusing_passes, preparing_passes, vectorising_passes
 from tuneloom.tuners.tvm.targets import TargetSpec
 
 
@@ -59,4 +59,4 @@ def _blocking(target: TargetSpec) -> list[Any]:
         return block_layouts(module, target.lanes)
 
     made = tvm.transform.module_pass(block, opt_level=0, name="BlockLayouts")
-    return [transform.FoldConstant(), made]
+    return [transform.FoldConstant(), made, *vectorising_passes()]

@@ -126,6 +126,14 @@ class Rewriter:
         emitted = self._builder.emit(relax.op.reshape(result, shape))
         self.bind(var, Value(shape=shape, plain=emitted))
 
+    def scaled(self, value: Value, scale: Array, shift: Array) -> Value:
+        """A blocked value times one number a channel, plus another."""
+        from tvm import relax
+
+        grown = relax.op.multiply(self.blocked(value), self.channel_constant(scale, 0.0))
+        moved = relax.op.add(self._builder.emit(grown), self.channel_constant(shift, 0.0))
+        return Value(shape=value.shape, blocked=self._builder.emit(moved))
+
     def channel_constant(self, per_channel: Array, fill: float) -> Any:
         """A constant that broadcasts over blocked tensors."""
         from tvm import relax

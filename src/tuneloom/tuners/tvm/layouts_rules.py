@@ -10,7 +10,7 @@ import numpy as np
 
 from tuneloom.tuners.tvm import layouts_compute as compute
 from tuneloom.tuners.tvm.layouts_rewriter import Rewriter, constant, static_shape
-from tuneloom.tuners.tvm.layouts_values import Array, OpenConcat, OpenConv, Value
+from tuneloom.tuners.tvm.layouts_values import Array, OpenConcat, OpenConv, Value, merge_groups
 from tuneloom.tuners.tvm.layouts_windows import Window
 
 Rule = Callable[[Rewriter, Any, Any], bool]
@@ -22,11 +22,11 @@ def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
     shape = static_shape(var)
     if weight is None or shape is None or not plain or str(var.ty.dtype) != "float32":
         return False
-    groups, lanes = int(attrs.groups), rewriter.lanes
-    depthwise = groups == weight.shape[0] and weight.shape[1] == 1
-    whole = weight.shape[1] % lanes == 0 and (weight.shape[0] // groups) % lanes == 0
-    if (groups > 1 and not depthwise and not whole) or weight.shape[0] < lanes // 2:
+    groups = int(attrs.groups)
+    if weight.shape[0] < rewriter.lanes // 2:
         return False
+    if groups > 1 and not (groups == weight.shape[0] and weight.shape[1] == 1):
+        weight, groups = merge_groups(weight, groups, rewriter.lanes)
     rewriter.bind(
         var,
         OpenConv(
@@ -44,14 +44,18 @@ def _batch_norm(rewriter: Rewriter, var: Any, call: Any) -> bool:
     values = [constant(argument) for argument in call.args[1:5]]
     if int(call.attrs.axis) != 1 or any(value is None for value in values):
         return False
-    data = rewriter.value(call.args[0])
-    if not isinstance(data, OpenConv) or not rewriter.read_once(call.args[0]):
-        return False
     gamma, beta, mean, variance = (np.asarray(value) for value in values)
     scale = (gamma / np.sqrt(variance + float(call.attrs.epsilon))).astype(np.float32)
-    data.scale(scale)
-    data.shift((beta - mean * scale).astype(np.float32))
-    rewriter.bind_tuple(var, [data])
+    shift = (beta - mean * scale).astype(np.float32)
+    data = rewriter.value(call.args[0])
+    if isinstance(data, OpenConv) and rewriter.read_once(call.args[0]):
+        data.scale(scale)
+        data.shift(shift)
+        rewriter.bind_tuple(var, [data])
+        return True
+    if len(data.shape) != 4 or not rewriter.is_blocked(data):
+        return False
+    rewriter.bind_tuple(var, [rewriter.scaled(data, scale, shift)])
     return True
 
 

@@ -3,6 +3,13 @@
 from typing import Any
 
 
+def vectorising_passes() -> list[Any]:
+    """Exponentials and their like as polynomials, since calls of the C library use one lane."""
+    from tvm.relax import transform
+
+    return [transform.FastMathTransform()]
+
+
 def preparing_passes() -> list[Any]:
     """Inference form: batch norms folded, constants computed, aliases gone."""
     from tvm.relax import transform
