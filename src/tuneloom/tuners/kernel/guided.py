@@ -23,6 +23,9 @@ Point = tuple[int, ...]
 Vector = NDArray[np.float64]
 Knowledge = Callable[[Points], Vector]
 _INCUMBENTS = 5
+_START = 4  # valid points before the model of time is asked
+_RATHER_FAILS = 0.5
+_LAST_RESORT = np.log(1e-4)  # what points that would rather fail are discounted by
 _FEW = 40  # observations up to which the model's scales are fitted anew every time
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -53,8 +56,6 @@ class GuidedSearch:
         self._pending: dict[Point, None] = {}
         self._times: dict[Point, float] = {}
         self._fitted_at = 0
-        active = len(self._encoding.active)
-        self._start_size = max(4, min(active + 2, 10))
 
     def propose(self, count: int) -> list[Point]:
         """Up to `count` points never proposed before; none when the space is spent."""
@@ -110,8 +111,8 @@ class GuidedSearch:
 
     def _starting(self) -> bool:
         if self._start is Start.RANDOM:
-            return len(self._proposed) < self._start_size or len(self._times) < 2
-        return len(self._times) + len(self._pending) < self._start_size or len(self._times) < 2
+            return len(self._proposed) < _START or len(self._times) < 2
+        return len(self._times) + len(self._pending) < _START or len(self._times) < 2
 
     def _start_point(self, pool: Points) -> Point:
         if self._start is Start.RANDOM or not self._proposed:
@@ -133,11 +134,8 @@ class GuidedSearch:
 
         def score(points: Points) -> Vector:
             mean, deviation = self._process.predict(self._encoding.smooth(points))
-            return (
-                _log_improvement((lowest - mean) / deviation)
-                + np.log(deviation)
-                + np.log(self.validity(points))
-            )
+            improvement = _log_improvement((lowest - mean) / deviation) + np.log(deviation)
+            return improvement + _log_chance(self.validity(points))
 
         return best_point(self._space, self._with_surroundings(pool), score, seen)
 
@@ -164,6 +162,16 @@ class GuidedSearch:
 
 def _tuple(point: NDArray[np.int64]) -> Point:
     return tuple(int(i) for i in point)
+
+
+def _log_chance(validity: Vector) -> Vector:
+    """Logarithm of the chance to be valid; a point that would rather fail comes last.
+
+    Expected improvement is largest where nothing valid was ever seen, so on its own
+    it would buy one failure after the other there.
+    """
+    discount = np.where(validity < _RATHER_FAILS, _LAST_RESORT, 0.0)
+    return np.asarray(np.log(np.maximum(validity, 1e-12)) + discount, dtype=np.float64)
 
 
 def _log_improvement(gap: Vector) -> Vector:

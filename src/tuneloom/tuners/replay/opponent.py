@@ -52,6 +52,7 @@ class KernelTunerSimulation:
         self._parameters = {name: list(values) for name, values in recording.space.knobs.items()}
         self._cache = self._filled()
         self._searchspace: Any = None
+        self._restrictions = self._restriction()
 
     def _filled(self) -> dict[str, dict[str, Any]]:
         cache = {}
@@ -85,7 +86,7 @@ class KernelTunerSimulation:
                 1,
                 [],
                 self._parameters,
-                restrictions=self._restriction(),
+                restrictions=self._restrictions,
                 strategy=strategy,
                 strategy_options={"max_fevals": evaluations},
                 simulation_mode=True,
@@ -99,7 +100,7 @@ class KernelTunerSimulation:
         if len(self._cache) == int(np.prod(space.shape)):
             return None
         allowed = {tuple(space.configuration(point).values()) for point in space.points()}
-        return lambda values: tuple(values[name] for name in self._names) in allowed
+        return [self._util.FunctionConstraint(lambda *values: values in allowed)]
 
     @contextlib.contextmanager
     def _answered_from_memory(self) -> Iterator[None]:
