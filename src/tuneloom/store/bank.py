@@ -46,7 +46,7 @@ class BankQueries(Queries):
             return _workloads(connection, kernel_class, family)
 
     def kernel_classes(self, family: str) -> list[str]:
-        query = select(distinct(WORKLOADS.c.kernel_class)).where(WORKLOADS.c.family == family)
+        query = select(WORKLOADS.c.kernel_class).where(WORKLOADS.c.family == family).distinct()
         with self._database.reading() as connection:
             return sorted(connection.execute(query).scalars())
 
