@@ -113,7 +113,8 @@ class TaskTuning:
         budget = self._spec.budget
         if self._stopping or self._left() <= 0:
             return True
-        if budget.seconds is not None and at_s - (self.started_s or at_s) >= budget.seconds:
+        started_s = at_s if self.started_s is None else self.started_s
+        if budget.seconds is not None and at_s - started_s >= budget.seconds:
             return True
         latency_s = self.latency_s
         return budget.goal_ms is not None and latency_s is not None and latency_s * 1e3 <= budget.goal_ms

@@ -1,0 +1,145 @@
+"""Core, engine and programs joined, under a scripted engine."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from tuneloom.app.conductor import Conductor, Listener, Span
+from tuneloom.app.machine import Machine
+from tuneloom.app.task_job import TaskJob, tune_tasks
+from tuneloom.engine.calls import Call
+from tuneloom.model import Device, Host, JobSpec, Trial
+from tuneloom.scheduling import Core, policy_named
+from tuneloom.testing.fake_stages import FakeStages
+from tuneloom.testing.scripted_engine import ScriptedEngine
+from tuneloom.testing.small_jobs import small_spec, small_task
+
+POLICIES = ["load-aware", "interleaved", "sequential", "synchronous"]
+TASKS = [small_task("a"), small_task("b"), small_task("c")]
+
+
+def machine(residents: frozenset[str] = frozenset()) -> Machine:
+    return Machine(
+        host=Host(name="host", slots=2),
+        devices=(Device(name="cpu0", key="cpu"),),
+        cores={"host": frozenset({0, 1}), "cpu0": frozenset({2})},
+        residents=residents,
+    )
+
+
+class Heard(Listener):
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.ended: list[tuple[str, bool]] = []
+        self.refused: list[str] = []
+
+    def ran(self, span: Span) -> None:
+        self.spans.append(span)
+
+    def job_ended(self, job: str, *, cancelled: bool) -> None:
+        self.ended.append((job, cancelled))
+
+    def job_refused(self, job: str, reason: str) -> None:
+        self.refused.append(reason)
+
+
+def job(name: str, spec: JobSpec) -> TaskJob:
+    return TaskJob(name, spec, TASKS, lambda _task, _trial, _artifact: None, lanes=3, tuners=2)
+
+
+def conducted(engine: ScriptedEngine, heard: Heard, *jobs: tuple[TaskJob, float]) -> Conductor:
+    conductor = Conductor(Core(policy_named("load-aware")), engine, machine(), heard)
+    conductor.add_resource(machine().host)
+    for device in machine().devices:
+        conductor.add_resource(device)
+    for program, at_s in jobs:
+        conductor.submit(program, at_s)
+    return conductor
+
+
+def overlaps(spans: Sequence[Span]) -> int:
+    """How many spans start before an earlier one has ended."""
+    ordered = sorted(spans, key=lambda span: span.start_s)
+    return sum(late.start_s < early.end_s for early, late in pairwise(ordered))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_job_is_carried_out_to_its_last_trial_under_every_policy(policy: str) -> None:
+    heard = Heard()
+    engine = ScriptedEngine(FakeStages())
+    tuning = tune_tasks(TASKS, small_spec(40), engine, machine(), policy=policy, listener=heard)
+    assert tuning.spent == 40
+    assert heard.ended == [("net", False)]
+    assert {span.kind for span in heard.spans} == {"select", "build", "profile", "update"}
+
+
+@pytest.mark.parametrize("policy", ["load-aware", "interleaved", "sequential"])
+def test_the_device_is_held_by_one_stage_at_a_time(policy: str) -> None:
+    heard = Heard()
+    tune_tasks(TASKS, small_spec(40), ScriptedEngine(FakeStages()), machine(), policy=policy, listener=heard)
+    assert overlaps([span for span in heard.spans if span.resource == "cpu0"]) == 0
+
+
+def test_stages_run_on_the_cores_of_their_resource() -> None:
+    engine = ScriptedEngine(FakeStages())
+    tune_tasks(TASKS, small_spec(12), engine, machine())
+    for call in engine.started:
+        kind = call.function.partition(":")[2]
+        assert call.cores == (frozenset({2}) if kind == "profile" else frozenset({0, 1}))
+
+
+def test_stages_on_a_device_with_an_owner_go_to_that_one_process() -> None:
+    engine = ScriptedEngine(FakeStages())
+    tune_tasks(TASKS, small_spec(12), engine, machine(frozenset({"cpu0"})))
+    profiles = [call for call in engine.started if call.function.endswith(":profile")]
+    assert profiles and {call.worker for call in profiles} == {"resident:cpu0"}
+
+
+def test_jobs_come_when_their_time_comes() -> None:
+    heard = Heard()
+    engine = ScriptedEngine(FakeStages())
+    conductor = conducted(
+        engine, heard, (job("late", small_spec(4)), 100.0), (job("early", small_spec(4)), 0.0)
+    )
+    conductor.run()
+    assert [name for name, _ in heard.ended] == ["early", "late"]
+    assert min(span.start_s for span in heard.spans if span.job == "late") >= 100.0
+    assert conductor.idle
+
+
+def test_a_cancelled_job_is_stopped_and_the_other_goes_on() -> None:
+    heard = Heard()
+
+    def cancel_first(call: Call) -> float:
+        if len(engine.started) == 10:
+            conductor.cancel("one")
+        return 1.0
+
+    engine = ScriptedEngine(FakeStages(), cancel_first)
+    one, two = job("one", small_spec(1000)), job("two", small_spec(20))
+    conductor = conducted(engine, heard, (one, 0.0), (two, 0.0))
+    conductor.run()
+    assert sorted(heard.ended) == [("one", True), ("two", False)]
+    assert one.tuning.spent < 1000 and two.tuning.spent == 20
+
+
+def test_a_lost_search_worker_costs_its_stage_only() -> None:
+    stages = FakeStages()
+    stages.crash_at_next("select")
+    heard = Heard()
+    tuning = tune_tasks(TASKS, small_spec(60), ScriptedEngine(stages), machine(), listener=heard)
+    assert tuning.spent == 60
+
+
+def test_no_trial_is_made_twice_whatever_the_order_of_ends() -> None:
+    kept: list[tuple[str, str]] = []
+
+    def keep(task: object, trial: Trial, _artifact: object) -> None:
+        kept.append((task.name, trial.candidate.key))  # type: ignore[attr-defined]
+
+    uneven = {"build": 3.0, "profile": 0.5, "select": 7.0, "open_and_select": 2.0, "update": 0.1}
+    engine = ScriptedEngine(FakeStages(), lambda call: uneven[call.function.partition(":")[2]])
+    program = TaskJob("job", small_spec(80), TASKS, keep, lanes=3, tuners=2)
+    conducted(engine, Heard(), (program, 0.0)).run()
+    assert len(kept) == len(set(kept)) == 80

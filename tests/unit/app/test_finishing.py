@@ -1,0 +1,173 @@
+"""The end of a job: who wins, what is dropped, what is said when something fails."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tuneloom.app.finishing import Finish, Verdict, decide
+from tuneloom.app.progress import Contender, TaskProgress
+from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.errors import OutputError
+from tuneloom.model import Artifact
+from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
+from tuneloom.tuners.tvm.model_stages import CheckResult, ModelRecipe
+
+BUILT = Artifact(payload=b"so")
+SAME = CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))
+DIFFERENT = CheckResult(difference=0.5, tuned_s=(1.0,), untuned_s=(2.0,))
+
+
+def contender(key: str, seconds: float, origin: str = "search") -> Contender:
+    return Contender(measured_trial(key, seconds, origin), BUILT)
+
+
+def test_the_median_over_rounds_decides_not_the_luckiest_round() -> None:
+    lucky, steady = contender("lucky", 1.0), contender("steady", 1.1)
+    verdict = Verdict()
+    decide(verdict, [lucky, steady], [[0.1, 3.0, 3.0], [1.0, 1.0, 1.0]], None)
+    assert verdict.chosen is steady and verdict.tuned_s == 1.0
+
+
+@pytest.mark.parametrize("tuned_s", [1.0, 1.2])
+def test_a_schedule_not_faster_than_the_default_is_not_used(tuned_s: float) -> None:
+    best, default = contender("best", tuned_s), contender("default", 1.0, "default")
+    verdict = Verdict()
+    decide(verdict, [best, default], [[tuned_s] * 3, [1.0] * 3], default)
+    assert verdict.chosen is None and verdict.default_s == 1.0
+    assert "not faster than the default" in verdict.note
+
+
+def test_a_default_measured_earlier_counts_when_it_is_not_in_the_contest() -> None:
+    verdict = Verdict(default_s=9.0)
+    best = contender("best", 1.0)
+    decide(verdict, [best], [[1.0]], None)
+    assert verdict.chosen is best
+
+
+def test_nothing_is_chosen_when_only_the_default_could_be_built_again() -> None:
+    default = contender("default", 1.0, "default")
+    verdict = Verdict()
+    decide(verdict, [default], [[1.0]], default)
+    assert verdict.chosen is None and "built again" in verdict.note
+
+
+class Script:
+    """Answers for the last stages; the contest gives every contender its trial's own time."""
+
+    def __init__(self, tasks: Sequence[TaskProgress], **answers: object) -> None:
+        self.calls: list[str] = []
+        self.schedules: list[set[str]] = []
+        self._times = {b"so": 1.0}
+        self._answers = answers
+        self._checks = list(answers.pop("checks", [SAME]))  # type: ignore[call-overload]
+
+    def __call__(self, call: Call) -> CallResult:
+        function = call.function.partition(":")[2]
+        self.calls.append(function)
+        if function in self._answers:
+            answer = self._answers[function]
+            return answer.pop(0) if isinstance(answer, list) else answer  # type: ignore[return-value]
+        return self._default(function, call)
+
+    def _default(self, function: str, call: Call) -> CallResult:
+        match function:
+            case "contest":
+                return Returned(value=[[1.0] for _ in call.arguments[0]])
+            case "compile_model":
+                self.schedules.append(set(call.arguments[1]))
+                return Returned(value=1.0)
+            case "check_model":
+                return Returned(value=self._checks.pop(0))
+            case "build":
+                return Returned(value=BUILT)
+            case "guilty_kernels":
+                return Returned(value=["key-a"])
+        return Returned(value=None)
+
+
+def finish_of(tasks: Sequence[TaskProgress], export_to: str | None = "out") -> Finish:
+    recipe = ModelRecipe(key="job", source="net.onnx", shapes={}, target="cpu")
+    return Finish("job", small_spec(10), recipe, tasks, export_to)
+
+
+def tuned(*names: str, artifact: Artifact | None = BUILT) -> list[TaskProgress]:
+    tasks = progress_of(*names)
+    for progress in tasks:
+        progress.add(measured_trial("p0", 10.0, "default"), artifact)
+        progress.add(measured_trial("p1", 1.0), artifact)
+    return tasks
+
+
+def finished(tasks: Sequence[TaskProgress], script: Callable[[Call], CallResult]) -> Finish:
+    finish = finish_of(tasks)
+    drive(finish.begin(), script)
+    assert finish.finished
+    return finish
+
+
+def test_contests_then_compile_check_export() -> None:
+    tasks = tuned("a", "b")
+    script = Script(tasks)
+    finish = finished(tasks, script)
+    assert script.calls == ["contest", "contest", "compile_model", "check_model", "export_model"]
+    assert script.schedules == [{"key-a", "key-b"}]
+    assert finish.check is SAME and not finish.failure and finish.unwritten is None
+
+
+def test_contenders_from_an_earlier_run_are_built_again_first() -> None:
+    tasks = tuned("a", artifact=None)
+    script = Script(tasks)
+    finished(tasks, script)
+    assert script.calls[:2] == ["build", "contest"]
+
+
+def test_a_task_whose_contenders_cannot_be_built_again_stays_untuned() -> None:
+    tasks = tuned("a", artifact=None)
+    script = Script(tasks, build=Raised(error="ValueError: no", trace=""))
+    finish = finished(tasks, script)
+    assert finish.schedules == {} and script.schedules == [set()]
+
+
+def test_a_schedule_that_changes_the_outputs_is_dropped_and_noted() -> None:
+    tasks = tuned("a", "b")
+    script = Script(tasks, checks=[DIFFERENT, SAME])
+    finish = finished(tasks, script)
+    assert script.schedules == [{"key-a", "key-b"}, {"key-b"}]
+    assert "changed the outputs" in finish.verdicts["key-a"].note
+    assert finish.verdicts["key-b"].chosen is not None
+
+
+def test_all_schedules_are_dropped_when_no_single_one_is_guilty() -> None:
+    tasks = tuned("a", "b")
+    script = Script(tasks, checks=[DIFFERENT, SAME], guilty_kernels=Returned(value=[]))
+    finish = finished(tasks, script)
+    assert finish.schedules == {}
+
+
+def test_a_contest_that_fails_leaves_its_kernel_untuned() -> None:
+    tasks = tuned("a")
+    finish = finished(tasks, Script(tasks, contest=Died(reason="killed by SIGSEGV")))
+    assert "contest failed" in finish.verdicts["key-a"].note and finish.schedules == {}
+
+
+def test_a_lost_worker_compiles_once_more_elsewhere() -> None:
+    tasks = tuned("a")
+    check: list[CallResult] = [Died(reason="killed by SIGKILL"), Returned(value=SAME)]
+    script = Script(tasks, check_model=check)
+    finish = finished(tasks, script)
+    assert script.calls.count("compile_model") == 2 and not finish.failure
+
+
+def test_a_model_that_cannot_be_compiled_ends_with_the_reason() -> None:
+    tasks = tuned("a")
+    finish = finished(
+        tasks, Script(tasks, compile_model=Raised(error="RuntimeError: no such pass", trace=""))
+    )
+    assert finish.failure == "compiling the tuned model failed: RuntimeError: no such pass"
+
+
+def test_a_model_that_cannot_be_written_is_an_output_error() -> None:
+    tasks = tuned("a")
+    full = OutputError("can't write out: No space left on device")
+    finish = finished(tasks, Script(tasks, export_model=Returned(value=full)))
+    assert finish.unwritten is full and not finish.failure

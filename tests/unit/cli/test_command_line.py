@@ -1,0 +1,132 @@
+"""What the command line makes of its words, and what it says to wrong ones."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from tuneloom.cli.main import main, parser
+from tuneloom.cli.tune import job_specs
+from tuneloom.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    return parser().parse_args(["tune", *words])
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """The exit code and what went to stderr."""
+    try:
+        code = main(words)
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    return code, capsys.readouterr().err
+
+
+def test_several_models_are_several_jobs_with_folders_of_their_own(tmp_path: Path) -> None:
+    specs = job_specs(parsed("zoo:resnet18", "a/net.onnx", "b/net.onnx", "--out", "fast", "--trials", "7"))
+    assert [spec.name for spec in specs] == ["resnet18", "net", "net-2"]
+    assert [spec.out for spec in specs] == [str(tmp_path / "fast" / spec.name) for spec in specs]
+    assert {spec.budget.trials for spec in specs} == {7}
+
+
+def test_one_model_goes_straight_to_the_folder(tmp_path: Path) -> None:
+    (spec,) = job_specs(parsed("net.onnx", "--out", "fast", "--shape", "x=1,3,8,8", "--goal-ms", "2"))
+    assert spec.out == str(tmp_path / "fast")
+    assert spec.model == str(tmp_path / "net.onnx")
+    assert spec.shapes == {"x": (1, 3, 8, 8)} and spec.budget.goal_ms == 2.0
+
+
+@pytest.mark.parametrize("text", ["x", "x=", "x=1,,2", "x=a,b", "x=0,3", "=", "1,2"])
+def test_a_shape_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="write it as name=1,3,224,224"):
+        job_specs(parsed("net.onnx", "--shape", text))
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ((), "COMMAND"),
+        (("frobnicate",), "frobnicate"),
+        (("tune", "--trials", "many", "zoo:resnet18"), "many"),
+        (("tune",), "no model"),
+        (("tune", "zoo:resnet18", "--frob"), "--frob"),
+        (("tune", "zoo:resnet18", "--trials", "0"), "at least 1 trial, got 0"),
+        (("tune", "zoo:resnet18", "--batch", "0"), "at least 1 candidate"),
+        (("tune", "zoo:resnet18", "--seconds", "-1"), "must be positive"),
+        (("tune", "zoo:resnet18", "--goal-ms", "0"), "must be positive"),
+        (("tune", "zoo:resnet18", "--run-timeout", "0"), "run_timeout_s"),
+        (("tune", "zoo:resnet18", "--shape", "input"), "name=1,3,224,224"),
+        (("tune", "zoo:resnet18", "--device", "rtx4090"), "known: 'cpu'"),
+        (("tune", "zoo:resnet18", "--device-cores", "0"), "at least 1 core"),
+        (("tune", "zoo:resnet18", "--policy", "fair"), "load-aware"),
+        (("tune", "zoo:resnet1"), "resnet18"),
+        (("tune", "missing.onnx"), "missing.onnx"),
+        (("tune", "notes.txt"), ".onnx"),
+        (("tasks", "missing.onnx"), "missing.onnx"),
+        (("run", "nowhere", "--input", "x.npy", "--output", "y.npy"), "no bundle"),
+        (("evaluate", "nowhere"), "no bundle"),
+        (("export", "last", "--to", "excel", "there"), "metaschedule"),
+        (("resume", "no-such-run"), "no-such-run"),
+        (("report", "no-such-run"), "no-such-run"),
+        (("import", "nowhere"), "nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_words_get_one_line_with_the_remedy_and_exit_code_2(
+    words: tuple[str, ...], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, error = said(capsys, *words)
+    assert code == 2
+    assert error.startswith("tuneloom: ") and error.count("\n") == 1, error
+    assert named in error
+
+
+def test_a_folder_that_is_not_empty_is_refused_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    code, error = said(capsys, "tune", "zoo:resnet18", "--out", "full")
+    assert code == 2 and "full is not empty" in error
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_file_where_the_bundle_should_go_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "taken").touch()
+    code, error = said(capsys, "tune", "zoo:resnet18", "--out", "taken")
+    assert code == 2 and "taken is a file" in error
+
+
+def test_a_store_that_is_a_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, error = said(capsys, "runs", "--store", str(tmp_path))
+    assert code == 2 and "name a file in it" in error and error.count("\n") == 1
+
+
+def test_an_empty_store_lists_no_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_debug_shows_the_traceback() -> None:
+    with pytest.raises(InputError):
+        main(["--debug", "tune", "zoo:resnet18", "--trials", "0"])
+
+
+@pytest.mark.parametrize(
+    "command", ["tune", "tasks", "run", "evaluate", "runs", "resume", "export", "import", "report"]
+)
+def test_every_command_teaches(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert f"tuneloom {command}" in capsys.readouterr().out
