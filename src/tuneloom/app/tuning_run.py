@@ -128,6 +128,10 @@ class TuningRun(Listener):
         if self._display is not None:
             self._display.show(self, now_s)
 
+    def status_of(self, job: str) -> JobStatus:
+        """How a job of this run stands."""
+        return self._statuses[job]
+
     def _completed(self, program: ModelJob) -> TuneloomError | None:
         finish = program.finish
         if finish is not None and finish.failure:

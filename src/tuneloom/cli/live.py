@@ -1,10 +1,12 @@
-"""The live view of a run: resources, jobs, trials, best so far."""
+"""The live view of a run: what every resource does, how far every job is."""
 
 import sys
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -12,9 +14,14 @@ from rich.text import Text
 from tuneloom.app.model_job import ModelJob
 from tuneloom.app.results import failures
 from tuneloom.app.tuning_run import Display, TuningRun
-from tuneloom.scheduling import CoreView, view
+from tuneloom.cli.live_jobs import JobLine, job_line
+from tuneloom.report.units import clipped
+from tuneloom.scheduling import CoreView, ResourceView, RunningView, view
 
 _REFRESH_S = 0.5
+_BAR = 12
+_AROUND_JOBS = 6  # lines of a terminal that are not rows of jobs or resources
+_FEWEST_JOBS = 4
 
 
 @contextmanager
@@ -23,73 +30,130 @@ def display_for(*, quiet: bool) -> Iterator[Display | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
-        yield LiveDisplay(live)
+    console = Console(stderr=True)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield LiveDisplay(live, console)
 
 
 class LiveDisplay:
     """Redraws twice a second."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: Live, console: Console) -> None:
         self._live = live
-        self._shown_s = -1.0
+        self._console = console
+        self._shown_s = -_REFRESH_S
 
     def show(self, run: TuningRun, now_s: float) -> None:
         if now_s - self._shown_s < _REFRESH_S:
             return
         self._shown_s = now_s
         core = view(run.conductor.core, now_s)
-        self._live.update(Group(resources_table(core), jobs_table(run, now_s)), refresh=True)
+        rows = max(_FEWEST_JOBS, self._console.height - len(core.resources) - _AROUND_JOBS)
+        self._live.update(picture(run, core, self._console.width, rows), refresh=True)
 
 
-def resources_table(core: CoreView) -> Table:
-    """What each resource runs now, how busy it was, and what waits for it."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("resource", "busy", "waiting", "now"):
-        table.add_column(column, justify="right" if column in ("busy", "waiting") else "left", no_wrap=True)
-    for resource in core.resources:
-        share = resource.busy_s / (resource.slots * core.at_s) if core.at_s else 0.0
-        now = ", ".join(f"{r.kind} {r.lane}" for r in resource.running) or "idle"
-        table.add_row(resource.name, f"{share:.0%}", str(resource.queue), Text(now, style="cyan"))
-    return table
-
-
-def jobs_table(run: TuningRun, now_s: float) -> Table:
-    """How far each job is and when it may end."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("job", "tasks", "trials", "model", "failed", "left"):
-        table.add_column(column, justify="left" if column == "job" else "right", no_wrap=True)
-    for job in run.jobs.values():
-        table.add_row(*job_cells(job, now_s))
-    return table
-
-
-def job_cells(job: ModelJob, now_s: float) -> tuple[str, ...]:
-    """One row: name, tasks begun, trials, latency by kernels, failures, time left."""
-    tuning = job.tuning
-    if tuning is None:
-        return (job.spec.name, "importing", "", "", "", "")
-    latency_s = tuning.latency_s
-    return (
-        job.spec.name,
-        f"{sum(bool(t.trials) for t in tuning.tasks)}/{len(tuning.tasks)}",
-        f"{tuning.spent}/{job.spec.budget.trials}",
-        f"{latency_s * 1e3:.2f} ms" if latency_s is not None else "–",
-        ", ".join(f"{count} {kind}" for kind, count in failures(job).items()) or "0",
-        left_of(job, now_s),
+def picture(run: TuningRun, core: CoreView, width: int, rows: int) -> RenderableType:
+    """The whole view, for a terminal of this width with room for so many rows of jobs."""
+    states = {job.id: job for job in core.jobs}
+    lines = [
+        job_line(job, states.get(job.job), run.status_of(job.job), core.at_s) for job in run.jobs.values()
+    ]
+    return Group(
+        Text(f"{run.run} · {run.policy} · {clock(core.at_s)}", style="bold"),
+        resources_table(core, {job.job: job for job in run.jobs.values()}, width),
+        Text(),
+        jobs_table(lines, rows, time.time()),
+        failures_text(run.jobs.values()),
     )
 
 
-def left_of(job: ModelJob, now_s: float) -> str:
-    """The time left by the pace so far, or what happens instead."""
-    tuning = job.tuning
-    if job.finish is not None:
-        return "done" if job.done else "finishing"
-    if tuning is None or tuning.started_s is None or not tuning.spent:
-        return "–"
-    pace_s = (now_s - tuning.started_s) / tuning.spent
-    left_s = pace_s * (job.spec.budget.trials - tuning.spent)
-    if job.spec.budget.seconds is not None:
-        left_s = min(left_s, job.spec.budget.seconds - (now_s - tuning.started_s))
-    minutes, seconds = divmod(max(0, round(left_s)), 60)
-    return f"{minutes}:{seconds:02d}"
+def resources_table(core: CoreView, jobs: dict[str, ModelJob], width: int) -> Table:
+    """What each resource runs now, how busy it was so far, and how many stages wait for it."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("resource", no_wrap=True)
+    table.add_column("busy so far", width=_BAR, no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("queue", justify="right", no_wrap=True)
+    table.add_column("now", no_wrap=True, overflow="ellipsis")
+    names = max((len(resource.name) for resource in core.resources), default=0)
+    room = max(16, width - max(8, names) - _BAR - 20)
+    for resource in core.resources:
+        share = utilisation(resource, core.at_s)
+        now = Text(clipped(doing(resource, jobs), room), style="cyan" if resource.running else "dim")
+        table.add_row(resource.name, bar(share), f"{share:.0%}", str(resource.queue), now)
+    return table
+
+
+def bar(share: float) -> Text:
+    """A share as a bar that needs no colour to be read."""
+    full = round(share * _BAR)
+    return Text.assemble(("█" * full, "green"), ("░" * (_BAR - full), "dim"))
+
+
+def utilisation(resource: ResourceView, at_s: float) -> float:
+    """The share of its slots that were in use from the start until now."""
+    return min(1.0, resource.busy_s / (resource.slots * at_s)) if at_s > 0 else 0.0
+
+
+def doing(resource: ResourceView, jobs: dict[str, ModelJob]) -> str:
+    """What runs on a resource, equal stages counted: `3 × build squeezenet conv2d_4`."""
+    counted = Counter(stage_name(stage, jobs) for stage in resource.running)
+    return ", ".join(f"{n} × {name}" if n > 1 else name for name, n in counted.items()) or "idle"
+
+
+def stage_name(stage: RunningView, jobs: dict[str, ModelJob]) -> str:
+    """A stage as people call it: what it does, for which job, on which kernel."""
+    job = jobs.get(stage.job)
+    name = job.spec.name if job is not None else stage.job
+    return " ".join(filter(None, (stage.kind, name, kernel_name(stage, job))))
+
+
+def kernel_name(stage: RunningView, job: ModelJob | None) -> str:
+    """The kernel that a lane works on; lanes are called after the number of their task."""
+    number = stage.lane.partition(".")[0]
+    if job is None or job.tuning is None or not number.isdecimal():
+        return ""
+    return clipped(job.tuning.tasks[int(number)].task.name, 24)
+
+
+def jobs_table(lines: Sequence[JobLine], rows: int, now: float) -> Table:
+    """How far each job is and when it may end; those that go on come first if there are too many."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("job", "stage", "trials", "best", "failed", "left", "ends"):
+        table.add_column(column, justify="left" if column in ("job", "stage") else "right", no_wrap=True)
+    shown = sorted(lines, key=lambda line: line.ended)[:rows] if len(lines) > rows else lines
+    for line in shown:
+        table.add_row(*_cells(line, now), style="dim" if line.ended else "")
+    if len(lines) > len(shown):
+        table.add_row(Text(f"and {len(lines) - len(shown)} more", style="dim"))
+    return table
+
+
+def _cells(line: JobLine, now: float) -> tuple[str, ...]:
+    left_s = line.left_s
+    ends = time.strftime("%H:%M", time.localtime(now + left_s)) if left_s is not None else "–"
+    return (
+        clipped(line.name, 20),
+        clipped(line.stage, 18),
+        f"{line.spent}/{line.budget}",
+        f"{line.best_s * 1e3:.2f} ms" if line.best_s is not None else "–",
+        str(line.failed),
+        clock(left_s) if left_s is not None else "–",
+        ends,
+    )
+
+
+def failures_text(jobs: Iterable[ModelJob]) -> Text:
+    """All failures of the run by kind; nothing while there are none."""
+    counted: Counter[str] = Counter()
+    for job in jobs:
+        counted.update(failures(job))
+    told = ", ".join(f"{count} {kind}" for kind, count in counted.most_common())
+    return Text(f"\nfailed: {told}", style="yellow") if told else Text()
+
+
+def clock(seconds: float) -> str:
+    """`3:20`, or `1:02:45` from an hour on."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
