@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.app import bundling
+from tuneloom.app.job_sources import device_for
 from tuneloom.app.models import evaluate_bundle
-from tuneloom.app.tuning_service import RunSettings, tune
+from tuneloom.app.tuning_service import RunSettings, note_on_run, tune
 from tuneloom.errors import BundleError, InputError, OrderError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles import Bundle, load_bundle
+from tuneloom.tuners.tvm.importing import require_source
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -32,9 +34,9 @@ class Session:
     raises OrderError saying what to call first. Not thread-safe.
     """
 
-    def __init__(self, target: str = "cpu", *, device: str = "cpu", store: str | None = None) -> None:
+    def __init__(self, target: str = "cpu", *, device: str | None = None, store: str | None = None) -> None:
         self.target = target
-        self.device = device
+        self.device = device or device_for(target)
         self.times_s: dict[str, float] = {}
         self.result: Mapping[str, Any] = {}
         self.run_id: str | None = None
@@ -67,11 +69,11 @@ class Session:
                 text = str(model)
                 self._model = text if text.startswith("zoo:") else str(Path(text).absolute())
                 self._name = Path(text.removeprefix("zoo:")).stem
-                if not text.startswith("zoo:") and not Path(text).is_file():
-                    raise InputError(f"no model at {text}; give a path or zoo:NAME")
+                require_source(text)
             else:
                 self._model, self._name = self._exported(model, example_inputs)
             self._shapes = dict(shapes or {})
+            self._folder = self._bundle = None
         return self
 
     def autotune(self, trials: int = 1000, **options: Any) -> "Session":
@@ -103,6 +105,7 @@ class Session:
             bundling.require_free(place)
             shutil.copytree(self._folder, place, dirs_exist_ok=True)
         self._folder = place
+        self._keep_times()
         return self
 
     def run(self, *inputs: Any) -> Any:
@@ -117,7 +120,9 @@ class Session:
         self._require(self._bundle, "evaluate", "build or Session.load")
         assert self._folder is not None
         with _timed(self.times_s, "evaluate"):
-            return evaluate_bundle(self._folder, seconds)
+            timed = evaluate_bundle(self._folder, seconds)
+        self._keep_times()
+        return timed
 
     def _tune(self) -> None:
         assert self._model is not None and self._budget is not None
@@ -139,6 +144,11 @@ class Session:
             raise outcome.failure
         self.result = outcome.jobs[0].result
         self._folder, self._bundle = folder, None
+
+    def _keep_times(self) -> None:
+        """Note with the run how long each step took."""
+        if self.run_id is not None:
+            note_on_run(self.run_id, "session", self.times_s, self._store)
 
     def _exported(self, module: Any, example_inputs: Sequence[Any]) -> tuple[str, str]:
         """A torch module as a file that a worker can import."""

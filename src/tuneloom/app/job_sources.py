@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from tuneloom.app import bundling
+from tuneloom.app.machine import CPU_KEY, CUDA_KEY
 from tuneloom.errors import InputError, TargetError
 from tuneloom.model import JobSpec
 from tuneloom.tuners.mock import MockTuner
 from tuneloom.tuners.mock.kernel import SCHEME as MOCK_SCHEME
 from tuneloom.tuners.mock.kernel import mock_tasks
 from tuneloom.tuners.tvm import TvmTuner
+from tuneloom.tuners.tvm.importing import require_source
 
 ZOO_SCHEME = "zoo:"
 
@@ -27,6 +29,11 @@ def located(model: str, folder: Path | None = None) -> str:
 def tuner_of(model: str) -> str:
     """The tuner for a model."""
     return MockTuner.name if model.startswith(MOCK_SCHEME) else TvmTuner.name
+
+
+def device_for(target: str) -> str:
+    """The device key that a target is profiled on unless another is named."""
+    return CUDA_KEY if "cuda" in target else CPU_KEY
 
 
 def job_names(models: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
@@ -51,13 +58,15 @@ def short_name(model: str) -> str:
 
 
 def require_possible(spec: JobSpec, device_keys: Collection[str]) -> None:
-    """Raise InputError if a job is bound to fail: no such device, or nowhere to write."""
+    """Raise InputError if a job is bound to fail: no such device or model, or nowhere to write."""
     if device_keys and spec.device_key not in device_keys and not spec.waits_for_devices:
         known = ", ".join(repr(key) for key in sorted(device_keys))
         raise TargetError(
             f"{spec.name}: no device with key {spec.device_key!r}; known: {known}. "
             "A job waits for a device that is yet to come only if told to (--wait-for-devices)"
         )
+    if spec.tuner == TvmTuner.name:
+        require_source(spec.model)
     if spec.tuner == MockTuner.name:
         mock_tasks(spec.model)
         if spec.out is not None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.job_sources import job_names, located, tuner_of
+from tuneloom.app.job_sources import device_for, job_names, located, tuner_of
 from tuneloom.app.jobs_file_values import (
     COUNT,
     NOT_NEGATIVE,
@@ -72,7 +72,7 @@ def job_spec(values: Mapping[str, Any]) -> JobSpec:
         name=values["name"],
         model=values["model"],
         tuner=tuner_of(values["model"]),
-        device_key=values.get("device", "cpu"),
+        device_key=values.get("device") or device_for(values.get("target", "cpu")),
         budget=Budget(
             trials=values.get("trials", DEFAULT_TRIALS),
             seconds=values.get("seconds"),

@@ -11,6 +11,7 @@ from tuneloom.model import Task
 from tuneloom.store import Provenance, RunStatus, open_store
 from tuneloom.tuners.tvm.bundles import read_manifest
 from tuneloom.tuners.tvm.databases import ForeignDatabase
+from tuneloom.tuners.tvm.importing import require_source
 from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary
 
 
@@ -27,6 +28,7 @@ def list_tasks(
     model: str, target: str, shapes: dict[str, tuple[int, ...]], place: str | None
 ) -> list[KnownTask]:
     """What would be tuned, and what is known already."""
+    require_source(model)
     recipe = ModelRecipe(key="tasks", source=model, shapes=shapes, target=target)
     summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.model_stages:open_model", recipe)
     store = open_store(place)

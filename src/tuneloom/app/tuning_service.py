@@ -59,9 +59,22 @@ def resume(name: str, place: str | None = None, display: Display | None = None) 
         record = store.run(name)
         if record.status is RunStatus.FINISHED:
             raise InputError(f"run {record.id} is finished; `tuneloom report {record.id}` shows it")
+        if all(job.status.ended for job in store.jobs(record.id)):
+            raise InputError(
+                f"run {record.id} has no job left to go on with; `tuneloom report {record.id}` shows it"
+            )
         options: Mapping[str, Any] = store.take_over_run(record.id).options
         machine = this_machine(device_cores=int(options.get("device_cores", 1)))
         return _execute(store, record.id, machine, str(options.get("policy", "load-aware")), display)
+    finally:
+        store.close()
+
+
+def note_on_run(run: str, key: str, value: Any, place: str | None = None) -> None:
+    """Keep a value with a run."""
+    store = open_store(place)
+    try:
+        store.set_note(run, key, value)
     finally:
         store.close()
 

@@ -61,7 +61,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: this CPU)"
     )
-    parser.add_argument("--device", default="cpu", metavar="KEY", help="the key of the device to profile on")
+    parser.add_argument("--device", metavar="KEY", help="the device to profile on (default: by target)")
     _add_budget(parser)
     parser.add_argument(
         "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"

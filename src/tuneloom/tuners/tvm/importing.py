@@ -9,7 +9,7 @@ from typing import Any
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing_onnx import import_onnx, read_onnx
 from tuneloom.tuners.tvm.importing_others import import_exported, import_tflite, read_exported, read_tflite
-from tuneloom.tuners.tvm.zoo import zoo_model
+from tuneloom.tuners.tvm.zoo import require_name, zoo_model
 
 Shapes = Mapping[str, tuple[int, ...]]
 _ZOO = "zoo:"
@@ -43,11 +43,12 @@ def import_model(source: str, shapes: Shapes | None = None) -> ImportedModel:
     such thing, when it can't be read, or when TVM can't import it.
     """
     bound = dict(shapes or {})
+    require_source(source)
     if source.startswith(_ZOO):
         name = source.removeprefix(_ZOO)
         proto = zoo_model(name)
         return _finish(name, *import_onnx(proto, name, bound), _digest(proto.SerializeToString(), bound))
-    path = _existing(source)
+    path = Path(source)
     content = path.read_bytes()
     return _finish(path.stem, *_import_file(path, content, bound), _digest(content, bound))
 
@@ -73,15 +74,18 @@ def import_module(module: Any, example_inputs: Sequence[Any], name: str = "") ->
     return _finish(name or type(module).__name__, *found, _digest(text + state, {}))
 
 
-def _existing(source: str) -> Path:
+def require_source(source: str) -> None:
+    """Raise ModelError if there is no such file or network; cheap, nothing is read."""
     path = Path(source)
+    if source.startswith(_ZOO):
+        require_name(source.removeprefix(_ZOO))
+        return
     if path.suffix not in _SUFFIXES:
         raise ModelError(
             f"{source}: not a model file I know; give a path ending in {', '.join(_SUFFIXES)} or zoo:NAME"
         )
     if not path.is_file():
         raise ModelError(f"{source}: no such file; check the path, or use zoo:NAME for a built-in network")
-    return path
 
 
 def _import_file(path: Path, content: bytes, shapes: Shapes) -> tuple[Any, Any, Any]:

@@ -40,11 +40,16 @@ def zoo_model(name: str, seed: int = 0) -> Any:
 
     Raises ModelError for a name the zoo does not have.
     """
+    require_name(name)
     if name in _BUILT:
         return _BUILT[name](seed)
-    if name not in _SHIPPED:
-        raise ModelError(f"no network {name!r} in the zoo; known: {', '.join(zoo_names())}")
     return fill_weights(_shipped_graph(_SHIPPED[name]), seed)
+
+
+def require_name(name: str) -> None:
+    """Raise ModelError for a name the zoo does not have."""
+    if name not in _BUILT and name not in _SHIPPED:
+        raise ModelError(f"no network {name!r} in the zoo; known: {', '.join(zoo_names())}")
 
 
 def _shipped_graph(stem: str) -> Any:
