@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from tuneloom.app.finishing import MODEL_STAGES, Finish
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import TaskProgress
+from tuneloom.app.reuse import JobReuse, follow
+from tuneloom.app.reuse_steps import Preparation
 from tuneloom.app.tuning import Keep, TaskTuning
 from tuneloom.engine.calls import Call, CallResult, Raised, Returned
 from tuneloom.errors import NothingMeasured, TuneloomError
@@ -20,7 +22,15 @@ class ModelJob:
     """The program of one tuning job. `failure` is the error that ended it, if one did."""
 
     def __init__(
-        self, job: str, spec: JobSpec, *, opened: Opened, keep: Keep, lanes: int, tuners: int
+        self,
+        job: str,
+        spec: JobSpec,
+        *,
+        opened: Opened,
+        keep: Keep,
+        lanes: int,
+        tuners: int,
+        reuse: JobReuse | None = None,
     ) -> None:
         self.job = job
         self.spec = spec
@@ -35,6 +45,7 @@ class ModelJob:
         self._keep = keep
         self._lanes = lanes
         self._tuners = tuners
+        self._reuse = reuse if reuse is not None and reuse.wanted else None
         self.summary: ModelSummary | None = None
         self.tuning: TaskTuning | None = None
         self.finish: Finish | None = None
@@ -89,12 +100,43 @@ class ModelJob:
             for trial in known.get(progress.task.key, ()):
                 progress.add(trial, None)
                 progress.batches = 1
-        self.tuning = TaskTuning(
-            self.job, self.spec, tasks, self._keep, lanes=self._lanes, tuners=self._tuners
+        if self._reuse is None:
+            return self._begin_tuning(tasks, at_s)
+        preparation = Preparation(
+            self.job,
+            self._reuse,
+            summary.family,
+            summary.tasks,
+            lambda later_s: self._begin_tuning(tasks, later_s),
         )
+        return preparation.begin()
+
+    def _begin_tuning(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
+        assert self.summary is not None
+        self.tuning = TaskTuning(
+            self.job,
+            self.spec,
+            tasks,
+            self._keep,
+            lanes=self._lanes,
+            tuners=self._tuners,
+            reuse=self._reuse,
+        )
+        if self._reuse is not None:
+            plan = self._reuse.plan(self.summary.tasks)
+            follow(plan, tasks)
+            self.tuning.most_trials = plan.trials
         if self._stopping:
             self.tuning.stop()
-        return self._tuned(self.tuning.begin(at_s, summary.canary))
+        return self._tuned(self.tuning.begin(at_s, self.summary.canary))
+
+    def settle(self) -> None:
+        """Note what the gifts of other tasks were worth; for the end of the job."""
+        if self._reuse is None or self.tuning is None or self.finish is None:
+            return
+        chosen = {key: verdict.chosen for key, verdict in self.finish.verdicts.items()}
+        used = {key: c.trial.candidate.key for key, c in chosen.items() if c is not None}
+        self._reuse.settle(self.tuning.tasks, used)
 
     def _tuned(self, steps: Sequence[Step]) -> Sequence[Step]:
         """Pass tuning steps through, watching for the end of tuning."""

@@ -25,7 +25,11 @@ class Contender:
 
 @dataclass(slots=True)
 class TaskProgress:
-    """The trials of a task so far, its best few, and what is under way."""
+    """The trials of a task so far, its best few, and what is under way.
+
+    `waits_for` is the task from whose best this one will start, once that has made
+    `share` trials; `quota` is the most trials it gets (None: no limit of its own).
+    """
 
     index: int
     task: Task
@@ -40,6 +44,9 @@ class TaskProgress:
     batches: int = 0
     exhausted: bool = False
     opened: bool = False
+    waits_for: "TaskProgress | None" = field(default=None, repr=False)
+    share: int = 0
+    quota: int | None = None
     _seen: set[str] = field(default_factory=set)
 
     @property
@@ -47,6 +54,23 @@ class TaskProgress:
         """The fastest time seen, of the default schedule too."""
         times = [c.seconds for c in (*self.best, self.default) if c is not None]
         return min(times, default=None)
+
+    @property
+    def due(self) -> int:
+        """Trials that are still missing until others may borrow."""
+        return 0 if self.exhausted else max(0, self.share - len(self.trials) - self.in_flight)
+
+    @property
+    def gives(self) -> bool:
+        """Whether others may borrow: its share is measured, or there is nothing more to measure."""
+        return self.exhausted or len(self.trials) >= self.share
+
+    @property
+    def open_to_more(self) -> bool:
+        """Whether another batch may start now."""
+        waits = self.waits_for is not None and not self.waits_for.gives
+        full = self.quota is not None and len(self.trials) + self.in_flight >= self.quota
+        return not (self.exhausted or waits or full)
 
     @property
     def measured(self) -> int:

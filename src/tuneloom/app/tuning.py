@@ -7,6 +7,7 @@ from tuneloom.app.allocation import next_task
 from tuneloom.app.outcomes import built, profiled
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import DEFAULT, TaskProgress
+from tuneloom.app.reuse import JobReuse
 from tuneloom.engine.calls import Call, CallResult, Raised, Returned
 from tuneloom.model import (
     Artifact,
@@ -48,9 +49,19 @@ class TaskTuning:
     """
 
     def __init__(
-        self, job: str, spec: JobSpec, tasks: Sequence[TaskProgress], keep: Keep, *, lanes: int, tuners: int
+        self,
+        job: str,
+        spec: JobSpec,
+        tasks: Sequence[TaskProgress],
+        keep: Keep,
+        *,
+        lanes: int,
+        tuners: int,
+        reuse: JobReuse | None = None,
     ) -> None:
         self._job = job
+        self._reuse = reuse
+        self.most_trials = spec.budget.trials
         self._spec = spec
         self.tasks = tasks
         self._keep = keep
@@ -101,13 +112,16 @@ class TaskTuning:
 
     def _batch(self, progress: TaskProgress) -> int:
         """A small first batch while the budget is small, so that every task gets its turn."""
+        room = (progress.quota or self.most_trials) - len(progress.trials) - progress.in_flight
         if progress.batches:
-            return self._spec.batch
-        fair = self._spec.budget.trials // (2 * len(self.tasks))
-        return min(self._spec.batch, max(_FIRST_BATCH, fair))
+            return min(self._spec.batch, room)
+        seeds = self._reuse.prepare(progress) if self._reuse else 0
+        fair = self.most_trials // (2 * len(self.tasks))
+        wanted = 1 + seeds if seeds else max(_FIRST_BATCH, fair)
+        return min(max(self._spec.batch, 1 + seeds), wanted, room)
 
     def _left(self) -> int:
-        return self._spec.budget.trials - self.spent - sum(t.in_flight for t in self.tasks)
+        return self.most_trials - self.spent - sum(t.in_flight for t in self.tasks)
 
     def _over(self, at_s: float) -> bool:
         budget = self._spec.budget
@@ -143,11 +157,16 @@ class TaskTuning:
             self._key(progress),
             self._spec.tuner,
             progress.task,
-            SearchOptions(seed=self._spec.seed, trials=self._spec.budget.trials, batch=self._spec.batch),
+            self._options(progress),
             list(progress.trials),
             lane.planned,
         )
         return Call(function=f"{STAGES}:open_and_select", arguments=arguments, worker=worker)
+
+    def _options(self, progress: TaskProgress) -> SearchOptions:
+        spec = self._spec
+        base = SearchOptions(seed=spec.seed, trials=self.most_trials, batch=spec.batch)
+        return self._reuse.options(progress, base) if self._reuse else base
 
     def _selected(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):

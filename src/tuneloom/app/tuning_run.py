@@ -14,6 +14,7 @@ from tuneloom.app.machine import Machine
 from tuneloom.app.mock_job import MockModelJob
 from tuneloom.app.model_job import ModelJob
 from tuneloom.app.results import canary_ratios, job_result
+from tuneloom.app.reuse import JobReuse
 from tuneloom.engine.api import Engine
 from tuneloom.errors import OutputError, TargetError, TuneloomError
 from tuneloom.model import JobSpec
@@ -148,6 +149,7 @@ class TuningRun(Listener):
     def _end(self, job: str, status: JobStatus, failure: TuneloomError | None) -> None:
         program = self.jobs[job]
         result = job_result(program)
+        program.settle()
         if failure is not None:
             self.failures[job] = failure
             result["failure"] = str(failure)
@@ -207,6 +209,7 @@ class TuningRun(Listener):
             keep=lambda task, trial, artifact: self._book.keep(job, task, trial, artifact),
             lanes=1 if self.policy in _ONE_AT_A_TIME else _LANES,
             tuners=self.machine.host.slots,
+            reuse=JobReuse(self._store, job, spec) if spec.tuner == "tvm" else None,
         )
 
 

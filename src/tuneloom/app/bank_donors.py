@@ -1,0 +1,96 @@
+"""The store's records as donors for the tasks of one job: few, and the likely ones."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tuneloom.app.progress import DEFAULT
+from tuneloom.model import Measurement, Task
+from tuneloom.store import Store, TrialRecord
+from tuneloom.transfer import Donor, nearest, same_anchor
+
+TRANSFER, SHARE = "transfer:", "share:"
+"""How the origin of a borrowed candidate begins."""
+
+Accept = Callable[[TrialRecord], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How many workloads of a class are asked, and for how many records each."""
+
+    workloads: int
+    records: int
+
+
+DONORS = Asking(workloads=6, records=3)
+TEACHERS = Asking(workloads=3, records=32)
+
+
+@dataclass(slots=True)
+class DonorBank:
+    """Questions of one job to the bank; the answers are bounded however large the bank is.
+
+    Only records of the job's target family are looked at. `unreadable` counts workloads
+    whose records are damaged: they give nothing, and stop nothing.
+    """
+
+    store: Store
+    job: str
+    family: str
+    accept: Accept = lambda _record: True
+    unreadable: int = 0
+    names: dict[str, str] = field(default_factory=dict)
+    """What people call the workloads that gave something, by key."""
+    _classes: dict[str, list[str]] = field(default_factory=dict)
+
+    def donors(self, task: Task, asking: Asking = DONORS) -> list[Donor]:
+        """Records of the task's own workload and of those most like it, same class before same anchor."""
+        found: list[Donor] = []
+        for key, gflop in self._workloads(task, asking.workloads):
+            found += self._records(key, gflop, asking.records)
+        return found
+
+    def refresh(self) -> None:
+        """Look for classes that appeared since."""
+        self._classes.clear()
+
+    def _workloads(self, task: Task, count: int) -> list[tuple[str, float]]:
+        known: dict[str, tuple[str, float]] = {}
+        for kernel_class in self._classes_like(task.kernel_class):
+            for workload in self.store.workloads(kernel_class, self.family):
+                known[workload.key] = (workload.shapes, workload.gflop)
+                self.names[workload.key] = workload.name
+        own = [task.key] if task.key in known else []
+        others = [(key, shapes) for key, (shapes, _) in known.items() if key != task.key]
+        return [(key, known[key][1]) for key in [*own, *nearest(task.shapes, others, count)]]
+
+    def _classes_like(self, kernel_class: str) -> list[str]:
+        if kernel_class not in self._classes:
+            every = self.store.kernel_classes(self.family)
+            self._classes[kernel_class] = [other for other in every if same_anchor(kernel_class, other)]
+        return self._classes[kernel_class]
+
+    def _records(self, key: str, gflop: float, count: int) -> list[Donor]:
+        try:
+            records = self.store.workload_trials(key, self.family, 2 * count)
+            return list(self._as_donors(records, gflop))[:count]
+        except Exception:  # a damaged record costs its workload's gifts, nothing else
+            self.unreadable += 1
+            return []
+
+    def _as_donors(self, records: Iterable[TrialRecord], gflop: float) -> Iterable[Donor]:
+        for record in records:
+            outcome, candidate = record.trial.outcome, record.trial.candidate
+            if candidate.origin == DEFAULT or not isinstance(outcome, Measurement) or not self.accept(record):
+                continue
+            own = record.job == self.job
+            yield Donor(
+                record=record.id,
+                task_key=record.task_key,
+                kernel_class=record.kernel_class,
+                gflop=gflop,
+                seconds=outcome.best_s,
+                device_key=record.provenance.device_key,
+                origin=f"{SHARE}{record.task_key}" if own else f"{TRANSFER}{record.id}",
+                trace=candidate.configuration,
+            )

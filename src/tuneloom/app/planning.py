@@ -1,0 +1,229 @@
+"""What a job will do with what is known: which tasks are tuned, which share, where each starts.
+
+A plan is data made from data; nothing is measured for it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from tuneloom.model import JobSpec, Task, TaskSpace
+from tuneloom.transfer import CLUSTERINGS, FittedSeed, KernelProfile, TaskCluster
+
+_PART = 4  # sharing spends a quarter of what tuning every task would
+_FEWEST = 4  # trials a task is worth at least: the default and a few seeds
+_MOST_FOR_ONE = 96  # after so many trials a representative has seen enough to share
+_HALF = 2
+_SEEDS = 6
+_SEEDS_OF_SMALL = 2
+_SMALL = 0.02  # of the model's work
+BORROWS = frozenset(("auto", "transfer", "transfer-only"))
+SHARES = frozenset(("auto", "share"))
+
+
+class Action(StrEnum):
+    """What happens to a task."""
+
+    TUNE = "tune"
+    CONTINUE = "continue"
+    TRANSFER = "transfer"
+    REPRESENT = "represent"
+    SHARE = "share"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DonorNote:
+    """Who will give a schedule, for people: the record, its kernel, its device, its promise."""
+
+    record: int
+    task_key: str
+    name: str
+    device_key: str
+    expected: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlan:
+    """What is planned for one task, and why in words.
+
+    `share` is how many trials it makes before others may borrow from it, `quota` the
+    most it gets at all (None: as many as it is worth).
+    """
+
+    task_key: str
+    name: str
+    action: Action
+    reason: str
+    representative: str | None = None
+    donors: tuple[DonorNote, ...] = ()
+    seeds: int = 0
+    share: int = 0
+    quota: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the store and for programs."""
+        return asdict(self) | {"action": self.action.value, "donors": [asdict(d) for d in self.donors]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan:
+    """The plan of a whole job; `trials` is the most it spends, `expected_s` a guess from earlier runs."""
+
+    mode: str
+    tasks: tuple[TaskPlan, ...]
+    trials: int
+    expected_s: float | None = None
+
+    def of(self, task_key: str) -> TaskPlan:
+        """The plan of one task."""
+        return next(plan for plan in self.tasks if plan.task_key == task_key)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for programs."""
+        tasks = [plan.to_json() for plan in self.tasks]
+        return {"mode": self.mode, "trials": self.trials, "expected_s": self.expected_s, "tasks": tasks}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the bank knows for one task: seeds that fit, best first, and the names of their kernels."""
+
+    seeds: tuple[FittedSeed, ...] = ()
+    names: Mapping[str, str]
+
+
+def make_plan(
+    spec: JobSpec,
+    tasks: Sequence[Task],
+    spaces: Sequence[TaskSpace],
+    known: Mapping[str, Known],
+    seconds_per_trial: float | None = None,
+) -> JobPlan:
+    """Decide for every task; spaces in the order of the tasks, none at all if nothing is reused."""
+    clusters = clusters_of(tasks, spaces, known) if spec.reuse in SHARES and spaces else []
+    homes = {member: cluster for cluster in clusters for member in cluster.members}
+    budget = _Budget.of(spec, tasks, clusters)
+    plans = tuple(_plan_task(spec, task, known.get(task.key), homes.get(task.key), budget) for task in tasks)
+    trials = budget.trials
+    if spec.reuse == "transfer-only":
+        trials = min(spec.budget.trials, sum(plan.quota or 0 for plan in plans))
+    expected_s = None if seconds_per_trial is None else seconds_per_trial * trials
+    return JobPlan(mode=spec.reuse, tasks=plans, trials=trials, expected_s=expected_s)
+
+
+def clusters_of(
+    tasks: Sequence[Task],
+    spaces: Sequence[TaskSpace],
+    known: Mapping[str, Known],
+    clustering: str = "leaders",
+) -> list[TaskCluster]:
+    """Clusters of tasks for which the bank has nothing; those of one member are left out."""
+    kernels = [
+        KernelProfile(key=task.key, kernel_class=task.kernel_class, space=space, importance=importance(task))
+        for task, space in zip(tasks, spaces, strict=True)
+        if space.sketches and not (task.key in known and known[task.key].seeds)
+    ]
+    return [cluster for cluster in CLUSTERINGS[clustering](kernels) if len(cluster.members) > 1]
+
+
+def importance(task: Task) -> float:
+    """How much of the model's work a task is; kernels that only move values count a little."""
+    return task.weight * max(task.gflop, 1e-6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Budget:
+    """How the trials of a job are divided."""
+
+    trials: int
+    batch: int
+    shares: Mapping[str, int]
+    seeds: Mapping[str, int]
+
+    @classmethod
+    def of(cls, spec: JobSpec, tasks: Sequence[Task], clusters: Sequence[TaskCluster]) -> "_Budget":
+        trials = spec.budget.trials
+        if spec.reuse == "share":
+            trials = min(trials, max(_FEWEST * len(tasks), trials // _PART))
+        work = sum(map(importance, tasks))
+        by_key = {task.key: importance(task) for task in tasks}
+        sizes = {c.representative: sum(by_key[m] for m in c.members) / work for c in clusters}
+        shares = {
+            key: round(min(_MOST_FOR_ONE, max(spec.batch, trials / _HALF * part)))
+            for key, part in sizes.items()
+        }
+        seeds = {key: _SEEDS if part >= _SMALL * work else _SEEDS_OF_SMALL for key, part in by_key.items()}
+        return cls(trials=trials, batch=spec.batch, shares=shares, seeds=seeds)
+
+
+def _plan_task(
+    spec: JobSpec, task: Task, known: Known | None, cluster: TaskCluster | None, budget: _Budget
+) -> TaskPlan:
+    seeds = budget.seeds[task.key]
+    if spec.reuse == "off":
+        return TaskPlan(task_key=task.key, name=task.name, action=Action.TUNE, reason="reuse is off")
+    if known is not None and known.seeds:
+        return _borrowing(spec, task, known, seeds)
+    if spec.reuse == "transfer-only":
+        reason = "nobody has tuned a kernel like it: it stays as it is"
+        return TaskPlan(task_key=task.key, name=task.name, action=Action.KEEP, reason=reason, quota=1)
+    if cluster is not None:
+        return _sharing(task, cluster, seeds, budget)
+    reason = "nothing like it is known: tuned from scratch"
+    return TaskPlan(task_key=task.key, name=task.name, action=Action.TUNE, reason=reason)
+
+
+def _borrowing(spec: JobSpec, task: Task, known: Known, seeds: int) -> TaskPlan:
+    notes = tuple(_note(seed, known.names) for seed in known.seeds[:seeds])
+    own = [note for note in notes if note.task_key == task.key]
+    first = own[0] if own else notes[0]
+    if own:
+        reason = f"tuned before: starts from record {first.record}, measured on {first.device_key}"
+    else:
+        reason = (
+            f"starts from {first.name} (record {first.record} of {first.device_key}, "
+            f"promise {first.expected:.2f}) and {len(notes) - 1} more"
+        )
+    return TaskPlan(
+        task_key=task.key,
+        name=task.name,
+        action=Action.CONTINUE if own else Action.TRANSFER,
+        reason=reason,
+        donors=notes,
+        seeds=len(notes),
+        quota=1 + len(notes) if spec.reuse == "transfer-only" else None,
+    )
+
+
+def _sharing(task: Task, cluster: TaskCluster, seeds: int, budget: _Budget) -> TaskPlan:
+    lead = cluster.representative
+    if task.key == lead:
+        return TaskPlan(
+            task_key=task.key,
+            name=task.name,
+            action=Action.REPRESENT,
+            reason=f"tuned for itself and {len(cluster.members) - 1} similar kernels",
+            representative=lead,
+            share=budget.shares[lead],
+        )
+    return TaskPlan(
+        task_key=task.key,
+        name=task.name,
+        action=Action.SHARE,
+        reason="starts from the best of its representative, then refined where the model gains",
+        representative=lead,
+        seeds=seeds,
+    )
+
+
+def _note(fitted: FittedSeed, names: Mapping[str, str]) -> DonorNote:
+    donor = fitted.donor
+    return DonorNote(
+        record=donor.record,
+        task_key=donor.task_key,
+        name=names.get(donor.task_key, donor.task_key),
+        device_key=donor.device_key,
+        expected=round(fitted.expected, 3),
+    )

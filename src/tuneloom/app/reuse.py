@@ -1,0 +1,171 @@
+"""Never tune twice, as one job sees it: its plan, its seeds, and what its gifts were worth."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+from tuneloom.app.bank_donors import SHARE, TEACHERS, TRANSFER, DonorBank
+from tuneloom.app.planning import BORROWS, JobPlan, Known, TaskPlan, make_plan
+from tuneloom.app.progress import TaskProgress
+from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace
+from tuneloom.store import RunStatus, Store, TrialRecord
+from tuneloom.transfer import Donor, FittedSeed, Form, best_sketch, fitted_seeds, form_of, lessons_for
+
+_PLANNED = 8  # seeds looked at for a plan
+_RUNS, _ENOUGH_TRIALS = 20, 20
+_IMPORTS = ("import", "bank")  # commands that add records without measuring
+
+
+def follow(plan: JobPlan, tasks: Sequence[TaskProgress]) -> None:
+    """Let tasks wait, share and end as planned."""
+    by_key = {progress.task.key: progress for progress in tasks}
+    for progress in tasks:
+        own = plan.of(progress.task.key)
+        progress.share, progress.quota = own.share, own.quota
+        if own.representative not in (None, own.task_key):
+            progress.waits_for = by_key.get(str(own.representative))
+
+
+class JobReuse:
+    """Asks the bank for one job; used by the thread that conducts the run.
+
+    Records of other jobs count from the moment they are committed, also of jobs that run
+    at the same time.
+    """
+
+    def __init__(self, store: Store, job: str, spec: JobSpec) -> None:
+        self._store = store
+        self._job = job
+        self._spec = spec
+        self._bank = DonorBank(store, job, "")
+        self._spaces: dict[str, TaskSpace] = {}
+        self._donors: dict[str, Donor] = {}
+        self._seeds: dict[str, tuple[FittedSeed, ...]] = {}
+        self._foreign: dict[str, list[FittedSeed]] = {}
+        self.job_plan: JobPlan | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether spaces are needed at all."""
+        return self._spec.reuse != "off"
+
+    def look(self, family: str, tasks: Sequence[Task], spaces: Sequence[TaskSpace]) -> dict[str, list[Donor]]:
+        """Take the spaces in; returns donors, by task, whose schedules have a form no space offers."""
+        self._bank = DonorBank(self._store, self._job, family, self._accept())
+        self._spaces = {space.task_key: space for space in spaces}
+        if self._spec.reuse not in BORROWS:
+            return {}
+        found = {task.key: self._formless(task) for task in tasks}
+        return {key: donors for key, donors in found.items() if donors}
+
+    def take_foreign(self, task_key: str, donor: Donor, configurations: Sequence[str]) -> None:
+        """A foreign schedule was fitted as a whole: it is a seed, too."""
+        seeds = [Seed(origin=donor.origin, configuration=text) for text in configurations]
+        fitted = [FittedSeed(seed=seed, donor=donor, expected=0.5) for seed in seeds]
+        self._foreign.setdefault(task_key, []).extend(fitted)
+
+    def plan(self, tasks: Sequence[Task]) -> JobPlan:
+        """Decide, and keep the plan with every task."""
+        known = {task.key: self._known(task) for task in tasks}
+        spaces = [self._spaces[task.key] for task in tasks] if self._spaces else []
+        self.job_plan = make_plan(self._spec, tasks, spaces, known, self._seconds_per_trial())
+        for plan in self.job_plan.tasks:
+            self._store.set_plan(self._job, plan.task_key, plan.to_json())
+        return self.job_plan
+
+    def prepare(self, progress: TaskProgress) -> int:
+        """Find the seeds of a task that is about to start; returns how many there are."""
+        task = progress.task
+        plan = self._plan_of(task)
+        if plan is None or plan.quota == 1 or task.key not in self._spaces:
+            return 0
+        if task.key not in self._seeds:
+            self._bank.refresh()
+            wanted = plan.seeds or _PLANNED // 2
+            found = self._fitted(
+                task, wanted, plan.representative, own_job=self._spec.reuse != "transfer-only"
+            )
+            self._seeds[task.key] = found
+            self._donors |= {seed.seed.origin: seed.donor for seed in found}
+        return len(self._seeds[task.key])
+
+    def options(self, progress: TaskProgress, base: SearchOptions) -> SearchOptions:
+        """What the search of a task begins with."""
+        if not self.wanted:
+            return base
+        only = self._spec.reuse == "transfer-only"
+        self.prepare(progress)
+        seeds = tuple(fitted.seed for fitted in self._seeds.get(progress.task.key, ()))
+        space = self._spaces.get(progress.task.key)
+        lessons = lessons_for(space, self._bank.donors(progress.task, TEACHERS)) if space and not only else []
+        return replace(base, seeds=seeds, lessons=tuple(lessons), only_seeds=only)
+
+    def settle(self, tasks: Sequence[TaskProgress], used: Mapping[str, str]) -> None:
+        """Note with every task what its gifts were worth; `used` are candidates in the final model."""
+        for progress in tasks:
+            plan = self._plan_of(progress.task)
+            gifts = self._gifts(progress, used.get(progress.task.key, ""))
+            if plan is not None and gifts:
+                self._store.set_plan(self._job, progress.task.key, plan.to_json() | {"gifts": gifts})
+
+    def _gifts(self, progress: TaskProgress, used: str) -> list[dict[str, Any]]:
+        gifts: dict[str, dict[str, Any]] = {}
+        for trial in progress.trials:
+            origin = trial.candidate.origin
+            if not origin.startswith((TRANSFER, SHARE)) or trial.seconds is None:
+                continue
+            gift = gifts.setdefault(origin, self._gift(origin))
+            gift["after_s"] = min(trial.seconds, gift["after_s"] or trial.seconds)
+            gift["used"] = gift["used"] or trial.candidate.key == used
+        return list(gifts.values())
+
+    def _gift(self, origin: str) -> dict[str, Any]:
+        kind, _, name = origin.partition(":")
+        donor = self._donors.get(origin)
+        told = {"donor": name, "source": origin, "after_s": None, "used": False}
+        if donor is None:
+            return told
+        if kind == SHARE[:-1]:
+            return told | {"source": "this job"}
+        named = self._bank.names.get(donor.task_key, donor.task_key)
+        return told | {"donor": named, "source": f"record {donor.record}, measured on {donor.device_key}"}
+
+    def _plan_of(self, task: Task) -> TaskPlan | None:
+        return None if self.job_plan is None else self.job_plan.of(task.key)
+
+    def _known(self, task: Task) -> Known:
+        if not self.wanted or task.key not in self._spaces:
+            return Known(names={})
+        seeds = self._fitted(task, _PLANNED, None, own_job=False)
+        return Known(seeds=seeds, names=self._bank.names)
+
+    def _fitted(
+        self, task: Task, count: int, favourite: str | None, *, own_job: bool
+    ) -> tuple[FittedSeed, ...]:
+        donors = [d for d in self._bank.donors(task) if own_job or not d.origin.startswith(SHARE)]
+        found, _ = fitted_seeds(self._spaces[task.key], donors, count, favourite)
+        return (*found, *self._foreign.get(task.key, ()))[:count]
+
+    def _formless(self, task: Task) -> list[Donor]:
+        space = self._spaces[task.key]
+        donors = [d for d in self._bank.donors(task) if d.task_key != task.key]
+        forms = [(donor, form_of(donor.trace)) for donor in donors]
+        return [d for d, form in forms if isinstance(form, Form) and best_sketch(space, form) is None]
+
+    def _accept(self) -> Any:
+        if self._spec.reuse != "share":
+            return lambda _record: True
+        living = {run.id for run in self._store.runs(_RUNS) if run.status is RunStatus.RUNNING}
+
+        def runs_now(record: TrialRecord) -> bool:
+            return record.job.rpartition(".")[0] in living
+
+        return runs_now
+
+    def _seconds_per_trial(self) -> float | None:
+        """What a trial took in earlier runs, all in all."""
+        runs = [run for run in self._store.runs(_RUNS) if run.trials >= _ENOUGH_TRIALS]
+        tuned = [run for run in runs if not run.command.startswith(_IMPORTS)]
+        times = [(run.ended - run.created) / run.trials for run in tuned if run.ended]
+        return median(times) if times else None
