@@ -35,6 +35,7 @@ SHARED: Mapping[str, Kind] = {
     "build_timeout_s": POSITIVE,
     "waits_for_devices": YES_OR_NO,
     "layout": TEXT,
+    "reuse": TEXT,
 }
 """What may stand in `[defaults]` and in a job."""
 
@@ -42,7 +43,7 @@ OWN: Mapping[str, Kind] = {"name": TEXT, "model": TEXT, "out": TEXT}
 """What only a job may say."""
 
 JOB_KEYS: Mapping[str, Kind] = {**OWN, **SHARED}
-_SPEC_KEYS = ("target", "shapes", "batch", "seed", "priority", "deadline_s", "arrival_s", "layout")
+_SPEC_KEYS = ("target", "shapes", "batch", "seed", "priority", "deadline_s", "arrival_s", "layout", "reuse")
 DEFAULT_TRIALS = 1000
 
 

@@ -67,6 +67,12 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"
     )
     parser.add_argument("--seed", type=int, default=0, help="where chance starts (default: 0)")
+    parser.add_argument(
+        "--reuse",
+        choices=REUSE,
+        default="auto",
+        help="what to do with schedules of other kernels (default: auto; `tuneloom plan` shows what that means)",
+    )
     parser.add_argument("--out", metavar="DIR", help="where the bundle goes")
     parser.add_argument("--priority", type=int, default=0, help="higher goes first (default: 0)")
     parser.add_argument("--deadline", type=float, metavar="S", help="should end so many seconds from now")
@@ -152,6 +158,7 @@ def job_values(options: argparse.Namespace) -> dict[str, Any]:
         "build_timeout_s": options.build_timeout,
         "batch": options.batch,
         "seed": options.seed,
+        "reuse": options.reuse,
         "priority": options.priority,
         "deadline_s": options.deadline,
         "waits_for_devices": options.wait_for_devices,

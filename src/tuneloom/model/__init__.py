@@ -1,7 +1,7 @@
 """The words of the project as frozen values."""
 
 from tuneloom.model.budget import Budget
-from tuneloom.model.job import JobSpec
+from tuneloom.model.job import REUSE, JobSpec
 from tuneloom.model.measuring import MeasuringPolicy
 from tuneloom.model.resource import Device, Host
 from tuneloom.model.space import (
@@ -20,6 +20,7 @@ from tuneloom.model.trial import Artifact, Candidate, Failure, FailureKind, Meas
 from tuneloom.model.tuner import Search, SearchOptions, Tuner
 
 __all__ = [
+    "REUSE",
     "ROUND",
     "Artifact",
     "Budget",
