@@ -14,7 +14,7 @@ from tuneloom.app.tuning_service import RunOutcome, RunSettings, resume, tune
 from tuneloom.cli.live import display_for
 from tuneloom.cli.summary import print_outcome
 from tuneloom.errors import InputError
-from tuneloom.model import JobSpec, MeasuringPolicy
+from tuneloom.model import REUSE, JobSpec, MeasuringPolicy
 
 DESCRIPTION = """\
 Tune models for a device: find fast kernels by trial, build the model with them, check its
@@ -71,7 +71,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         "--reuse",
         choices=REUSE,
         default="auto",
-        help="what to do with schedules of other kernels (default: auto; `tuneloom plan` shows what that means)",
+        help="what to do with schedules of other kernels (default: auto; see `tuneloom plan`)",
     )
     parser.add_argument("--out", metavar="DIR", help="where the bundle goes")
     parser.add_argument("--priority", type=int, default=0, help="higher goes first (default: 0)")
