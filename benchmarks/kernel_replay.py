@@ -14,6 +14,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import inf
 from pathlib import Path
 
@@ -41,21 +42,23 @@ def recordings(folder: Path | None, with_invented: bool) -> Iterator[Recording]:
         yield from (invented(seed, Recipe(invalid_share=share, limits=3)) for seed, share in INVENTED)
 
 
-def searches(
-    recording: Recording, evaluations: int, strategies: list[str]
-) -> dict[str, Callable[[int], Run]]:
+def searches(recording: Recording, arguments: argparse.Namespace) -> dict[str, Callable[[int], Run]]:
     """A function from seed to run, by the name of the search."""
-    made: dict[str, Callable[[int], Run]] = {
-        OURS: lambda seed: replayed(recording, "guided", seed, evaluations)
-    }
-    if ours and recording.invalid_share:
-        known = perfect_knowledge(recording)
-        made[CEILING] = lambda seed: replayed(recording, "guided", seed, evaluations, knowledge=known)
-    if strategies:
+    made: dict[str, Callable[[int], Run]] = {}
+    trials = arguments.trials
+    if not arguments.theirs:
+        made[OURS] = lambda seed: replayed(recording, "guided", seed, trials)
+        if recording.invalid_share:
+            known = perfect_knowledge(recording)
+            made[CEILING] = lambda seed: replayed(recording, "guided", seed, trials, knowledge=known)
+    if arguments.strategies:
         opponent = KernelTunerSimulation(recording)
-        for strategy in strategies:
-            made[strategy] = lambda seed, strategy=strategy: opponent.run(strategy, seed, evaluations)  # type: ignore[misc]
+        made |= {name: partial(_opposed, opponent, name, trials) for name in arguments.strategies}
     return made
+
+
+def _opposed(opponent: KernelTunerSimulation, strategy: str, trials: int, seed: int) -> Run:
+    return opponent.run(strategy, seed, trials)
 
 
 def measure(arguments: argparse.Namespace) -> None:
@@ -64,7 +67,7 @@ def measure(arguments: argparse.Namespace) -> None:
     for recording in recordings(arguments.data, arguments.invented):
         if arguments.only and not any(part in recording.name for part in arguments.only):
             continue
-        made = searches(recording, arguments.trials, arguments.strategies, not arguments.theirs)
+        made = searches(recording, arguments)
         for name, run in made.items():
             _measure_one(arguments, recording, name, run, known)
 

@@ -228,3 +228,19 @@ class _Reader:
             return found != negated
 
         return evaluate
+
+
+def value_of(text: str, configuration: Mapping[str, Any]) -> float:
+    """The value of an arithmetic expression over one configuration; raises SpaceError as `parse` does."""
+    source = text.strip()
+    reader = _Reader(source, configuration)
+    try:
+        evaluate = reader.read(ast.parse(source, mode="eval").body)
+    except SyntaxError as error:
+        _refuse(source, error.offset or 1, error.msg)
+    columns = {name: np.array([value]) for name, value in configuration.items()}
+    with np.errstate(all="ignore"):
+        value = float(np.asarray(_number(evaluate(columns))).reshape(-1)[0])
+    if not np.isfinite(value):
+        raise SpaceError(f"{source!r} has no value for {dict(configuration)}")
+    return value

@@ -77,6 +77,12 @@ class GuidedSearch:
         if seconds is not None:
             self._times[point] = seconds
 
+    def hear(self, point: Point, builds: bool) -> None:
+        """Take in whether a point builds; one that does not is never proposed."""
+        self._validity.observe(self._encoding.plain(np.array([point]))[0], builds)
+        if not builds:
+            self._proposed[point] = None
+
     def validity(self, points: Points) -> Vector:
         """The probability of each point to be valid, as far as it is known."""
         if self._knowledge is not None:

@@ -21,6 +21,9 @@ class PointSearch(Protocol):
     def learn(self, point: Point, seconds: float | None) -> None:
         """Take in a point's time, or None for a failure; the point is not proposed again."""
 
+    def hear(self, point: Point, builds: bool) -> None:
+        """Take in whether a point builds; one that does not is never proposed."""
+
 
 class RandomSearch:
     """Points drawn uniformly, none twice."""
@@ -43,6 +46,10 @@ class RandomSearch:
 
     def learn(self, point: Point, seconds: float | None) -> None:
         self._proposed[point] = None
+
+    def hear(self, point: Point, builds: bool) -> None:
+        if not builds:
+            self._proposed[point] = None
 
 
 class LocalSearch(RandomSearch):

@@ -1,0 +1,68 @@
+"""Tuning hand-written kernels, the short way in.
+
+from tuneloom.kernel import Space, tune_kernel
+
+space = Space({"block": [16, 32, 64], "tile": range(1, 9)}, where=["block * tile <= 256"])
+result = tune_kernel(space, build=compile_it, run=time_it, check=reference, trials=200)
+print(result.best, result.seconds)
+"""
+
+from typing import Any
+
+from tuneloom.model import Budget, MeasuringPolicy
+from tuneloom.tuners.kernel.drive import KernelResult, Listener, Plan, tune
+from tuneloom.tuners.kernel.kernel import Build, Built, Kernel, Ran, Run, WrongResult
+from tuneloom.tuners.kernel.languages.arguments import Array, Number
+from tuneloom.tuners.kernel.languages.c import CBuilder, CReference, CRunner
+from tuneloom.tuners.kernel.languages.cuda import CudaBuilder, CudaRunner
+from tuneloom.tuners.kernel.languages.triton import TritonKernel
+from tuneloom.tuners.kernel.space import Space
+
+__all__ = [
+    "Array",
+    "Built",
+    "CBuilder",
+    "CReference",
+    "CRunner",
+    "CudaBuilder",
+    "CudaRunner",
+    "Kernel",
+    "KernelResult",
+    "Number",
+    "Plan",
+    "Ran",
+    "Space",
+    "TritonKernel",
+    "WrongResult",
+    "tune",
+    "tune_kernel",
+]
+
+
+def tune_kernel(
+    space: Space,
+    build: Build,
+    run: Run,
+    check: Any = None,
+    *,
+    trials: int = 200,
+    seconds: float | None = None,
+    seed: int = 0,
+    search: str = "guided",
+    init: str = "validity",
+    name: str = "kernel",
+    build_timeout_s: float = 30.0,
+    run_timeout_s: float = 10.0,
+    listener: Listener | None = None,
+) -> KernelResult:
+    """Find the fastest configuration of a space whose result is right.
+
+    `build` and `run` are called in another process: what raises, crashes, hangs or
+    floods the output costs one trial. Raises SpaceError or BudgetError for input that
+    makes no sense and NothingMeasured if no configuration worked.
+    """
+    policy = MeasuringPolicy(build_timeout_s=build_timeout_s, run_timeout_s=run_timeout_s)
+    plan = Plan(
+        budget=Budget(trials=trials, seconds=seconds), seed=seed, search=search, init=init, policy=policy
+    )
+    return tune(Kernel(name, space, build, run, check), plan, listener)

@@ -1,0 +1,1 @@
+"""Ready-made builders and runners, one file a language."""

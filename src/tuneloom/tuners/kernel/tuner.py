@@ -1,0 +1,136 @@
+"""The kernel tuner: knob spaces under the same stages as everything else."""
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import cast
+
+import cloudpickle
+
+from tuneloom.errors import SpaceError
+from tuneloom.model import (
+    Artifact,
+    Candidate,
+    Failure,
+    FailureKind,
+    Measurement,
+    MeasuringPolicy,
+    SearchOptions,
+    Task,
+    Trial,
+)
+from tuneloom.tuners.kernel.guided import Point, Start
+from tuneloom.tuners.kernel.kernel import Kernel, WrongResult, as_built, as_ran, is_right
+from tuneloom.tuners.kernel.presampling import Presample
+from tuneloom.tuners.kernel.searches import PointSearch, new_search
+from tuneloom.tuners.kernel.space import Space
+
+_MESSAGE = 500  # characters of an exception that a failure keeps
+
+
+class KernelTuner:
+    """Searches, builds and runs kernels given by their knobs; `extra` names `search` and `init`."""
+
+    name = "kernel"
+
+    def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> "KernelSearch":
+        """Start a search that knows these trials; raises InputError for an unknown search or start."""
+        space = kernel_of(task).space
+        start = start_named(options.extra.get("init", Start.VALIDITY))
+        search = KernelSearch(
+            space, new_search(options.extra.get("search", "guided"), space, options.seed, start)
+        )
+        search.update(known)
+        return search
+
+    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+        """Build one configuration; an exception of the builder is a build error."""
+        began = time.perf_counter()
+        try:
+            made = as_built(kernel_of(task).build(json.loads(candidate.configuration)))
+            payload = cloudpickle.dumps(made.payload)
+        except TimeoutError as error:
+            return Failure(kind=FailureKind.BUILD_TIMEOUT, message=_told(error))
+        except Exception as error:
+            return Failure(kind=FailureKind.BUILD_ERROR, message=_told(error))
+        spent = time.perf_counter() - began
+        return Artifact(payload=payload, features=dict(made.features), build_s=spent)
+
+    def profile(
+        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+    ) -> Measurement | Failure:
+        """Run what was built and check its output; an exception of the runner is a run error."""
+        kernel = kernel_of(task)
+        began = time.perf_counter()
+        try:
+            ran = as_ran(kernel.run(cloudpickle.loads(artifact.payload)))
+            right = is_right(kernel.check, ran.output)
+            spent = time.perf_counter() - began
+            if right:
+                return Measurement(seconds=tuple(ran.seconds), profile_s=spent)
+        except WrongResult as error:
+            return Failure(kind=FailureKind.WRONG_RESULT, message=_told(error))
+        except TimeoutError as error:
+            return Failure(kind=FailureKind.RUN_TIMEOUT, message=_told(error))
+        except Exception as error:
+            return Failure(kind=FailureKind.RUN_ERROR, message=_told(error))
+        return Failure(kind=FailureKind.WRONG_RESULT, message="the output differs from the reference")
+
+
+class KernelSearch:
+    """A search over points, speaking of candidates and trials."""
+
+    def __init__(self, space: Space, search: PointSearch) -> None:
+        self._space, self.points = space, search
+
+    def select(self, count: int) -> list[Candidate]:
+        """Up to `count` candidates never proposed before; none: the space is spent."""
+        return [self.candidate(point) for point in self.points.propose(count)]
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Learn from finished trials; a lost worker says nothing about its configuration."""
+        for trial in trials:
+            lost = isinstance(trial.outcome, Failure) and trial.outcome.kind is FailureKind.WORKER_LOST
+            if not lost:
+                self.points.learn(self.point(trial.candidate), trial.seconds)
+
+    def presampled(self, samples: Sequence[Presample]) -> None:
+        """Learn which points build; points that do stay open for running."""
+        for sample in samples:
+            self.points.hear(sample.point, sample.builds)
+
+    def candidate(self, point: Point) -> Candidate:
+        """The candidate of a point."""
+        text = json.dumps(self._space.configuration(point))
+        return Candidate(key=hashlib.sha256(text.encode()).hexdigest()[:16], configuration=text)
+
+    def point(self, candidate: Candidate) -> Point:
+        """The point of a candidate; raises SpaceError if it is of another space."""
+        try:
+            return self._space.point(json.loads(candidate.configuration))
+        except ValueError as error:
+            raise SpaceError(f"{candidate.configuration[:80]!r} is no configuration: {error}") from None
+
+
+def start_named(name: str) -> Start:
+    """The start of this name; raises SpaceError for an unknown one."""
+    try:
+        return Start(name)
+    except ValueError:
+        raise SpaceError(f"no start {name!r}; known: {', '.join(Start)}") from None
+
+
+def kernel_of(task: Task) -> Kernel:
+    """The kernel that a task carries."""
+    return _loaded(task.payload)
+
+
+@lru_cache(maxsize=8)
+def _loaded(payload: bytes) -> Kernel:
+    return cast(Kernel, cloudpickle.loads(payload))
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_MESSAGE]

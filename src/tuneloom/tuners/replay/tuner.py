@@ -1,0 +1,78 @@
+"""A recording behind the tuner protocol: a device on which every trial takes microseconds."""
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import cast
+
+import cloudpickle
+
+from tuneloom.model import (
+    Artifact,
+    Candidate,
+    Failure,
+    FailureKind,
+    Measurement,
+    MeasuringPolicy,
+    SearchOptions,
+    Task,
+    Trial,
+)
+from tuneloom.tuners.kernel.guided import Start
+from tuneloom.tuners.kernel.searches import new_search
+from tuneloom.tuners.kernel.tuner import KernelSearch, start_named
+from tuneloom.tuners.replay.recording import Recording
+
+
+class ReplayTuner:
+    """Searches a recorded space; building and profiling answer from the recording."""
+
+    name = "replay"
+
+    def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> KernelSearch:
+        """Start a search that knows these trials; raises InputError for an unknown search or start."""
+        space = recording_of_task(task).space
+        start = start_named(options.extra.get("init", Start.VALIDITY))
+        search = KernelSearch(
+            space, new_search(options.extra.get("search", "guided"), space, options.seed, start)
+        )
+        search.update(known)
+        return search
+
+    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+        """The recorded build failure, or an artifact that names the configuration."""
+        recording = recording_of_task(task)
+        entry = recording.at(recording.space.point(json.loads(candidate.configuration)))
+        if entry.failure in (FailureKind.BUILD_ERROR, FailureKind.BUILD_TIMEOUT):
+            return Failure(kind=entry.failure, message="recorded")
+        return Artifact(payload=candidate.configuration.encode())
+
+    def profile(
+        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+    ) -> Measurement | Failure:
+        """The recorded time or failure."""
+        recording = recording_of_task(task)
+        entry = recording.at(recording.space.point(json.loads(artifact.payload)))
+        if entry.failure is not None or entry.time_ms is None:
+            return Failure(kind=entry.failure or FailureKind.RUN_ERROR, message="recorded")
+        return Measurement(seconds=(entry.time_ms / 1e3,))
+
+
+def task_of(recording: Recording) -> Task:
+    """The recording as a task that a scheduler can carry around."""
+    return Task(
+        key=f"replay:{recording.name}",
+        name=recording.name,
+        kernel_class="replay",
+        payload=cloudpickle.dumps(recording),
+    )
+
+
+def recording_of_task(task: Task) -> Recording:
+    """The recording that a task carries."""
+    return _loaded(task.payload)
+
+
+@lru_cache(maxsize=8)
+def _loaded(payload: bytes) -> Recording:
+    return cast(Recording, cloudpickle.loads(payload))
