@@ -1,0 +1,52 @@
+"""What the tests of model compilation share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+
+from tuneloom.tuners.tvm.final import CompiledModel
+from tuneloom.tuners.tvm.importing import ImportedModel, import_model
+from tuneloom.tuners.tvm.targets import TargetSpec, resolve_target
+
+Check = Callable[[Any, CompiledModel], None]
+
+
+@pytest.fixture(scope="session")
+def host() -> TargetSpec:
+    return resolve_target("cpu")
+
+
+@pytest.fixture
+def imported(tmp_path: Path) -> Callable[[Any], ImportedModel]:
+    """Import an ONNX model through a file, the way users do."""
+
+    def through_file(model: Any) -> ImportedModel:
+        path = tmp_path / "net.onnx"
+        path.write_bytes(model.SerializeToString())
+        return import_model(str(path))
+
+    return through_file
+
+
+@pytest.fixture
+def agrees() -> Check:
+    """Check a compiled model against ONNX Runtime on seeded inputs."""
+
+    def check(model: Any, compiled: CompiledModel) -> None:
+        random = np.random.default_rng(7)
+        inputs = [random.standard_normal(info.shape).astype(info.dtype) for info in compiled.inputs]
+        for ours, theirs in zip(compiled.open().run(inputs), reference(model, inputs), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-4 * float(np.abs(theirs).max()))
+
+    return check
+
+
+def reference(model: Any, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_inputs()]
+    return list(session.run(None, dict(zip(names, inputs, strict=True))))

@@ -1,0 +1,124 @@
+"""Tasks, their spaces, and models put together from tuned kernels."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tuneloom.errors import BundleError
+from tuneloom.tuners.tvm.final import LIBRARY, PARAMETERS, CompiledModel, build_model, load_compiled
+from tuneloom.tuners.tvm.graph import LoweredModel, lower
+from tuneloom.tuners.tvm.importing import ImportedModel, import_model
+from tuneloom.tuners.tvm.payloads import trace_text
+from tuneloom.tuners.tvm.rules import GENERAL, sketches_of, space_for
+from tuneloom.tuners.tvm.rules_registers import most_vectors, register_budget, tile_vectors
+from tuneloom.tuners.tvm.targets import TargetSpec, resolve_target
+from tuneloom.tuners.tvm.tasks import extract, kernel_key, unpack
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_networks import network
+
+Import = Callable[[Any], ImportedModel]
+Check = Callable[[Any, CompiledModel], None]
+KEYS = "from tuneloom.tuners.tvm import graph, importing, targets, tasks; import sys; print(*(t.key for t in \
+tasks.extract(graph.lower(importing.import_model(sys.argv[1]), targets.resolve_target('cpu')))))"
+
+
+@pytest.fixture(scope="module")
+def squeezenet() -> LoweredModel:
+    return lower(import_model("zoo:squeezenet"), resolve_target("cpu"))
+
+
+def test_keys_are_the_same_in_every_process(tmp_path: Path, host: TargetSpec) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(network("transformed").SerializeToString())
+    other = subprocess.run(
+        [sys.executable, "-c", KEYS, str(path)], capture_output=True, text=True, check=True
+    )
+    assert other.stdout.split() == [task.key for task in extract(lower(import_model(str(path)), host))]
+
+
+def test_payload_holds_the_kernel_and_its_target(squeezenet: LoweredModel) -> None:
+    for task in extract(squeezenet)[:5]:
+        kernel = unpack(task)
+        assert kernel.target == squeezenet.target
+        assert kernel_key(kernel.module["main"], kernel.target) == task.key
+
+
+def test_equal_kernels_are_one_task_with_their_weight(squeezenet: LoweredModel) -> None:
+    tasks = extract(squeezenet)
+    assert len({task.key for task in tasks}) == len(tasks)
+    assert max(task.weight for task in tasks) >= 2
+    assert 0.3 < sum(task.gflop * task.weight for task in tasks) < 1.0
+
+
+def test_every_heavy_kernel_has_a_small_space(squeezenet: LoweredModel) -> None:
+    for task in extract(squeezenet):
+        if task.gflop > 0.001:
+            assert space_for(unpack(task).module, squeezenet.target) != GENERAL, task.name
+
+
+def test_first_guesses_keep_to_the_register_budget(squeezenet: LoweredModel) -> None:
+    for task in extract(squeezenet):
+        for schedule in sketches_of(unpack(task).module, squeezenet.target):
+            if schedule is not None:
+                assert tile_vectors(schedule) <= most_vectors(squeezenet.target), task.name
+
+
+def test_too_large_a_tile_is_refused(squeezenet: LoweredModel) -> None:
+    task = next(one for one in extract(squeezenet) if one.kernel_class == "conv2d_add_relu")
+    narrow = TargetSpec(kind="llvm", config={"kind": "llvm"}, vector_bits=128)
+    schedules = [one for one in sketches_of(unpack(task).module, squeezenet.target) if one is not None]
+    assert register_budget(squeezenet.target).apply(schedules[0])
+    assert register_budget(narrow).apply(schedules[0]) == (tile_vectors(schedules[0]) <= 14)
+
+
+def test_gpu_kernels_get_the_general_space(squeezenet: LoweredModel) -> None:
+    cuda = TargetSpec(kind="cuda", config={"kind": "cuda"})
+    assert space_for(unpack(extract(squeezenet)[0]).module, cuda) == GENERAL
+
+
+def test_model_with_tuned_kernels_agrees(host: TargetSpec, imported: Import, agrees: Check) -> None:
+    model = network("transformed")
+    lowered = lower(imported(model), host)
+    schedules = {}
+    for task in extract(lowered):
+        for schedule in sketches_of(unpack(task).module, host):
+            if schedule is not None:
+                schedules[task.key] = trace_text(schedule.trace)
+    assert schedules
+    agrees(model, build_model(lowered, schedules))
+
+
+def test_trace_of_another_kernel_is_refused(host: TargetSpec, imported: Import) -> None:
+    lowered = lower(imported(network("pools")), host)
+    tasks = extract(lowered)
+    foreign = trace_text(sketches_of(unpack(tasks[0]).module, host)[0].trace)
+    with pytest.raises(ValueError, match="does not fit its kernel"):
+        build_model(lowered, {tasks[-1].key: foreign})
+
+
+def test_saved_model_runs_again(host: TargetSpec, imported: Import, tmp_path: Path) -> None:
+    compiled = build_model(lower(imported(network("classifier")), host), {}, guess=True)
+    compiled.export(tmp_path)
+    again = load_compiled(tmp_path, compiled.inputs, compiled.outputs)
+    data = [np.ones(info.shape, dtype=info.dtype) for info in compiled.inputs]
+    np.testing.assert_array_equal(again.open().run(data)[0], compiled.open().run(data)[0])
+
+
+def test_weights_are_kept_beside_the_library(squeezenet: LoweredModel, tmp_path: Path) -> None:
+    build_model(squeezenet, {}).export(tmp_path)
+    assert (tmp_path / PARAMETERS).stat().st_size > 4_000_000
+    assert (tmp_path / LIBRARY).stat().st_size < 2_000_000
+
+
+def test_damaged_library_is_refused(host: TargetSpec, imported: Import, tmp_path: Path) -> None:
+    compiled = build_model(lower(imported(network("classifier")), host), {})
+    compiled.export(tmp_path)
+    (tmp_path / LIBRARY).write_bytes(b"nothing")
+    with pytest.raises(BundleError, match="can't load the compiled model"):
+        load_compiled(tmp_path, compiled.inputs, compiled.outputs)

@@ -1,0 +1,73 @@
+"""Blocked layouts change how a network is computed, never what it computes."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuneloom.tuners.tvm.final import CompiledModel, build_model
+from tuneloom.tuners.tvm.graph import LowerOptions, lower
+from tuneloom.tuners.tvm.importing import ImportedModel
+from tuneloom.tuners.tvm.targets import TargetSpec, resolve_target
+from tuneloom.tuners.tvm.tasks import extract
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_networks import NETWORKS, network
+
+Import = Callable[[Any], ImportedModel]
+Check = Callable[[Any, CompiledModel], None]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_blocked_and_guessed_network_agrees_with_onnx_runtime(
+    name: str, host: TargetSpec, imported: Import, agrees: Check
+) -> None:
+    model = network(name)
+    lowered = lower(imported(model), host)
+    agrees(model, build_model(lowered, {}, guess=True))
+
+
+@pytest.mark.parametrize("name", ["odd_channels", "transformed", "pools", "classifier"])
+def test_unscheduled_network_agrees_with_onnx_runtime(
+    name: str, host: TargetSpec, imported: Import, agrees: Check
+) -> None:
+    model = network(name)
+    agrees(model, build_model(lower(imported(model), host), {}))
+
+
+@pytest.mark.parametrize("name", ["first_layer", "norms", "elementwise"])
+def test_plain_layout_is_still_there(name: str, host: TargetSpec, imported: Import, agrees: Check) -> None:
+    model = network(name)
+    lowered = lower(imported(model), host, LowerOptions(layout="plain"))
+    agrees(model, build_model(lowered, {}))
+
+
+@pytest.mark.parametrize("name", ["odd_channels", "depthwise", "concat_into_narrow"])
+def test_narrower_vectors_work_too(name: str, imported: Import, agrees: Check) -> None:
+    model = network(name)
+    narrow = resolve_target('{"kind": "llvm", "mcpu": "x86-64-v3"}')
+    agrees(model, build_model(lower(imported(model), narrow), {}, guess=True))
+
+
+def test_several_cores_give_the_same_result(imported: Import, agrees: Check) -> None:
+    model = network("transformed")
+    lowered = lower(imported(model), resolve_target("cpu", cores=2))
+    agrees(model, build_model(lowered, {}, guess=True))
+
+
+def test_norms_vanish_into_weights(host: TargetSpec, imported: Import) -> None:
+    classes = [task.kernel_class for task in extract(lower(imported(network("norms")), host))]
+    assert any(name.startswith("conv2d_add_relu") for name in classes)
+    assert not any("subtract" in name or "divide" in name for name in classes)
+
+
+def test_narrow_convolution_never_sees_the_concatenation(host: TargetSpec, imported: Import) -> None:
+    tasks = extract(lower(imported(network("concat_into_narrow")), host))
+    assert not any("concat" in task.kernel_class for task in tasks)
+
+
+def test_unknown_layout_is_refused() -> None:
+    with pytest.raises(ValueError, match="'blocked' or 'plain'"):
+        LowerOptions(layout="sideways")

@@ -1,0 +1,44 @@
+"""Code built for one CPU is refused on a lesser one, before it dies."""
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from tuneloom.errors import BundleError
+from tuneloom.tuners.tvm.targets_cpu import check_cpu, cpu_features_needed, missing_cpu_features
+
+OLD = "processor\t: 0\nflags\t\t: fpu sse sse2 pni ssse3 sse4_1 sse4_2 avx avx2 fma bmi1 bmi2 abm\n"
+
+
+@pytest.fixture
+def old_cpu(tmp_path: Path) -> Path:
+    path = tmp_path / "cpuinfo"
+    path.write_text(OLD)
+    return path
+
+
+def test_only_features_that_compilers_use_are_needed() -> None:
+    assert cpu_features_needed(["avx512f", "sgx", "fma", "prefer-256-bit"]) == ("avx512f", "fma")
+
+
+def test_features_have_other_names_in_the_kernel(old_cpu: Path) -> None:
+    assert missing_cpu_features(["sse4.1", "lzcnt", "bmi", "sse3", "fma"], old_cpu) == ()
+
+
+def test_missing_features_are_named(old_cpu: Path) -> None:
+    assert missing_cpu_features(["avx2", "avx512f", "avx512vnni"], old_cpu) == ("avx512f", "avx512vnni")
+
+
+def test_unknown_cpu_is_given_the_benefit_of_the_doubt(tmp_path: Path) -> None:
+    assert missing_cpu_features(["avx512f"], tmp_path / "nothing") == ()
+
+
+def test_lesser_cpu_is_refused_with_the_remedy(old_cpu: Path) -> None:
+    with pytest.raises(BundleError, match=r"emeraldrapids.*avx512f.*tune it again here"):
+        check_cpu(["avx512f"], "emeraldrapids", platform.machine(), old_cpu)
+
+
+def test_other_architecture_is_refused(old_cpu: Path) -> None:
+    with pytest.raises(BundleError, match="built for m68k"):
+        check_cpu([], "68040", "m68k", old_cpu)

@@ -1,0 +1,83 @@
+"""What is no model is refused in one line that names it and says the remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from tuneloom.errors import ModelError
+from tuneloom.tuners.tvm.importing import import_model
+from tuneloom.tuners.tvm.tasks import kernel_class
+from tuneloom.tuners.tvm.zoo import zoo_model, zoo_names
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"gone\.onnx: no such file"):
+        import_model(str(tmp_path / "gone.onnx"))
+
+
+def test_unknown_kind_of_file_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"\.onnx, \.pt2, \.tflite or zoo:NAME"):
+        import_model(str(tmp_path / "model.h5"))
+
+
+def test_text_is_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "notes.onnx"
+    path.write_text("This is not a model.\n" * 20)
+    with pytest.raises(ModelError, match="text file, not an ONNX model"):
+        import_model(str(path))
+
+
+def test_empty_file_is_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "empty.onnx"
+    path.touch()
+    with pytest.raises(ModelError, match="is empty"):
+        import_model(str(path))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+def test_truncated_file_is_recognised(tmp_path: Path, share: float) -> None:
+    content = zoo_model("squeezenet").SerializeToString()
+    path = tmp_path / "half.onnx"
+    path.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(ModelError, match="truncated"):
+        import_model(str(path))
+
+
+def test_unknown_network_names_the_known_ones() -> None:
+    with pytest.raises(ModelError, match=r"no network 'resnet19'.*resnet18"):
+        import_model("zoo:resnet19")
+
+
+def test_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(b"\0" * 32)
+    with pytest.raises(ModelError, match=r"tuneloom\[tflite\]|not a TensorFlow Lite model"):
+        import_model(str(path))
+
+
+def test_zoo_has_twelve_networks() -> None:
+    assert len(zoo_names()) == 12
+    assert {"squeezenet", "mobilenet_v2", "resnet18", "transformer"} <= set(zoo_names())
+
+
+def test_same_seed_gives_the_same_weights() -> None:
+    one, again, other = zoo_model("squeezenet"), zoo_model("squeezenet"), zoo_model("squeezenet", seed=1)
+    assert one.SerializeToString() == again.SerializeToString()
+    assert one.SerializeToString() != other.SerializeToString()
+
+
+def test_zoo_graphs_ask_only_for_their_data() -> None:
+    for name in ("squeezenet", "shufflenet", "mobilenet_v2", "transformer"):
+        assert len(zoo_model(name).graph.input) == 1, name
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("fused_conv2d12_add3_relu", "conv2d_add_relu"),
+        ("max_pool2d1", "max_pool2d"),
+        ("fused_winograd_output_add1_add2_relu1", "winograd_output_add_add_relu"),
+    ],
+)
+def test_kernel_class_forgets_numbering(name: str, expected: str) -> None:
+    assert kernel_class(name) == expected

@@ -1,0 +1,114 @@
+"""Weights and constants in the order vector registers want them."""
+
+import numpy as np
+import pytest
+
+from tuneloom.tuners.tvm import layouts_values as values
+from tuneloom.tuners.tvm.layouts_windows import Window
+from tuneloom.tuners.tvm.layouts_winograd import pays, winograd_weight
+
+LANES = 16
+
+
+def random(*shape: int) -> values.Array:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def open_conv(
+    channels: tuple[int, int], size: int, kernel: int = 3, stride: int = 1, groups: int = 1
+) -> values.OpenConv:
+    inside, outside = channels
+    data = values.Value(shape=(1, inside, size, size), plain=object())
+    window = Window(kernel=(kernel, kernel), stride=(stride, stride), padding=(1, 1, 1, 1))
+    weight = random(outside, inside // groups, kernel, kernel)
+    shape = (1, outside, *window.output_size(size, size))
+    return values.OpenConv(shape=shape, data=data, weight=weight, window=window, groups=groups)
+
+
+def test_packed_weight_puts_output_channels_last() -> None:
+    weight = random(32, 48, 3, 3)
+    packed = values.pack_weight(weight, LANES)
+    assert packed.shape == (2, 3, 3, 3, LANES, LANES)
+    assert packed[1, 2, 0, 1, 5, 7] == weight[16 + 7, 32 + 5, 0, 1]
+
+
+def test_missing_channels_are_zero() -> None:
+    packed = values.pack_weight(random(20, 10, 1, 1), LANES)
+    assert packed.shape == (2, 1, 1, 1, LANES, LANES)
+    assert not packed[1, ..., 4:].any()
+    assert not packed[..., 10:, :].any()
+
+
+def test_first_layer_keeps_its_input_channels_plain() -> None:
+    weight = random(32, 3, 7, 7)
+    packed = values.pack_first_weight(weight, LANES)
+    assert packed.shape == (2, 3, 7, 7, LANES)
+    assert packed[1, 2, 3, 4, 5] == weight[21, 2, 3, 4]
+
+
+def test_depthwise_weight_has_one_lane_per_channel() -> None:
+    weight = random(24, 1, 3, 3)
+    packed = values.pack_depthwise_weight(weight, LANES)
+    assert packed.shape == (2, 3, 3, LANES)
+    assert packed[1, 2, 0, 3] == weight[19, 0, 2, 0]
+
+
+def test_matrix_is_cut_into_columns_of_one_vector() -> None:
+    matrix = random(5, 40)
+    packed = values.pack_matrix(matrix, LANES)
+    assert packed.shape == (3, 5, LANES)
+    assert packed[2, 4, 7] == matrix[4, 39]
+
+
+def test_channel_constants_broadcast_over_images() -> None:
+    packed = values.pack_channels(np.arange(20, dtype=np.float32), LANES, fill=1.0)
+    assert packed.shape == (1, 2, 1, 1, LANES)
+    assert packed[0, 1, 0, 0, 3] == 19
+    assert (packed[0, 1, 0, 0, 4:] == 1.0).all()
+
+
+@pytest.mark.parametrize(("channels", "expected"), [(16, 1), (24, 2), (1000, 64), (1008, 63), (1024, 64)])
+def test_blocks_are_rounded_only_where_channels_are_added_anyway(channels: int, expected: int) -> None:
+    assert values.blocks(channels, LANES) == expected
+
+
+def test_scale_and_bias_go_into_weights() -> None:
+    conv = open_conv((16, 32), 8)
+    before = conv.weight.copy()
+    conv.shift(np.ones(32, dtype=np.float32))
+    conv.scale(np.full(32, 2.0, dtype=np.float32))
+    assert conv.bias is not None
+    assert (conv.bias == 2.0).all()
+    np.testing.assert_allclose(conv.weight, 2 * before)
+
+
+@pytest.mark.parametrize(("groups", "outside", "inside", "left"), [(4, 28, 4, 1), (8, 8, 8, 4), (3, 5, 7, 1)])
+def test_merged_groups_give_the_same_sums(groups: int, outside: int, inside: int, left: int) -> None:
+    weight = random(groups * outside, inside, 1, 1)
+    merged, remaining = values.merge_groups(weight, groups, LANES)
+    data = random(groups * inside)
+    assert remaining == left
+    np.testing.assert_allclose(
+        grouped_product(merged[:, :, 0, 0], data, remaining),
+        grouped_product(weight[:, :, 0, 0], data, groups),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def grouped_product(weight: values.Array, data: values.Array, groups: int) -> values.Array:
+    rows = np.split(weight, groups)
+    parts = np.split(data, groups)
+    return np.concatenate([row @ part for row, part in zip(rows, parts, strict=True)])
+
+
+def test_transformed_weights_have_one_matrix_per_point() -> None:
+    assert winograd_weight(random(32, 16, 3, 3), LANES).shape == (36, 2, 1, LANES, LANES)
+
+
+def test_transforming_pays_for_many_tiles_of_cached_weights() -> None:
+    assert pays(open_conv((64, 64), 56))
+    assert not pays(open_conv((512, 512), 7)), "weights would not stay in the cache"
+    assert not pays(open_conv((64, 64), 56, stride=2))
+    assert not pays(open_conv((64, 64), 56, kernel=5))
+    assert not pays(open_conv((64, 64), 56, groups=2))
