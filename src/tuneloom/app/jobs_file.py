@@ -16,8 +16,10 @@ from tuneloom.app.jobs_file_values import (
     YES_OR_NO,
     Kind,
     TomlFile,
+    one_of,
 )
 from tuneloom.model import Budget, JobSpec, MeasuringPolicy
+from tuneloom.model.job import REUSE
 
 SHARED: Mapping[str, Kind] = {
     "target": TEXT,
@@ -35,7 +37,7 @@ SHARED: Mapping[str, Kind] = {
     "build_timeout_s": POSITIVE,
     "waits_for_devices": YES_OR_NO,
     "layout": TEXT,
-    "reuse": TEXT,
+    "reuse": one_of(REUSE),
 }
 """What may stand in `[defaults]` and in a job."""
 

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -46,6 +46,11 @@ SHAPES = Kind(
     words="a table of lists, as in { input = [1, 3, 224, 224] }",
     fits=lambda value: isinstance(value, dict) and all(_is_shape(shape) for shape in value.values()),
 )
+
+
+def one_of(names: Sequence[str]) -> Kind:
+    """One of a few words."""
+    return Kind(words=f"one of {', '.join(names)}", fits=lambda value: value in names)
 
 
 @dataclass(frozen=True, slots=True)

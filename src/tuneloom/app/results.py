@@ -16,6 +16,7 @@ def job_result(job: ModelJob) -> dict[str, Any]:
     if job.tuning is not None:
         result["trials"] = job.tuning.spent
         result["failures"] = failures(job)
+        result["canary_s"] = [seconds for _, seconds in job.tuning.canary_s]
     check = job.finish.check if job.finish else None
     if check is not None:
         result["latency_before_s"] = median(check.untuned_s)

@@ -12,18 +12,23 @@ MARK = "M3 9h18M3 15h18M9 3v4.5M9 10.5V21M15 3v10.5M15 16.5V21"
 
 def masthead(data: ReportData) -> Markup:
     """Whose page this is: the run, its command, its time and state."""
-    mark = el("svg", el("path", d=MARK), viewBox="0 0 24 24", class_="logo", aria_hidden="true")
     began = datetime.fromtimestamp(data.created, UTC).strftime("%-d %B %Y, %H:%M UTC") if data.created else ""
     state = el("span", data.status, class_=f"state {data.status}")
     return el(
         "header",
-        el("div", mark, el("span", "Tuneloom", class_="brand"), class_="top"),
+        brand(),
         el("h1", data.run),
         el(
             "p", state, el("span", began), el("code", data.command) if data.command else EMPTY, class_="about"
         ),
         el("p", data.message, class_="message") if data.message else EMPTY,
     )
+
+
+def brand() -> Markup:
+    """The name of the program and its mark."""
+    mark = el("svg", el("path", d=MARK), viewBox="0 0 24 24", class_="logo", aria_hidden="true")
+    return el("div", mark, el("span", "Tuneloom", class_="brand"), class_="top")
 
 
 def headline(data: ReportData) -> Markup:

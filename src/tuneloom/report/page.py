@@ -33,39 +33,45 @@ def render_report(data: ReportData) -> str:
         el("div", id="tip", role="tooltip", hidden="hidden"),
         el("script", asset("page.js")),
     )
-    return f"<!doctype html>\n{el('html', _head(data), body, lang='en')}\n"
+    return document(data.run, body)
+
+
+def document(title: str, body: Markup) -> str:
+    """A body with its head: our style, and a policy under which only our script runs."""
+    return f"<!doctype html>\n{el('html', _head(title), body, lang='en')}\n"
 
 
 def _sections(data: ReportData) -> list[Markup]:
     return [
-        _section("Who held what, when", gantt(data)),
-        _section("Utilisation and waiting", usage_section(data)),
-        _section("Progress", progress_section(data)),
-        _section("Kernels before and after", kernels_section(data)),
-        _section("Tuning curves", curves_section(data)),
-        _section("Failures", failures_section(data)),
-        _section("Schedules shared and reused", reuse_section(data)),
-        _section("What is valid where", validity_section(data)),
-        _section("All tasks", task_table(data)),
-        _section("How it was measured", measured_section(data)),
+        section("Who held what, when", gantt(data)),
+        section("Utilisation and waiting", usage_section(data)),
+        section("Progress", progress_section(data)),
+        section("Kernels before and after", kernels_section(data)),
+        section("Tuning curves", curves_section(data)),
+        section("Failures", failures_section(data)),
+        section("Schedules shared and reused", reuse_section(data)),
+        section("What is valid where", validity_section(data)),
+        section("All tasks", task_table(data)),
+        section("How it was measured", measured_section(data)),
     ]
 
 
-def _section(title: str, content: Markup) -> Markup:
+def section(title: str, content: Markup) -> Markup:
+    """A titled part of the page; nothing if it has no content."""
     if not content:
         return EMPTY
     identity = title.lower().replace(",", "").replace(" ", "-")
     return el("section", el("h2", title), content, id=identity)
 
 
-def _head(data: ReportData) -> Markup:
+def _head(title: str) -> Markup:
     return el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", http_equiv="Content-Security-Policy", content=_policy()),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
-        el("title", f"{data.run} · Tuneloom"),
+        el("title", f"{title} · Tuneloom"),
         el("link", rel="icon", href="data:,"),
         el("style", asset("page.css")),
     )
