@@ -59,9 +59,12 @@ def mixed_jobs(count: int, per_hour: float, seed: int, *, parts: int) -> tuple[R
 
 
 def forecasting(jobs: tuple[RoundsJob, ...], how: str, seed: int) -> tuple[RoundsJob, ...]:
+    """The same jobs, forecasting their stages truly, wrongly or not at all."""
     chance = random.Random(seed)
-    factors = {"true": lambda: 1.0, "wrong by 10": lambda: 10 ** chance.uniform(-1, 1), "none": lambda: None}
-    return tuple(replace(job, prior_factor=factors[how]()) for job in jobs)
+    if how == "none":
+        return jobs
+    spread = {"true": 0.0, "wrong by 10": 1.0}[how]
+    return tuple(replace(job, prior_factor=10 ** chance.uniform(-spread, spread)) for job in jobs)
 
 
 def mixed_floor(slots: int) -> Resources:
