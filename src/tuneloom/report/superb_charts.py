@@ -11,6 +11,8 @@ from tuneloom.report.units import brief, duration, time_unit, times
 
 WIDTH, NAMES, VALUES = 1120.0, 300.0, 150.0
 ROW, TOP, BOTTOM = 30.0, 8.0, 44.0
+TRADE_LEFT, TRADE_HEIGHT = 60.0, 300.0
+LOOKS_OF_GROUPS = (3, 1, 2, 4, 6, 7, 8, 9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +66,10 @@ def _measure_row(group: GridGroup, measure: Measure, across: Linear, y: float) -
     return el("g", marks)
 
 
-def _dot(run: GridRun, written: str, x: float, y: float) -> Markup:
+def _dot(run: GridRun, written: str, x: float, y: float, look: str = "dot") -> Markup:
     told = "\n".join(f"{name}: {value}" for name, value in run.values.items())
     seed = f"\nseed {run.seed}" if run.seed else ""
-    return el("circle", cx=x, cy=y, r=4, class_="dot", data_tip=f"{told}{seed}\n{written}")
+    return el("circle", cx=x, cy=y, r=4, class_=look, data_tip=f"{told}{seed}\n{written}")
 
 
 def stages_chart(data: GridData) -> Markup:
@@ -108,32 +110,60 @@ def _stage_row(
 
 def trade_chart(data: GridData) -> Markup:
     """Speed-up against tuning time, a point for each finished run; nothing for fewer than two."""
-    found = [(run, run.tuning_s, run.speed_up) for run in data.runs if run.finished]
-    points = [(run, x, y) for run, x, y in found if x and y]
+    points = [
+        (n, run, run.tuning_s, run.speed_up)
+        for n, group in enumerate(data.groups)
+        for run in group.finished
+        if run.tuning_s and run.speed_up
+    ]
     if len(points) < 2:
         return EMPTY
-    height = 300.0
-    across = Linear(0.0, max(x for _, x, _ in points) * 1.05, 60.0, WIDTH - 20)
-    up = Linear(0.0, max(y for _, _, y in points) * 1.08, height - BOTTOM, 14.0)
+    across = Linear(0.0, max(x for _, _, x, _ in points) * 1.05, TRADE_LEFT, WIDTH - 20)
+    up = Linear(0.0, max(y for *_, y in points) * 1.08, TRADE_HEIGHT - BOTTOM, 14.0)
+    dots = [
+        _dot(run, f"{duration(x)}, {times(y)} faster", across(x), up(y), _look(n, data))
+        for n, run, x, y in points
+    ]
+    box = f"0 0 {WIDTH:g} {TRADE_HEIGHT:g}"
+    label = "Speed-up against tuning time"
+    chart = el(
+        "svg", _trade_axes(across, up), dots, viewBox=box, role="img", aria_label=label, class_="progress"
+    )
+    return el("div", _trade_legend(data), chart)
+
+
+def _look(number: int, data: GridData) -> str:
+    """A colour of its own for each group while there are few."""
+    return f"s{LOOKS_OF_GROUPS[number]}" if 1 < len(data.groups) <= len(LOOKS_OF_GROUPS) else "dot"
+
+
+def _trade_legend(data: GridData) -> Markup:
+    if not 1 < len(data.groups) <= len(LOOKS_OF_GROUPS):
+        return EMPTY
+    items = [el("li", _sample(_look(n, data)), group.label(60)) for n, group in enumerate(data.groups)]
+    return el("div", el("ul", items, class_="legend"), class_="bar")
+
+
+def _sample(look: str) -> Markup:
+    return el("svg", el("circle", cx=6, cy=6, r=4.5, class_=look), width=12, height=12)
+
+
+def _trade_axes(across: Linear, up: Linear) -> list[Markup]:
     unit, size = time_unit(across.high)
-    marks = [_grid_line(y, up(y), brief(y)) for y in up.ticks(5)]
-    bottom = height - BOTTOM
+    bottom = TRADE_HEIGHT - BOTTOM
+    marks = [_grid_line(up(y), brief(y)) for y in up.ticks(5)]
     for x in across.ticks(8):
         marks.append(el("text", brief(x / size), x=across(x), y=bottom + 16, class_="tick"))
-    marks.append(el("line", x1=60, x2=WIDTH - 20, y1=bottom, y2=bottom, class_="axis"))
-    dots = [_dot(run, f"{duration(x)}, {times(y)} faster", across(x), up(y)) for run, x, y in points]
-    names = [
-        el("text", f"tuning time, {unit}", x=WIDTH / 2, y=height - 8, class_="axis-name"),
-        el("text", "times faster", x=60, y=9, class_="axis-name left"),
-    ]
-    box = f"0 0 {WIDTH:g} {height:g}"
-    label = "Speed-up against tuning time"
-    return el("svg", marks, dots, names, viewBox=box, role="img", aria_label=label, class_="progress")
+    marks.append(el("line", x1=TRADE_LEFT, x2=WIDTH - 20, y1=bottom, y2=bottom, class_="axis"))
+    name = f"tuning time, {unit}"
+    marks.append(el("text", name, x=WIDTH / 2, y=TRADE_HEIGHT - 8, class_="axis-name"))
+    marks.append(el("text", "times faster", x=TRADE_LEFT, y=9, class_="axis-name left"))
+    return marks
 
 
-def _grid_line(_value: float, y: float, text: str) -> Markup:
-    line = el("line", x1=60, x2=WIDTH - 20, y1=y, y2=y, class_="grid")
-    return el("g", line, el("text", text, x=54, y=y + 4, class_="tick right"))
+def _grid_line(y: float, text: str) -> Markup:
+    line = el("line", x1=TRADE_LEFT, x2=WIDTH - 20, y1=y, y2=y, class_="grid")
+    return el("g", line, el("text", text, x=TRADE_LEFT - 6, y=y + 4, class_="tick right"))
 
 
 def _y(number: int) -> float:

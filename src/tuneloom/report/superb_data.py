@@ -39,7 +39,7 @@ class GridGroup:
     def finished(self) -> tuple[GridRun, ...]:
         return tuple(run for run in self.runs if run.finished)
 
-    def label(self, length: int = 44) -> str:
+    def label(self, length: int = 36) -> str:
         """What tells this group from others, cut to fit."""
         return clipped(" · ".join(self.values.values()) or "all runs", length)
 
