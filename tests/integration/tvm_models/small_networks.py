@@ -87,7 +87,7 @@ def dilated(net: Net) -> tuple[tuple[int, ...], list[str]]:
 
 
 def norms(net: Net) -> tuple[tuple[int, ...], list[str]]:
-    hidden = net.norm(net.conv("x", (32, 16, 3, 3), bias=False), 32)
+    hidden = net.norm(net.conv("x", (32, 16, 1, 1), bias=False), 32)
     twice = net.add("Relu", net.norm(net.add("Relu", hidden), 32))
     return (1, 16, 10, 10), [twice]
 

@@ -52,7 +52,7 @@ def _replace(function: Any, constants: list[Any], variables: list[Any]) -> Any:
     class Lifter(PyExprMutator):  # type: ignore[misc]
         """Puts a variable where a constant was."""
 
-        def visit_constant_(self, node: Any) -> Any:
+        def visit_generic_const_(self, node: Any) -> Any:
             for constant, variable in zip(constants, variables, strict=True):
                 if node.same_as(constant):
                     return variable
