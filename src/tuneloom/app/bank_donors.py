@@ -24,6 +24,7 @@ class Asking:
 
 DONORS = Asking(workloads=6, records=3)
 TEACHERS = Asking(workloads=3, records=32)
+_MOST_ASKED = 32
 
 
 @dataclass(slots=True)
@@ -43,26 +44,33 @@ class DonorBank:
     """What people call the workloads that gave something, by key."""
     _classes: dict[str, list[str]] = field(default_factory=dict)
 
-    def donors(self, task: Task, asking: Asking = DONORS) -> list[Donor]:
-        """Records of the task's own workload and of those most like it, same class before same anchor."""
+    def donors(self, task: Task, asking: Asking = DONORS, favourite: str | None = None) -> list[Donor]:
+        """Records of the task's own workload, of its favourite, and of the workloads most like it."""
         found: list[Donor] = []
-        for key, gflop in self._workloads(task, asking.workloads):
-            found += self._records(key, gflop, asking.records)
+        givers = 0
+        for key, gflop in self._workloads(task, favourite):
+            records = self._records(key, gflop, asking.records)
+            found += records
+            givers += bool(records)
+            if givers == asking.workloads:
+                break
         return found
 
     def refresh(self) -> None:
         """Look for classes that appeared since."""
         self._classes.clear()
 
-    def _workloads(self, task: Task, count: int) -> list[tuple[str, float]]:
+    def _workloads(self, task: Task, favourite: str | None) -> list[tuple[str, float]]:
+        """Keys and work of workloads to ask: many have no records yet, so more than are needed."""
         known: dict[str, tuple[str, float]] = {}
         for kernel_class in self._classes_like(task.kernel_class):
             for workload in self.store.workloads(kernel_class, self.family):
                 known[workload.key] = (workload.shapes, workload.gflop)
                 self.names[workload.key] = workload.name
-        own = [task.key] if task.key in known else []
-        others = [(key, shapes) for key, (shapes, _) in known.items() if key != task.key]
-        return [(key, known[key][1]) for key in [*own, *nearest(task.shapes, others, count)]]
+        first = [key for key in (task.key, favourite) if key in known]
+        others = [(key, shapes) for key, (shapes, _) in known.items() if key not in first]
+        chosen = [*first, *nearest(task.shapes, others, _MOST_ASKED)]
+        return [(str(key), known[str(key)][1]) for key in chosen]
 
     def _classes_like(self, kernel_class: str) -> list[str]:
         if kernel_class not in self._classes:

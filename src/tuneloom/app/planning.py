@@ -14,7 +14,7 @@ from tuneloom.transfer import CLUSTERINGS, FittedSeed, KernelProfile, TaskCluste
 _PART = 4  # sharing spends a quarter of what tuning every task would
 _FEWEST = 4  # trials a task is worth at least: the default and a few seeds
 _MOST_FOR_ONE = 96  # after so many trials a representative has seen enough to share
-_HALF = 2
+_FOR_LEADS = 0.6  # of what is left when every task had its few
 _SEEDS = 6
 _SEEDS_OF_SMALL = 2
 _SMALL = 0.02  # of the model's work
@@ -104,9 +104,11 @@ def make_plan(
     """Decide for every task; spaces in the order of the tasks, none at all if nothing is reused."""
     clusters = clusters_of(tasks, spaces, known) if spec.reuse in SHARES and spaces else []
     homes = {member: cluster for cluster in clusters for member in cluster.members}
-    budget = _Budget.of(spec, tasks, clusters)
-    plans = tuple(_plan_task(spec, task, known.get(task.key), homes.get(task.key), budget) for task in tasks)
-    trials = budget.trials
+    division = divide(spec, tasks, clusters)
+    plans = tuple(
+        _plan_task(spec, task, known.get(task.key), homes.get(task.key), division) for task in tasks
+    )
+    trials = division.trials
     if spec.reuse == "transfer-only":
         trials = min(spec.budget.trials, sum(plan.quota or 0 for plan in plans))
     expected_s = None if seconds_per_trial is None else seconds_per_trial * trials
@@ -134,34 +136,37 @@ def importance(task: Task) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Budget:
-    """How the trials of a job are divided."""
+class Division:
+    """How the trials of a job are divided: all of them, those of representatives, seeds of each task."""
 
     trials: int
-    batch: int
     shares: Mapping[str, int]
     seeds: Mapping[str, int]
 
-    @classmethod
-    def of(cls, spec: JobSpec, tasks: Sequence[Task], clusters: Sequence[TaskCluster]) -> "_Budget":
-        trials = spec.budget.trials
-        if spec.reuse == "share":
-            trials = min(trials, max(_FEWEST * len(tasks), trials // _PART))
-        work = sum(map(importance, tasks))
-        by_key = {task.key: importance(task) for task in tasks}
-        sizes = {c.representative: sum(by_key[m] for m in c.members) / work for c in clusters}
-        shares = {
-            key: round(min(_MOST_FOR_ONE, max(spec.batch, trials / _HALF * part)))
-            for key, part in sizes.items()
-        }
-        seeds = {key: _SEEDS if part >= _SMALL * work else _SEEDS_OF_SMALL for key, part in by_key.items()}
-        return cls(trials=trials, batch=spec.batch, shares=shares, seeds=seeds)
+
+def divide(spec: JobSpec, tasks: Sequence[Task], clusters: Sequence[TaskCluster]) -> Division:
+    """Every task can measure its default and a few seeds; of the rest representatives get the most."""
+    trials = spec.budget.trials
+    if spec.reuse == "share":
+        trials = min(trials, max(_FEWEST * len(tasks), trials // _PART))
+    parts = {task.key: importance(task) for task in tasks}
+    work = sum(parts.values())
+    leads = {c.representative: sum(parts[m] for m in c.members) / work for c in clusters}
+    others = len(tasks) - len(leads)
+    pool = _FOR_LEADS * max(0, trials - _FEWEST * others) / (sum(leads.values()) or 1.0)
+    shares = {key: round(min(_MOST_FOR_ONE, max(_FEWEST, pool * part))) for key, part in leads.items()}
+    each = (trials - sum(shares.values())) // max(others, 1) - 1 if spec.reuse != "transfer-only" else _SEEDS
+    seeds = {
+        key: max(1, min(_SEEDS if part >= _SMALL * work else _SEEDS_OF_SMALL, each))
+        for key, part in parts.items()
+    }
+    return Division(trials=trials, shares=shares, seeds=seeds)
 
 
 def _plan_task(
-    spec: JobSpec, task: Task, known: Known | None, cluster: TaskCluster | None, budget: _Budget
+    spec: JobSpec, task: Task, known: Known | None, cluster: TaskCluster | None, division: Division
 ) -> TaskPlan:
-    seeds = budget.seeds[task.key]
+    seeds = division.seeds[task.key]
     if spec.reuse == "off":
         return TaskPlan(task_key=task.key, name=task.name, action=Action.TUNE, reason="reuse is off")
     if known is not None and known.seeds:
@@ -170,7 +175,7 @@ def _plan_task(
         reason = "nobody has tuned a kernel like it: it stays as it is"
         return TaskPlan(task_key=task.key, name=task.name, action=Action.KEEP, reason=reason, quota=1)
     if cluster is not None:
-        return _sharing(task, cluster, seeds, budget)
+        return _sharing(task, cluster, seeds, division)
     reason = "nothing like it is known: tuned from scratch"
     return TaskPlan(task_key=task.key, name=task.name, action=Action.TUNE, reason=reason)
 
@@ -197,7 +202,7 @@ def _borrowing(spec: JobSpec, task: Task, known: Known, seeds: int) -> TaskPlan:
     )
 
 
-def _sharing(task: Task, cluster: TaskCluster, seeds: int, budget: _Budget) -> TaskPlan:
+def _sharing(task: Task, cluster: TaskCluster, seeds: int, division: Division) -> TaskPlan:
     lead = cluster.representative
     if task.key == lead:
         return TaskPlan(
@@ -206,7 +211,7 @@ def _sharing(task: Task, cluster: TaskCluster, seeds: int, budget: _Budget) -> T
             action=Action.REPRESENT,
             reason=f"tuned for itself and {len(cluster.members) - 1} similar kernels",
             representative=lead,
-            share=budget.shares[lead],
+            share=division.shares[lead],
         )
     return TaskPlan(
         task_key=task.key,

@@ -143,7 +143,8 @@ class JobReuse:
     def _fitted(
         self, task: Task, count: int, favourite: str | None, *, own_job: bool
     ) -> tuple[FittedSeed, ...]:
-        donors = [d for d in self._bank.donors(task) if own_job or not d.origin.startswith(SHARE)]
+        every = self._bank.donors(task, favourite=favourite)
+        donors = [donor for donor in every if own_job or not donor.origin.startswith(SHARE)]
         found, _ = fitted_seeds(self._spaces[task.key], donors, count, favourite)
         return (*found, *self._foreign.get(task.key, ()))[:count]
 
