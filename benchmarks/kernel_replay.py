@@ -47,10 +47,13 @@ def searches(recording: Recording, arguments: argparse.Namespace) -> dict[str, C
     made: dict[str, Callable[[int], Run]] = {}
     trials = arguments.trials
     if not arguments.theirs:
-        made[OURS] = lambda seed: replayed(recording, "guided", seed, trials)
+        short = arguments.until_close
+        made[OURS] = lambda seed: replayed(recording, "guided", seed, trials, until_close=short)
         if recording.invalid_share:
             known = perfect_knowledge(recording)
-            made[CEILING] = lambda seed: replayed(recording, "guided", seed, trials, knowledge=known)
+            made[CEILING] = lambda seed: replayed(
+                recording, "guided", seed, trials, knowledge=known, until_close=short
+            )
     if arguments.strategies:
         opponent = KernelTunerSimulation(recording)
         made |= {name: partial(_opposed, opponent, name, trials) for name in arguments.strategies}
@@ -147,6 +150,7 @@ def main() -> None:
     parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES))
     parser.add_argument("--only", nargs="*", help="parts of the names of the recordings to run")
     parser.add_argument("--patience", type=float, default=inf, help="seconds for one search on one recording")
+    parser.add_argument("--until-close", action="store_true", help="end our runs within 5 %% of the optimum")
     parser.add_argument("--theirs", action="store_true", help="run only the opponent")
     parser.add_argument("--report", action="store_true", help="only print what was measured")
     arguments = parser.parse_args()

@@ -47,7 +47,7 @@ def _add_tune(commands: Any) -> None:
     parser.add_argument("--spare", type=int, default=0, help="build this many more than are run in a round")
     parser.add_argument("--export", type=Path, help="write every trial to this file")
     parser.add_argument("--format", choices=files.FORMATS, default="csv", help="of the export")
-    parser.set_defaults(handler=run_tune)
+    parser.set_defaults(func=run_tune)
 
 
 def _add_replay(commands: Any) -> None:
@@ -66,7 +66,7 @@ def _add_replay(commands: Any) -> None:
     parser.add_argument("--stress", action="store_true", help="what was not recorded of the grid fails")
     parser.add_argument("--export", type=Path, help="write the recording to this file")
     parser.add_argument("--format", choices=files.FORMATS, default="csv", help="of the export")
-    parser.set_defaults(handler=run_replay)
+    parser.set_defaults(func=run_replay)
 
 
 def run_tune(arguments: argparse.Namespace) -> int:

@@ -45,12 +45,17 @@ def parse(text: str, knobs: Mapping[str, Any]) -> Restriction:
         reader = _Reader(source, knobs)
         evaluate = reader.read(tree.body)
     except SyntaxError as error:
-        _refuse(source, error.offset or 1, error.msg)
+        _refuse(source, _column_of(error, source), error.msg)
     except (RecursionError, MemoryError):
         raise SpaceError(f"restriction {source[:40]!r}… is nested too deeply") from None
     except ValueError as error:
         raise SpaceError(f"restriction {source[:40]!r} does not parse: {error}") from None
     return Restriction(source, frozenset(reader.names), evaluate)
+
+
+def _column_of(error: SyntaxError, source: str) -> int:
+    """Where a syntax error is; one at the very end has no position of its own."""
+    return error.offset if error.offset and error.lineno == 1 and error.text else len(source) + 1
 
 
 def _refuse(text: str, column: int, reason: str) -> NoReturn:
@@ -237,7 +242,7 @@ def value_of(text: str, configuration: Mapping[str, Any]) -> float:
     try:
         evaluate = reader.read(ast.parse(source, mode="eval").body)
     except SyntaxError as error:
-        _refuse(source, error.offset or 1, error.msg)
+        _refuse(source, _column_of(error, source), error.msg)
     columns = {name: np.array([value]) for name, value in configuration.items()}
     with np.errstate(all="ignore"):
         value = float(np.asarray(_number(evaluate(columns))).reshape(-1)[0])

@@ -1,0 +1,168 @@
+"""Every search proposes each point once, the same for a seed, and ends when the space is spent."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from tuneloom.errors import InputError
+from tuneloom.kernel import Space
+from tuneloom.tuners.kernel.guided import GuidedSearch, Point, Start
+from tuneloom.tuners.kernel.searches import SEARCHES, new_search
+
+SPACE = Space({"a": [1, 2, 4, 8, 16], "b": range(1, 8), "c": [0, 1, 2]}, where=["a * b <= 64"])
+
+
+def fate(space: Space, point: Point) -> float | None:
+    """An invented kernel that fails where a hidden product is too large."""
+    values = [float(v) for v in space.configuration(point).values()]
+    if values[0] * values[1] > 40:
+        return None
+    return 1 + abs(math.log2(values[0]) - 3) + 0.3 * abs(values[1] - 4) + 0.5 * (values[2] != 1)
+
+
+def run(name: str, seed: int, count: int, batch: int = 1, start: Start = Start.VALIDITY) -> list[Point]:
+    search = new_search(name, SPACE, seed, start)
+    seen: list[Point] = []
+    while len(seen) < count:
+        points = search.propose(batch)
+        if not points:
+            break
+        for point in points:
+            search.learn(point, fate(SPACE, point))
+        seen += points
+    return seen
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_small_space_is_spent_cleanly(name: str) -> None:
+    seen = run(name, 0, 10_000)
+    assert len(seen) == len(set(seen)) == SPACE.size
+    assert SPACE.allows(np.array(seen)).all()
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_same_seed_proposes_the_same(name: str) -> None:
+    assert run(name, 3, 25) == run(name, 3, 25)
+    assert run(name, 3, 25) != run(name, 4, 25)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_known_points_are_not_proposed_again(name: str) -> None:
+    search = new_search(name, SPACE, 0)
+    known = [tuple(int(i) for i in point) for point in SPACE.points()[:60]]
+    for point in known:
+        search.learn(point, fate(SPACE, point))
+    proposed: list[Point] = []
+    while points := search.propose(8):
+        proposed += points
+        for point in points:
+            search.learn(point, fate(SPACE, point))
+    assert not set(known) & set(proposed)
+    assert len(proposed) == SPACE.size - len(known)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_points_that_do_not_build_are_never_proposed(name: str) -> None:
+    search = new_search(name, SPACE, 0)
+    refused = [tuple(int(i) for i in point) for point in SPACE.points()[:20]]
+    for point in refused:
+        search.hear(point, builds=False)
+    proposed: list[Point] = []
+    while points := search.propose(1):
+        proposed += points
+        search.learn(points[0], 1.0)
+    assert not set(refused) & set(proposed)
+
+
+def test_the_guided_search_needs_fewer_evaluations_than_chance() -> None:
+    def to_best(name: str, seed: int) -> int:
+        times = [fate(SPACE, point) for point in run(name, seed, SPACE.size)]
+        return times.index(min(t for t in times if t is not None))
+
+    guided = sorted(to_best("guided", seed) for seed in range(7))[3]
+    chance = sorted(to_best("random", seed) for seed in range(7))[3]
+    assert guided < chance / 2
+
+
+def test_a_batch_holds_different_points() -> None:
+    seen = run("guided", 1, 40, batch=8)
+    assert len(set(seen)) == len(seen) == 40
+
+
+@pytest.mark.parametrize("start", Start)
+def test_every_start_arrives(start: Start) -> None:
+    best = min(t for t in (fate(SPACE, p) for p in run("guided", 0, 40, start=start)) if t is not None)
+    assert best < 1.5
+
+
+def test_the_default_start_begins_with_first_values() -> None:
+    assert run("guided", 0, 1, start=Start.DEFAULT) == [(0, 0, 0)]
+
+
+def test_a_space_where_nothing_works_is_spent_without_an_error() -> None:
+    space = Space({"a": range(5), "b": range(4)})
+    search = GuidedSearch(space, 0)
+    count = 0
+    while points := search.propose(3):
+        count += len(points)
+        for point in points:
+            search.learn(point, None)
+    assert count == 20
+
+
+def test_equal_times_everywhere_are_no_problem() -> None:
+    space = Space({"a": range(5), "b": range(4)})
+    search = GuidedSearch(space, 0)
+    for _ in range(20):
+        search.learn(search.propose(1)[0], 1.0)
+    assert search.propose(1) == []
+
+
+def test_a_space_of_one_point_is_proposed_once() -> None:
+    search = GuidedSearch(Space({"a": [1]}), 0)
+    assert search.propose(4) == [(0,)]
+    search.learn((0,), 1.0)
+    assert search.propose(1) == []
+
+
+def test_huge_spaces_are_searched_without_listing_them() -> None:
+    space = Space({f"k{i}": range(1, 11) for i in range(12)}, where=["k0 * k1 <= 40"])
+    search = GuidedSearch(space, 0)
+    best = math.inf
+    for _ in range(40):
+        point = search.propose(1)[0]
+        seconds = 1 + sum(abs(i - 4) for i in point) / 10
+        best = min(best, seconds)
+        search.learn(point, seconds)
+    drawn = space.sample(40, np.random.default_rng(0))
+    assert best < min(1 + np.abs(drawn - 4).sum(axis=1) / 10)
+
+
+def test_a_proposal_in_a_hundred_thousand_points_is_quick() -> None:
+    space = Space({f"k{i}": range(1, 11) for i in range(5)})
+    search = GuidedSearch(space, 0)
+    spent = []
+    for _ in range(60):
+        began = time.process_time()
+        point = search.propose(1)[0]
+        search.learn(point, None if sum(point) > 30 else 1.0 + sum(point))
+        spent.append(time.process_time() - began)
+    assert sorted(spent)[30] < 0.05
+
+
+def test_knobs_that_matter_are_told_from_those_that_do_not() -> None:
+    space = Space({"matters": range(8), "idle": range(8)})
+    search = GuidedSearch(space, 0)
+    for _ in range(25):
+        point = search.propose(1)[0]
+        search.learn(point, math.exp(0.3 * point[0]))
+    shares = search.relevance()
+    assert shares["matters"] > 2 * shares["idle"]
+    assert sum(shares.values()) == pytest.approx(1)
+
+
+def test_an_unknown_search_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match="no search 'best'; known: guided, local, random"):
+        new_search("best", SPACE, 0)

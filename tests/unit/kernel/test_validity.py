@@ -1,0 +1,82 @@
+"""The model of validity learns hidden limits from failures."""
+
+import numpy as np
+import pytest
+
+from tuneloom.tuners.validity import ValidityModel, spread
+from tuneloom.tuners.validity.calibration import Calibration
+from tuneloom.tuners.validity.directions import MOST_DIRECTIONS, directions
+
+
+def trained(count: int, seed: int = 0) -> tuple[ValidityModel, np.random.Generator]:
+    """A model that saw `count` random points of a space where a product must not exceed 2**6."""
+    rng = np.random.default_rng(seed)
+    model = ValidityModel(4, seed)
+    for row in rng.integers(0, 6, (count, 4)).astype(float):
+        model.observe(row, bool(row[0] + row[1] <= 6))
+    return model, rng
+
+
+def test_a_hidden_product_limit_is_learned_from_forty_points() -> None:
+    model, rng = trained(40)
+    rows = rng.integers(0, 6, (400, 4)).astype(float)
+    truth = rows[:, 0] + rows[:, 1] <= 6
+    right = (model.probability(rows) > 0.5) == truth
+    assert right.mean() > 0.9
+
+
+def test_before_the_first_failure_everything_is_taken_to_be_valid() -> None:
+    model = ValidityModel(2, 0)
+    model.observe(np.zeros(2), True)
+    assert (model.probability(np.ones((3, 2))) == 1).all()
+    assert not model.decided and model.failures == 0
+
+
+def test_before_the_first_valid_point_all_are_equally_likely() -> None:
+    model = ValidityModel(2, 0)
+    model.observe(np.zeros(2), False)
+    assert len(set(model.probability(np.eye(2)))) == 1
+    assert model.failures == 1
+
+
+def test_the_same_seed_gives_the_same_probabilities() -> None:
+    rows = np.random.default_rng(5).random((20, 4))
+    assert (trained(30)[0].probability(rows) == trained(30)[0].probability(rows)).all()
+
+
+def test_a_failure_lowers_the_chance_of_its_place_at_once() -> None:
+    model, _ = trained(40)
+    row = np.array([[1.0, 1.0, 5.0, 5.0]])
+    before = model.probability(row)[0]
+    for _ in range(3):
+        model.observe(row[0], False)
+    assert model.probability(row)[0] < before
+
+
+def test_probabilities_stay_between_zero_and_one() -> None:
+    model, rng = trained(60)
+    chance = model.probability(rng.normal(0, 20, (200, 4)))
+    assert (chance >= 0).all() and (chance <= 1).all()
+
+
+def test_predictions_that_were_too_bold_are_toned_down() -> None:
+    calibration = Calibration()
+    for place in range(60):
+        calibration.record(0.8, place % 5 == 0)
+    assert calibration.corrected(np.array([0.8]))[0] == pytest.approx(0.2, abs=0.12)
+
+
+def test_without_a_past_predictions_stand() -> None:
+    assert Calibration().corrected(np.array([0.3]))[0] == pytest.approx(0.3)
+
+
+def test_directions_are_signed_sums_and_never_too_many() -> None:
+    assert directions(2).shape == (2, 4 + 4)
+    assert directions(60).shape[1] <= MOST_DIRECTIONS
+
+
+def test_the_spread_start_takes_the_farthest_likely_point() -> None:
+    candidates = np.array([[0.0], [0.5], [1.0]])
+    assert spread(candidates, np.array([[0.0]]), np.ones(3)) == 2
+    assert spread(candidates, np.array([[0.0]]), np.array([1.0, 1.0, 0.0])) == 1
+    assert spread(candidates, np.empty((0, 1)), np.array([0.1, 0.9, 0.2])) == 1
