@@ -1,0 +1,68 @@
+"""The program as users start it: a process of its own, with a home of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tuneloom.store import open_store
+
+_TOO_LONG_S = 300.0
+_GLANCE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """A folder to work in, and the store of its runs."""
+
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def store(self) -> str:
+        return str(self.folder / "home" / "store.db")
+
+    def start(self, *words: str, **more: str) -> "subprocess.Popen[str]":
+        """Start `tuneloom` with these words; `more` is added to its environment."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "tuneloom.cli.main", *words],
+            cwd=self.folder,
+            env=self.variables(**more),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        """Run `tuneloom` to its end, whatever its exit code."""
+        process = self.start(*words, **more)
+        out, error = process.communicate(timeout=_TOO_LONG_S)
+        return subprocess.CompletedProcess(words, process.returncode, out, error)
+
+    def variables(self, **more: str) -> dict[str, str]:
+        home = {"TUNELOOM_HOME": str(self.folder / "home")}
+        return {**os.environ, **home, **self.environment, **more}
+
+    def trials(self) -> list[tuple[str, str]]:
+        """Task and candidate of every trial in the store, in the order of commitment."""
+        if not Path(self.store).exists():
+            return []
+        store = open_store(self.store)
+        try:
+            jobs = [job.id for run in store.runs() for job in store.jobs(run.id)]
+            return [(t.task_key, t.trial.candidate.key) for job in jobs for t in store.trials(job)]
+        finally:
+            store.close()
+
+
+def wait_until(process: "subprocess.Popen[str]", true: Callable[[], bool]) -> bool:
+    """Wait until something is so, or the process has ended; whether it came to be so."""
+    while process.poll() is None:
+        if true():
+            return True
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_GLANCE_S)
+    return true()

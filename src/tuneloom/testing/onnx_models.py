@@ -1,0 +1,63 @@
+"""ONNX files small enough to tune in seconds, and ones that are wrong on purpose."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def write_network(path: Path, *, channels: int = 8, size: int = 8, batch: int | str = 1) -> Path:
+    """A 1×1 convolution with a ReLU; a name as `batch` leaves that dimension open."""
+    return _written(path, _network(["Relu"], channels, size, batch))
+
+
+def write_unknown_operator(path: Path) -> Path:
+    """A graph whose last node no importer knows."""
+    from onnx import helper
+
+    model = _network([], 8, 8, 1)
+    model.graph.node.append(
+        helper.make_node("Frobnicate", ["c"], ["y"], name="last_node", domain="org.example")
+    )
+    model.opset_import.append(helper.make_opsetid("org.example", 1))
+    return _written(path, model)
+
+
+def write_truncated(path: Path) -> Path:
+    """The first two thirds of a good file."""
+    content = _network(["Relu"], 8, 8, 1).SerializeToString()
+    path.write_bytes(content[: 2 * len(content) // 3])
+    return path
+
+
+def write_text(path: Path) -> Path:
+    """A text file under a model's name."""
+    path.write_text("Dear reader,\nthis is no network.\n")
+    return path
+
+
+def network_input(channels: int = 8, size: int = 8) -> Any:
+    """An input for `write_network`, the same every time."""
+    return np.random.default_rng(7).uniform(-1, 1, (1, channels, size, size)).astype("float32")
+
+
+def _network(tail: list[str], channels: int, size: int, batch: int | str) -> Any:
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = np.random.default_rng(0).normal(size=(2 * channels, channels, 1, 1)).astype("float32")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], name="convolution")]
+    nodes += [helper.make_node(kind, ["c"], ["y"], name=kind.lower()) for kind in tail]
+    shape = [batch, channels, size, size]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, 2 * channels, size, size])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def _written(path: Path, model: Any) -> Path:
+    path.write_bytes(model.SerializeToString())
+    return path

@@ -1,0 +1,113 @@
+"""Bad input of every kind: one line that names the thing and the remedy, exit code 2, nothing left."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tuneloom.testing.commands import Workplace
+from tuneloom.testing.onnx_models import write_network, write_text, write_truncated, write_unknown_operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What is lying around, what is typed, and what has to be named."""
+
+    words: tuple[str, ...]
+    names: tuple[str, ...]
+    prepare: Callable[[Path], object] = lambda _folder: None
+
+
+CASES = {
+    "a missing file": Case(words=("missing.onnx",), names=("missing.onnx", "no such file", "check the path")),
+    "a text file named .onnx": Case(
+        words=("letter.onnx",),
+        names=("letter.onnx", "text file", "exported model"),
+        prepare=lambda folder: write_text(folder / "letter.onnx"),
+    ),
+    "a truncated protobuf": Case(
+        words=("half.onnx",),
+        names=("half.onnx", "truncated", "again"),
+        prepare=lambda folder: write_truncated(folder / "half.onnx"),
+    ),
+    "an operator TVM does not import": Case(
+        words=("odd.onnx",),
+        names=("odd.onnx", "Frobnicate", "last_node", "replace it"),
+        prepare=lambda folder: write_unknown_operator(folder / "odd.onnx"),
+    ),
+    "an unbound dynamic shape": Case(
+        words=("open.onnx",),
+        names=("'x'", "(N,8,8,8)", "--shape x=1,8,8,8"),
+        prepare=lambda folder: write_network(folder / "open.onnx", batch="N"),
+    ),
+    "a shape for an input that is not there": Case(
+        words=("net.onnx", "--shape", "z=1,8,8,8"),
+        names=("'z'", "inputs: x"),
+        prepare=lambda folder: write_network(folder / "net.onnx"),
+    ),
+    "an unknown network": Case(words=("zoo:unicorn",), names=("unicorn", "squeezenet")),
+    "an unknown target": Case(
+        words=("net.onnx", "--target", "abacus"),
+        names=("abacus", "'cpu'", "'cuda'"),
+        prepare=lambda folder: write_network(folder / "net.onnx"),
+    ),
+    "an unknown device key": Case(words=("zoo:resnet18", "--device", "rtx4090"), names=("rtx4090", "'cpu'")),
+    "no trials": Case(words=("zoo:resnet18", "--trials", "0"), names=("at least 1 trial", "0")),
+    "no number": Case(words=("zoo:resnet18", "--trials", "ten"), names=("--trials", "'ten'", "--help")),
+    "an output folder that is not empty": Case(
+        words=("zoo:resnet18", "--out", "full"),
+        names=("full is not empty", "--out"),
+        prepare=lambda folder: ((folder / "full").mkdir(), (folder / "full" / "thesis.tex").touch()),
+    ),
+    "an output folder that cannot be written": Case(
+        words=("zoo:resnet18", "--out", "/proc/fast"), names=("/proc", "choose another place")
+    ),
+}
+
+
+def assert_one_line(done: "subprocess.CompletedProcess[str]", *names: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("tuneloom: ") and done.stderr.count("\n") == 1, done.stderr
+    for name in names:
+        assert name in done.stderr
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_bad_input_gets_one_line_and_leaves_nothing(case: Case, tmp_path: Path) -> None:
+    case.prepare(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    out = () if "--out" in case.words else ("--out", "fast")
+    done = Workplace(folder=tmp_path).run("tune", *case.words, *out)
+    assert_one_line(done, *case.names)
+    left = [path for path in sorted(tmp_path.rglob("*")) if "home" not in path.parts]
+    assert left == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small file system")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_bundle_that_does_not_fit_on_the_disk(small_disk: Path, tmp_path: Path) -> None:
+    write_network(tmp_path / "net.onnx", channels=128)
+    done = Workplace(folder=tmp_path).run("tune", "net.onnx", "--trials", "2", "--out", "disk/fast")
+    assert_one_line(done, "fast", "No space left on device")
+    assert list(small_disk.iterdir()) == []
+
+
+def test_a_store_that_does_not_fit_on_the_disk(small_disk: Path, tmp_path: Path) -> None:
+    write_network(tmp_path / "net.onnx")
+    place = Workplace(folder=tmp_path, environment={"TUNELOOM_HOME": str(small_disk)})
+    done = place.run("tune", "net.onnx", "--trials", "2", "--out", "fast")
+    assert_one_line(done, str(small_disk), "disk is full", "TUNELOOM_HOME")
+    assert not (tmp_path / "fast").exists()

@@ -1,0 +1,56 @@
+"""Every command in the README and in docs/ is run, page by page, in a folder of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tuneloom.testing.commands import Workplace
+from tuneloom.testing.documents import Block, blocks_of
+from tuneloom.testing.onnx_models import network_input, write_network
+
+ROOT = Path(__file__).parents[2]
+PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if blocks_of(page)]
+TOO_LONG_S = 300
+
+
+def prepared(folder: Path) -> Workplace:
+    """What the pages suppose to lie around: two models and an input."""
+    for name in ("net.onnx", "other.onnx"):
+        write_network(folder / name)
+    write_network(folder / "dynamic.onnx", batch="N")
+    np.save(folder / "x.npy", network_input())
+    (folder / "examples").symlink_to(ROOT / "examples")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return Workplace(folder=folder, environment={"PATH": path})
+
+
+def run_block(place: Workplace, page: Path, block: Block) -> None:
+    for command in block.commands:
+        words = ["bash", "-c", command] if block.kind == "console" else [sys.executable, "-c", command]
+        done = subprocess.run(
+            words,
+            cwd=place.folder,
+            env=place.variables(),
+            capture_output=True,
+            text=True,
+            timeout=TOO_LONG_S,
+            check=False,
+        )
+        told = f"{page.name}:{block.line}: {command}\n{done.stdout}{done.stderr}"
+        assert done.returncode == block.exit_code, told
+        assert "Traceback" not in done.stderr, told
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_work_as_written(page: Path, tmp_path: Path) -> None:
+    place = prepared(tmp_path)
+    for block in blocks_of(page):
+        run_block(place, page, block)
+
+
+def test_the_pages_that_people_start_with_have_commands() -> None:
+    assert {"README.md", "quickstart.md", "cli.md"} <= {page.name for page in PAGES}

@@ -1,0 +1,131 @@
+"""Tuners that others could have written, registered by entry points: some misbehave on purpose."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tuneloom.model import (
+    Artifact,
+    Candidate,
+    Failure,
+    Measurement,
+    MeasuringPolicy,
+    Search,
+    SearchOptions,
+    Task,
+    Trial,
+)
+from tuneloom.testing import calls
+from tuneloom.tuners.tvm import TvmTuner
+
+MOODS = ("crash", "hang", "eat_memory", "refuse", "chatter")
+"""Functions of `tuneloom.testing.calls` that a build or a run may go through."""
+
+
+class MoodySearch:
+    """TVM's search; the first candidates after the default carry a mood each."""
+
+    def __init__(self, search: Search, proposed: int) -> None:
+        self._search = search
+        self._count = proposed
+
+    def select(self, count: int) -> list[Candidate]:
+        return [self._moody(candidate) for candidate in self._search.select(count)]
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        self._search.update(trials)
+
+    def _moody(self, candidate: Candidate) -> Candidate:
+        number, self._count = self._count, self._count + 1
+        moods = [f"{stage} {mood}" for mood in MOODS for stage in ("build", "run")]
+        return replace(candidate, origin=moods[number - 1]) if 0 < number <= len(moods) else candidate
+
+
+class MoodyTuner(TvmTuner):
+    """Candidates that crash, hang, eat memory, raise or talk, while they are built or run."""
+
+    name = "moody"
+
+    def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
+        return MoodySearch(super().open(task, options, known), len(known))
+
+    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+        stage, _, mood = candidate.origin.partition(" ")
+        if stage == "build":
+            getattr(calls, mood)()
+        built = super().build(task, candidate, policy)
+        if stage == "run" and isinstance(built, Artifact):
+            return replace(built, payload=mood.encode() + b"\0" + built.payload)
+        return built
+
+    def profile(
+        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+    ) -> Measurement | Failure:
+        mood, _, rest = artifact.payload.partition(b"\0")
+        if mood.decode("latin-1") in MOODS:
+            getattr(calls, mood.decode())()
+            return super().profile(task, replace(artifact, payload=rest), policy, best_s)
+        return super().profile(task, artifact, policy, best_s)
+
+
+class WatchedTuner(TvmTuner):
+    """Writes down every candidate that is built for a trial, with the number of the process."""
+
+    name = "watched"
+
+    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+        if candidate.payload:
+            with Path(os.environ["WATCHED_BUILDS"]).open("a") as file:
+                file.write(f"{os.environ['WATCHED_ROUND']} {task.key} {candidate.key}\n")
+        return super().build(task, candidate, policy)
+
+
+class WrongSearch:
+    """Proposes the default, and one schedule that rounds everything to whole numbers."""
+
+    def __init__(self, search: Search, task: Task) -> None:
+        self._left = [search.select(1)[0], _rounding(task)]
+
+    def select(self, count: int) -> list[Candidate]:
+        chosen, self._left = self._left[:count], self._left[count:]
+        return chosen
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        pass
+
+
+class WrongTuner(TvmTuner):
+    """Finds a schedule that is fast and wrong, and swears by it."""
+
+    name = "wrong"
+
+    def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
+        return WrongSearch(super().open(task, options, known), task)
+
+    def profile(
+        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+    ) -> Measurement | Failure:
+        measured = super().profile(task, artifact, policy, best_s)
+        honest = best_s is None or best_s == 1e-9
+        return (
+            replace(measured, seconds=(1.0 if honest else 1e-3,))
+            if isinstance(measured, Measurement)
+            else measured
+        )
+
+
+def _rounding(task: Task) -> Candidate:
+    from tvm.s_tir import Schedule
+
+    from tuneloom.tuners.tvm.payloads import pack_kernel, trace_text
+    from tuneloom.tuners.tvm.sketches import key_of
+    from tuneloom.tuners.tvm.tasks import unpack
+
+    kernel = unpack(task)
+    schedule = Schedule(kernel.module)
+    block = schedule.get_child_blocks(schedule.get_sblock("root"))[-1]
+    schedule.cache_write(block, 0, "global")
+    schedule.unsafe_set_dtype(block, 0, "int8")
+    text = trace_text(schedule.trace)
+    return Candidate(key=key_of(text), configuration=text, payload=pack_kernel(schedule.mod, kernel.target))

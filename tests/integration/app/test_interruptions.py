@@ -1,0 +1,130 @@
+"""Kills, Ctrl-C and going on afterwards."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+from tuneloom.store import RunStatus, open_store
+from tuneloom.testing.commands import Workplace, wait_until
+from tuneloom.testing.onnx_models import write_network
+
+TRIALS = 36
+BEGIN = """
+import sys
+from tuneloom.app.tuning_service import RunSettings, tune
+from tuneloom.model import Budget, JobSpec
+budget = Budget(trials=int(sys.argv[1]))
+spec = JobSpec(name="net", model=sys.argv[2], tuner="watched", budget=budget, batch=6, out=sys.argv[3])
+tune([spec], RunSettings())
+"""
+
+
+def test_kills_at_random_moments_lose_nothing_and_measure_nothing_twice(
+    tmp_path: Path, plugged: Callable[..., None]
+) -> None:
+    builds = tmp_path / "builds.txt"
+    builds.touch()
+    plugged(WATCHED_BUILDS=str(builds), WATCHED_ROUND="0")
+    model = write_network(tmp_path / "net.onnx", channels=32)
+    place = Workplace(folder=tmp_path)
+    words = [sys.executable, "-c", BEGIN, str(TRIALS), str(model), str(tmp_path / "fast")]
+    process = subprocess.Popen(words, env=place.variables(), text=True)
+    chance, known_at_kill = Random(5), []
+    for number, share in enumerate((0.1, 0.4, 0.8), start=1):
+        assert wait_until(process, lambda least=share * TRIALS: len(place.trials()) >= least)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=chance.uniform(0.0, 0.3))
+        process.kill()
+        process.communicate()
+        known_at_kill.append(set(place.trials()))
+        process = place.start("resume", "last", WATCHED_ROUND=str(number))
+    _, error = process.communicate()
+    assert process.returncode == 0, error
+    trials = place.trials()
+    assert len(trials) == len(set(trials)) == TRIALS
+    for known in known_at_kill:
+        assert known <= set(trials)
+    later = defaultdict(set)
+    for line in builds.read_text().splitlines():
+        number, task, key = line.split()
+        later[int(number)].add((task, key))
+    for number, known in enumerate(known_at_kill, start=1):
+        assert not known & later[number]
+    assert (tmp_path / "fast" / "model.so").is_file()
+
+
+def test_control_c_stops_within_two_seconds_keeps_everything_and_says_how_to_go_on(place: Workplace) -> None:
+    write_network(place.folder / "wide.onnx", channels=32)
+    process = place.start("tune", "wide.onnx", "--trials", "100000", "--out", "fast")
+    assert wait_until(process, lambda: len(place.trials()) >= 3)
+    children = _descendants(process.pid)
+    pressed = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    took_s = time.monotonic() - pressed
+    store = open_store(place.store)
+    (run,) = store.runs()
+    store.close()
+    assert process.returncode == 130
+    assert error == f"tuneloom: stopped; everything measured is kept: tuneloom resume {run.id}\n"
+    assert run.status is RunStatus.INTERRUPTED and run.trials >= 3
+    assert took_s < 2.0
+    assert not list(place.folder.glob(".*unfinished")) and not (place.folder / "fast").exists()
+    assert children and not any(_alive(pid) for pid in children)
+
+
+def test_control_c_before_the_first_trial_is_answered_as_well(place: Workplace) -> None:
+    process = place.start("tune", "net.onnx", "--trials", "100")
+    assert wait_until(process, lambda: Path(place.store).exists() and bool(_runs(place)))
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert error.startswith("tuneloom: stopped") and error.count("\n") == 1
+
+
+def test_a_finished_run_is_not_resumed(place: Workplace) -> None:
+    assert place.run("tune", "mock:tasks=1,size=4", "--trials", "4").returncode == 0
+    done = place.run("resume", "last")
+    assert done.returncode == 2 and "is finished" in done.stderr
+
+
+def test_a_failed_run_without_open_jobs_is_not_resumed(place: Workplace) -> None:
+    assert place.run("tune", "mock:tasks=1,size=4,build_error=1", "--trials", "4").returncode in (0, 1)
+    done = place.run("resume", "last")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+def _runs(place: Workplace) -> list[str]:
+    store = open_store(place.store)
+    try:
+        return [run.id for run in store.runs()]
+    finally:
+        store.close()
+
+
+def _descendants(pid: int) -> list[int]:
+    """Processes below a process, by /proc."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        path = Path(f"/proc/{waiting.pop()}/task")
+        for task in path.iterdir() if path.exists() else ():
+            with suppress(OSError):
+                waiting += [int(child) for child in (task / "children").read_text().split()]
+        found += [child for child in waiting if child not in found]
+    return found
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX" and os.getpid() != pid
