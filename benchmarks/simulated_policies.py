@@ -4,7 +4,7 @@ Usage: python benchmarks/simulated_policies.py [--seeds 10] [--out FILE]
 
 Two settings. *Thesis*: equal jobs with the stage times measured when interleaving was
 proposed (select 22, build 8.3, profile 39.5, update 22 s), one host slot, one device,
-no priors. *Mixed*: jobs whose stage times spread over two orders of magnitude, on 8
+with and without forecasts. *Mixed*: jobs whose stage times spread over two orders of magnitude, on 8
 devices of 3 kinds, arriving by a Poisson process; once with forecasts as they are,
 once with every job's forecasts wrong by a factor of up to 10 either way, once without.
 """
@@ -85,7 +85,7 @@ def ratios(
     return found
 
 
-def thesis_rows(rounds: int) -> list[Row]:
+def thesis_rows(rounds: int, how: str) -> list[Row]:
     resources: Resources = [Host(name="host", slots=1), Device(name="device", key="device")]
     rows: list[Row] = []
     for count in (2, 4, 16):
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
-    thesis = thesis_rows(10) + thesis_rows(100)
+    thesis = [row for rounds in (10, 100) for how in ("true", "none") for row in thesis_rows(rounds, how)]
     print("Makespan divided by the lower bound, thesis stage times:\n")
     print(markdown(thesis), flush=True)
     mixed = [

@@ -60,7 +60,8 @@ def test_no_policy_beats_the_bound(policy: str, count: int, parts: int) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 4, 16])
-def test_load_aware_comes_within_five_percent_of_the_bound(count: int) -> None:
-    jobs = thesis(count)
+@pytest.mark.parametrize("prior_factor", [None, 1.0, 5.0])
+def test_load_aware_comes_within_five_percent_of_the_bound(count: int, prior_factor: float | None) -> None:
+    jobs = thesis(count, prior_factor=prior_factor)
     result = simulate(Workload(jobs=jobs), PAIR, "load-aware", check=True)
     assert result.makespan_s <= 1.05 * lower_bound(jobs, PAIR).seconds

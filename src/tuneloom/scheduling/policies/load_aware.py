@@ -10,7 +10,7 @@ from tuneloom.scheduling.policies.lines import Entry, Heap, Line
 from tuneloom.scheduling.policies.loans import Loans
 from tuneloom.scheduling.policies.paths import Path, Way, device_ahead
 from tuneloom.scheduling.policies.predictions import Predictions
-from tuneloom.scheduling.policies.pressure import HOSTS, Appetite, Pressure
+from tuneloom.scheduling.policies.pressure import GRADES, HOSTS, Appetite, Pressure
 from tuneloom.scheduling.policies.shares import Account, FairShares
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
@@ -39,7 +39,8 @@ class LoadAware:
     A host stage that leads to a device which is about to run dry goes before others,
     the one with the least work until then first; so the stages that bring one job back
     to the device run back to back. This may put a job ahead of its fair share by one
-    such way to the device, and by half a level of priority at most.
+    such way to the device (and a job that forecasts its chain by one grade of chains
+    more), and by half a level of priority at most.
     """
 
     name = "load-aware"
@@ -279,7 +280,10 @@ class LoadAware:
         entry.feeds, lead_s, entry.guessed = way
         entry.lead_s = lead_s
         reach_s = path.reach_s if path.reach_s > lead_s else lead_s
-        half_level_s = self._fair.level_s(HOSTS) / 2
+        level_s = self._fair.level_s(HOSTS)
+        if stage.request.remaining_s is not None:
+            reach_s += level_s / GRADES
+        half_level_s = level_s / 2
         entry.patience_s = reach_s if reach_s < half_level_s else half_level_s
         path.reach_s = max(lead_s, FADING * path.reach_s)
 

@@ -16,6 +16,9 @@ FIRST_SHARE = 0.5
 SHARPNESS = 2
 """How fast the weight of a chain falls when more work waits than it is long."""
 
+GRADES = 4
+"""Chains are told apart in so many grades: jobs that are nearly alike should not race each other."""
+
 STEADY = 0.75
 """A forecast that fell by less than this is not counted anew."""
 
@@ -108,7 +111,7 @@ class Pressure:
             self._drain_s = self._drain()
         if remaining_s >= self._drain_s:
             return 1.0
-        return float((remaining_s / self._drain_s) ** SHARPNESS)
+        return round(GRADES * (remaining_s / self._drain_s) ** SHARPNESS) / GRADES
 
     def _expect(self, appetite: Appetite, remaining_s: float, job: Job) -> None:
         """Count what this job will still use of every pool."""
