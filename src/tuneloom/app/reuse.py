@@ -65,12 +65,12 @@ class JobReuse:
         fitted = [FittedSeed(seed=seed, donor=donor, expected=0.5) for seed in seeds]
         self._foreign.setdefault(task_key, []).extend(fitted)
 
-    def plan(self, tasks: Sequence[Task]) -> JobPlan:
+    def plan(self, tasks: Sequence[Task], *, keep: bool = True) -> JobPlan:
         """Decide, and keep the plan with every task."""
         known = {task.key: self._known(task) for task in tasks}
         spaces = [self._spaces[task.key] for task in tasks] if self._spaces else []
         self.job_plan = make_plan(self._spec, tasks, spaces, known, self._seconds_per_trial())
-        for plan in self.job_plan.tasks:
+        for plan in self.job_plan.tasks if keep else ():
             self._store.set_plan(self._job, plan.task_key, plan.to_json())
         return self.job_plan
 

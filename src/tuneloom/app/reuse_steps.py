@@ -18,6 +18,15 @@ Ready = Callable[[float], Sequence[Step]]
 """What follows when all is prepared."""
 
 
+def fits_wanted(
+    tasks: Sequence[Task], foreign: Mapping[str, Sequence[Donor]]
+) -> tuple[list[tuple[str, Donor]], list[tuple[bytes, str]]]:
+    """Pairs of a task's key and a donor, and for each what the fitting function takes."""
+    by_key = {task.key: task for task in tasks}
+    pairs = [(key, donor) for key, donors in foreign.items() for donor in donors[:_PER_TASK]]
+    return pairs, [(by_key[key].payload, donor.trace) for key, donor in pairs]
+
+
 class Preparation:
     """Prepares the reuse of one job; whatever fails here costs gifts, never the job."""
 
@@ -39,9 +48,7 @@ class Preparation:
         return [self._fit_step(foreign)] if foreign else self._ready(at_s)
 
     def _fit_step(self, foreign: Mapping[str, Sequence[Donor]]) -> Step:
-        by_key = {task.key: task for task in self._tasks}
-        pairs = [(key, donor) for key, donors in foreign.items() for donor in donors[:_PER_TASK]]
-        wanted = [(by_key[key].payload, donor.trace) for key, donor in pairs]
+        pairs, wanted = fits_wanted(self._tasks, foreign)
         call = Call(function=FIT, arguments=(wanted,), worker=self._worker, timeout_s=_FIT_S)
 
         def fitted(result: CallResult, at_s: float) -> Sequence[Step]:

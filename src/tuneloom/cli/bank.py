@@ -1,0 +1,128 @@
+"""`tuneloom bank`: the records of all runs, as donors for later ones."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tuneloom.app.bank import bank_class, bank_stats, prune
+from tuneloom.app.bank_files import export_bank, import_bank
+
+DESCRIPTION = """\
+The bank is every record of every run: what later runs start from.
+
+  tuneloom bank stats                 what is known, by kernel class
+  tuneloom bank show conv2d_add_relu  the best known of each kernel of a class
+  tuneloom bank export bank.jsonl     for a colleague; `bank import` takes it in
+  tuneloom bank prune --keep 50       drop all but the fastest 50 of each kernel
+
+`tuneloom import DIR` takes stock MetaSchedule databases in.
+"""
+_TEXT_COLUMNS = ("kernel class", "family", "kernel", "shapes", "device", "from")
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the program."""
+    parser = subparsers.add_parser(
+        "bank",
+        help="look at, exchange and prune what is known",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    stats = _command(commands, "stats", "what is known, by kernel class", show_stats)
+    stats.add_argument("--json", action="store_true", help="print JSON, for programs")
+    show = _command(commands, "show", "the best known of each kernel of a class", show_class)
+    show.add_argument("kernel_class", metavar="CLASS")
+    show.add_argument("--json", action="store_true", help="print JSON, for programs")
+    pruning = _command(commands, "prune", "drop all but the fastest records of each kernel", prune_bank)
+    pruning.add_argument(
+        "--keep", type=int, required=True, metavar="N", help="records to keep of each kernel"
+    )
+    export = _command(commands, "export", "write the measured records to a file", export_to)
+    export.add_argument("path", type=Path, metavar="FILE")
+    export.add_argument("--family", help="only records of this target family")
+    importing = _command(commands, "import", "take a colleague's bank in", import_from)
+    importing.add_argument("path", type=Path, metavar="FILE")
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str, function: object
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=words, description=words.capitalize() + ".")
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.set_defaults(func=function)
+    return parser
+
+
+def show_stats(options: argparse.Namespace) -> int:
+    """Print how much is known."""
+    rows = bank_stats(options.store)
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    elif not rows:
+        print("the bank is empty; `tuneloom tune MODEL` fills it")
+    else:
+        cells = [(r.kernel_class, r.family, str(r.workloads), str(r.measured), str(r.failed)) for r in rows]
+        _print(("kernel class", "family", "kernels", "records", "failed"), cells)
+    return 0
+
+
+def show_class(options: argparse.Namespace) -> int:
+    """Print the best record of every workload of a class."""
+    found = bank_class(options.kernel_class, options.store)
+    if options.json:
+        print(json.dumps([asdict(known) for known in found], indent=2))
+        return 0
+    cells = [
+        (
+            k.name,
+            k.shapes,
+            f"{k.best_s * 1e3:.3f}",
+            f"{k.gflops:.1f}",
+            k.device_key,
+            f"record {k.record}, {k.job}",
+        )
+        for k in found
+    ]
+    _print(("kernel", "shapes", "ms", "GFLOP/s", "device", "from"), cells)
+    return 0
+
+
+def prune_bank(options: argparse.Namespace) -> int:
+    """Drop records."""
+    print(f"{prune(options.keep, options.store)} records dropped")
+    return 0
+
+
+def export_to(options: argparse.Namespace) -> int:
+    """Write a bank."""
+    print(f"{export_bank(options.path, options.store, options.family)} records written to {options.path}")
+    return 0
+
+
+def import_from(options: argparse.Namespace) -> int:
+    """Read a bank."""
+    done = import_bank(options.path, options.store)
+    print(f"{done.added} records of {done.workloads} kernels imported as run {done.run}")
+    for reason, count in done.skipped.items():
+        print(f"  left out: {count} × {reason}")
+    return 0
+
+
+def _print(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("\t".join(row))
+        return
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="left" if column in _TEXT_COLUMNS else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

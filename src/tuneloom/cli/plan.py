@@ -1,0 +1,105 @@
+"""`tuneloom plan`: what tuning a model would reuse, without tuning it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from tuneloom.app.job_sources import located
+from tuneloom.app.planning import Action, JobPlan, TaskPlan
+from tuneloom.app.planning_service import plan_model
+from tuneloom.cli.tune import shapes_of
+from tuneloom.model import REUSE, Budget, JobSpec, Task
+
+DESCRIPTION = """\
+Show what `tuneloom tune` would do with a model: which kernels the bank knows, which are
+similar and share, who represents them, which records they start from, and how long it
+may take. Nothing is measured and nothing is changed.
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the program."""
+    parser = subparsers.add_parser(
+        "plan",
+        help="show what tuning a model would reuse",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", metavar="MODEL", help="a model file, or zoo:NAME")
+    parser.add_argument("--reuse", choices=REUSE, default="auto", help="as `tuneloom tune` takes it")
+    parser.add_argument("--trials", type=int, default=1000, help="trials it may spend (default: 1000)")
+    parser.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON")
+    parser.add_argument("--device", default="cpu", metavar="KEY", help="the key of the device to profile on")
+    parser.add_argument(
+        "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"
+    )
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.set_defaults(func=show_plan)
+
+
+def show_plan(options: argparse.Namespace) -> int:
+    """Print the plan as JSON, as a table on a terminal, or as lines with tabs."""
+    spec = JobSpec(
+        name="plan",
+        model=located(options.model),
+        budget=Budget(trials=options.trials),
+        target=options.target,
+        device_key=options.device,
+        shapes=shapes_of(options.shape),
+        reuse=options.reuse,
+    )
+    plan, tasks = plan_model(spec, options.store)
+    if options.json:
+        print(json.dumps(plan.to_json(), indent=2))
+        return 0
+    rows = [_cells(own, task, plan) for own, task in zip(plan.tasks, tasks, strict=True)]
+    if sys.stdout.isatty():
+        Console().print(_table(rows))
+    else:
+        for row in rows:
+            print("\t".join(row))
+    print(summary(plan))
+    return 0
+
+
+def summary(plan: JobPlan) -> str:
+    """The plan in one line."""
+    counts = {action: sum(own.action is action for own in plan.tasks) for action in Action}
+    parts = [f"{count} {_SPOKEN[action]}" for action, count in counts.items() if count]
+    expected = "" if plan.expected_s is None else f", about {_duration(plan.expected_s)}"
+    return f"{plan.mode}: {', '.join(parts)}; up to {plan.trials} trials{expected}"
+
+
+_SPOKEN = {
+    Action.TUNE: "tuned from scratch",
+    Action.CONTINUE: "tuned on",
+    Action.TRANSFER: "started from similar kernels of the bank",
+    Action.REPRESENT: "tuned for others too",
+    Action.SHARE: "started from those",
+    Action.KEEP: "left as they are",
+}
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for column in ("kernel", "shapes", "what", "why"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _cells(own: TaskPlan, task: Task, plan: JobPlan) -> tuple[str, str, str, str]:
+    why = own.reason
+    if own.action is Action.SHARE and own.representative is not None:
+        why = f"starts from the best of {plan.of(own.representative).name}, then refined"
+    return (own.name, task.shapes, own.action.value, why)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
