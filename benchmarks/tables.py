@@ -1,0 +1,241 @@
+"""Makes docs/benchmarks.md of the raw results in benchmarks/results; measures nothing.
+
+    python benchmarks/tables.py
+
+A section whose results are not there is left out, so no number on the page is older or
+other than a results file. Results under a name that is unknown here are shown as they are.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+INTRODUCTION = """\
+# Benchmarks
+
+This page is made by `python benchmarks/tables.py` from the raw results in `benchmarks/results`; what was
+not measured is not here. Ratios come from one run on one machine, with both sides taking turns where that
+is possible: absolute times of a shared machine drift by more than many of the differences shown.
+"""
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One results file on the page: what was asked, how to measure it, and how to draw it."""
+
+    results: str
+    title: str
+    about: str
+    command: str
+    draw: Callable[[Any], str]
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def number(value: object, digits: int = 4) -> str:
+    """A number as short as it can be told."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}g}"
+
+
+def flat(rows: Rows) -> str:
+    """Rows of plain values as they are."""
+    columns = [key for key, value in rows[0].items() if not isinstance(value, (list, dict))]
+    return table(columns, [[number(row.get(column, "–")) for column in columns] for row in rows])
+
+
+def as_it_is(data: Any) -> str:
+    """Results of any form: tables of rows, lists of values."""
+    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
+        return flat(data)
+    if isinstance(data, dict):
+        plain = {k: v for k, v in data.items() if not isinstance(v, (list, dict))}
+        parts = [table(("what", "value"), [(k, number(v)) for k, v in plain.items()])] if plain else []
+        nested = [(k, v) for k, v in data.items() if isinstance(v, (list, dict)) and v]
+        return "\n\n".join([*parts, *(f"**{k}**\n\n{as_it_is(v)}" for k, v in nested)])
+    return "```\n" + json.dumps(data) + "\n```"
+
+
+def drawn_by(script: str, *words: str) -> Callable[[Any], str]:
+    """The table that a benchmark draws of its own results."""
+
+    def draw(_data: Any) -> str:
+        command = [sys.executable, str(HERE / script), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    return draw
+
+
+def whole_models(rows: Rows) -> str:
+    columns = ("model", "trials", "minutes", "untuned TVM", "tuned", "ONNX Runtime", "tuned / ONNX Runtime")
+    return table(columns, [_whole_model(row) for row in rows])
+
+
+def _whole_model(row: Mapping[str, Any]) -> Sequence[object]:
+    low, high = row["spread"]
+    times = [f"{row[key] * 1e3:.2f} ms" for key in ("untuned_s", "ours_s", "onnxruntime_s")]
+    return (
+        row["model"],
+        row["trials"],
+        f"{row['minutes']:.1f}",
+        *times,
+        f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})",
+    )
+
+
+def against_stock(rows: Rows) -> str:
+    columns = ("kernel", "seeds", "trials a minute", "stock", "times as many", "latency / stock's")
+    return table(columns, [_kernel(rows, name) for name in dict.fromkeys(row["kernel"] for row in rows)])
+
+
+def _kernel(rows: Rows, name: str) -> Sequence[object]:
+    own = [row for row in rows if row["kernel"] == name]
+    ours, stock = ([r[f"{who}_trials_per_minute"] for r in own] for who in ("ours", "stock"))
+    ratio = median(a / b for a, b in zip(ours, stock, strict=True))
+    latency = median(row["latency_ratio"] for row in own)
+    return (
+        f"{own[0]['model']} {name}",
+        len(own),
+        f"{median(ours):.0f}",
+        f"{median(stock):.0f}",
+        f"{ratio:.2f}",
+        f"{latency:.3f}",
+    )
+
+
+def memory(row: Mapping[str, Any]) -> str:
+    gib = f"{row['peak_bytes'] / 2**30:.2f} GiB"
+    return table(
+        ("model", "trials", "processes", "peak"), [(row["model"], row["trials"], row["processes"], gib)]
+    )
+
+
+SECTIONS = (
+    Section(
+        results="against_stock.json",
+        title="Trials a minute, and what they find, against stock MetaSchedule",
+        about="The same kernels, trials, batch and evaluator; stock gets a build timeout that lets it work. "
+        "The best of both are then timed in turn. Medians over seeds.",
+        command="benchmarks/against_stock.py",
+        draw=against_stock,
+    ),
+    Section(
+        results="whole_model.json",
+        title="Whole models on one core",
+        about="Tuned by Tuneloom and run by ONNX Runtime in turn, same weights and inputs, one thread. "
+        "The ratio is the median of paired runs, with its 10 and 90 % quantiles.",
+        command="benchmarks/whole_model.py",
+        draw=whole_models,
+    ),
+    Section(
+        results="memory.json",
+        title="Memory while tuning",
+        about="The highest sum of proportional set sizes over all processes of the program.",
+        command="benchmarks/memory.py",
+        draw=memory,
+    ),
+    Section(
+        results="policies_real.json",
+        title="Policies, with real tuning",
+        about="Three networks as jobs of one run, the same seeds and trials under each policy.",
+        command="benchmarks/policies_real.py",
+        draw=drawn_by("policies_real.py", "--table"),
+    ),
+    Section(
+        results="scheduler_overhead.json",
+        title="What scheduling costs a single job",
+        about="One job under `sequential` against a bare loop over the same stages.",
+        command="benchmarks/scheduler_overhead.py",
+        draw=drawn_by("scheduler_overhead.py", "--table"),
+    ),
+    Section(
+        results="simulated_policies.json",
+        title="Policies, simulated",
+        about="Makespan against the lower bound (1 is perfect): the work of the busier resource, or the "
+        "longest chain of one job. `thesis`: select and update 44 s, build 8.3 s, profile 39.5 s a round. `mixed`: "
+        "durations over two orders of magnitude, eight devices of three kinds, Poisson arrivals.",
+        command="benchmarks/simulated_policies.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="core_overhead.json",
+        title="Time and memory of the scheduling core",
+        about="Decisions replayed from a simulation.",
+        command="benchmarks/core_overhead.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="store_kills.json",
+        title="Kills at random moments",
+        about="Writers killed with SIGKILL while they commit trials. `lost`: acknowledged, but gone; "
+        "`doubled`: there more than once; `unacknowledged`: committed, but killed before they could say so.",
+        command="benchmarks/store_kills.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="store_bank.json",
+        title="Asking a bank of 100,000 records",
+        about="Medians in milliseconds, SQLite on a disk.",
+        command="benchmarks/store_bank.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="kernel_replay.jsonl",
+        title="Knob spaces: evaluations to within 5 % of the best",
+        about="Recorded and invented spaces, against Kernel Tuner's strategies in simulation mode; failed "
+        "evaluations count.",
+        command="benchmarks/kernel_replay.py",
+        draw=drawn_by("kernel_replay.py", "--out", str(RESULTS / "kernel_replay.jsonl"), "--report"),
+    ),
+)
+
+
+def drawn(section: Section) -> str:
+    text = (RESULTS / section.results).read_text()
+    data = json.loads(text) if section.results.endswith(".json") else None
+    return (
+        f"## {section.title}\n\n{section.about}\n\n{section.draw(data)}\n\n"
+        f"Measured by `python {section.command}`, raw results in `benchmarks/results/{section.results}`.\n"
+    )
+
+
+def unknown() -> list[Section]:
+    """Results that no section above names."""
+    named = {section.results for section in SECTIONS}
+    return [
+        Section(
+            results=path.name,
+            title=path.stem.replace("_", " ").capitalize(),
+            about="",
+            command=f"benchmarks/{path.stem}.py",
+            draw=as_it_is,
+        )
+        for path in sorted(RESULTS.glob("*.json"))
+        if path.name not in named
+    ]
+
+
+def main() -> None:
+    there = [s for s in (*SECTIONS, *unknown()) if (RESULTS / s.results).exists()]
+    PAGE.write_text("\n".join([INTRODUCTION, *map(drawn, there)]))
+    missing = [s.results for s in SECTIONS if s not in there]
+    print(f"{PAGE.name}: {len(there)} sections; without results: {', '.join(missing) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()
