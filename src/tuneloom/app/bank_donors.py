@@ -14,6 +14,11 @@ TRANSFER, SHARE = "transfer:", "share:"
 Accept = Callable[[TrialRecord], bool]
 
 
+def is_borrowed(origin: str) -> bool:
+    """Whether a candidate with this origin came from another task."""
+    return origin.startswith((TRANSFER, SHARE))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
     """How many workloads of a class are asked, and for how many records each."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from tuneloom.app.bank_donors import is_borrowed
 from tuneloom.app.outcomes import built
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import Contender, TaskProgress
@@ -15,6 +16,7 @@ from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRe
 from tuneloom.tuners.tvm.model_stages import CheckResult, ModelRecipe
 
 MODEL_STAGES = "tuneloom.tuners.tvm.model_stages"
+WEIGH = "tuneloom.tuners.tvm.model_times:slower_in_model"
 _CONTEST_S = 120.0
 _CHECK_S = 3600.0
 _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
@@ -49,6 +51,7 @@ class Finish:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     _open: int = 0
     _tries: int = 0
+    _weighed: bool = False
 
     def begin(self) -> list[Step]:
         """Contests of all tasks; contenders that were built in an earlier run are built again first."""
@@ -178,6 +181,31 @@ class Finish:
         self.check = check
         if not check.same:
             return [self._guilty_step()]
+        if self._borrowed and not self._weighed:
+            return [self._weigh_step()]
+        return [self._export_step()] if self.export_to else self._end()
+
+    @property
+    def _borrowed(self) -> list[str]:
+        """Tasks that will run with a schedule another task gave."""
+        chosen = {key: verdict.chosen for key, verdict in self.verdicts.items()}
+        return [k for k, c in chosen.items() if c is not None and is_borrowed(c.trial.candidate.origin)]
+
+    def _weigh_step(self) -> Step:
+        arguments = (self.recipe.key, self._borrowed, self.spec.seed, self._device)
+        call = Call(function=WEIGH, arguments=arguments, worker=self._worker, timeout_s=_CHECK_S)
+        demand = DeviceDemand(key=self.spec.device_key)
+        return self._step("finish", 4, StageKind.FINALISE, "/weigh", demand, lambda: call, self._weighed_up)
+
+    def _weighed_up(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        """Best alone is not best in the model: borrowed schedules that lose there are dropped."""
+        self._weighed = True
+        losers: list[str] = result.value if isinstance(result, Returned) else []
+        for key in losers:
+            self.verdicts[key].note = "its borrowed schedule was slower inside the model and was dropped"
+            self.verdicts[key].chosen = None
+        if losers:
+            return [self._compile_step()]
         return [self._export_step()] if self.export_to else self._end()
 
     def _guilty_step(self) -> Step:

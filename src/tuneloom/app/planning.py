@@ -16,8 +16,8 @@ _FEWEST = 4  # trials a task is worth at least: the default and a few seeds
 _MOST_FOR_ONE = 96  # after so many trials a representative has seen enough to share
 _FOR_LEADS = 0.6  # of what is left when every task had its few
 _SEEDS = 6
-_SEEDS_OF_SMALL = 2
-_SMALL = 0.02  # of the model's work
+_SEEDS_OF_SMALL = 3
+_SMALL = 0.01  # of the model's work
 BORROWS = frozenset(("auto", "transfer", "transfer-only"))
 SHARES = frozenset(("auto", "share"))
 

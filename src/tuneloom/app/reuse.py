@@ -5,7 +5,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from tuneloom.app.bank_donors import SHARE, TEACHERS, TRANSFER, DonorBank
+from tuneloom.app.bank_donors import SHARE, TEACHERS, DonorBank, is_borrowed
 from tuneloom.app.planning import BORROWS, JobPlan, Known, TaskPlan, make_plan
 from tuneloom.app.progress import TaskProgress
 from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace
@@ -113,7 +113,7 @@ class JobReuse:
         gifts: dict[str, dict[str, Any]] = {}
         for trial in progress.trials:
             origin = trial.candidate.origin
-            if not origin.startswith((TRANSFER, SHARE)) or trial.seconds is None:
+            if not is_borrowed(origin) or trial.seconds is None:
                 continue
             gift = gifts.setdefault(origin, self._gift(origin))
             gift["after_s"] = min(trial.seconds, gift["after_s"] or trial.seconds)

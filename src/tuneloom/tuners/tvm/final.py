@@ -69,6 +69,10 @@ class RunningModel:
         """Run on tensors that are on the device already; for timing."""
         return self._machine["main"](*values, *self._parameters)
 
+    def watch(self, instrument: Any) -> None:
+        """Call a function before and after everything the model calls, from now on."""
+        self._machine.set_instrument(instrument)
+
 
 def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> CompiledModel:
     """Compile a model with these schedules (task key → trace as JSON text).
