@@ -1,0 +1,265 @@
+"""What scheduling costs: one job under `sequential` against a bare loop over the same stages.
+
+    python benchmarks/scheduler_overhead.py [--model zoo:squeezenet] [--trials 64] [--pairs 10]
+    python benchmarks/scheduler_overhead.py --table          (draw the table again, run nothing)
+
+Both sides tune one kernel with the same tuner, in workers of the same warm engine, on the same
+cores, without a store: select a batch, build its candidates, profile them, update. One side
+asks the core what to start, the other is written down as a loop. They take turns, with the
+same seed within each pair. The searches see real times, so their candidates differ a
+little; besides the ratio of wall times, the time outside of stages is told for each side.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tuneloom.app.calling import call_in_worker
+from tuneloom.app.conductor import Listener, Span
+from tuneloom.app.machine import Machine, this_machine
+from tuneloom.app.outcomes import built, profiled
+from tuneloom.app.task_job import tune_tasks
+from tuneloom.app.tuning import STAGES
+from tuneloom.app.tuning_service import WARM_UP
+from tuneloom.engine.calls import Call, CallResult, Returned
+from tuneloom.engine.local import LocalEngine
+from tuneloom.model import Artifact, Budget, Candidate, Failure, JobSpec, SearchOptions, Task, Trial
+from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary
+
+OUT = Path(__file__).parent / "results" / "scheduler_overhead.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One way of running the job: how long it took, how much of that was spent in stages."""
+
+    trials: int
+    wall_s: float
+    stages_s: float
+
+    @property
+    def per_trial_s(self) -> float:
+        return self.wall_s / self.trials
+
+    @property
+    def outside(self) -> float:
+        """The share of the time in which no stage ran."""
+        return 1 - self.stages_s / self.wall_s
+
+
+class BareLoop:
+    """Rounds of select, build, profile and update, written down one after the other."""
+
+    def __init__(self, engine: LocalEngine, machine: Machine, task: Task, spec: JobSpec) -> None:
+        self._engine, self._machine, self._task, self._spec = engine, machine, task, spec
+        self._numbers: Iterator[int] = count()
+        self._best_s: float | None = None
+        self.spent = 0
+        self.stages_s = 0.0
+
+    def run(self) -> None:
+        while self.spent < self._spec.budget.trials:
+            candidates = self._select(min(self._spec.batch, self._spec.budget.trials - self.spent))
+            if not candidates:
+                return
+            self._update(self._profile(candidates, self._build(candidates)))
+
+    def _select(self, wanted: int) -> list[Candidate]:
+        key, spec = f"{self._spec.name}:0", self._spec
+        options = SearchOptions(seed=spec.seed, trials=spec.budget.trials, batch=spec.batch)
+        first: tuple[Any, ...] = (key, spec.tuner, self._task, options, [], wanted)
+        name, arguments = ("select", (key, wanted)) if self.spent else ("open_and_select", first)
+        result = self._call(Call(function=f"{STAGES}:{name}", arguments=arguments, worker=self._worker))
+        assert isinstance(result, Returned), result
+        found: list[Candidate] = result.value
+        return found
+
+    def _build(self, candidates: Sequence[Candidate]) -> list[Artifact | Failure]:
+        policy = self._spec.policy
+        calls = [
+            Call(
+                function=f"{STAGES}:build",
+                arguments=(self._spec.tuner, self._task, candidate, policy),
+                timeout_s=policy.build_timeout_s,
+                memory_bytes=policy.memory_bytes,
+            )
+            for candidate in candidates
+        ]
+        host = self._machine.host
+        return [built(result) for result in self._calls(calls, host.name, host.slots)]
+
+    def _profile(
+        self, candidates: Sequence[Candidate], artifacts: Sequence[Artifact | Failure]
+    ) -> list[Trial]:
+        trials = []
+        for candidate, artifact in zip(candidates, artifacts, strict=True):
+            outcome = artifact if isinstance(artifact, Failure) else self._time(artifact)
+            trials.append(Trial(candidate=candidate, outcome=outcome))
+            seconds = trials[-1].seconds
+            if seconds is not None:
+                self._best_s = min(seconds, self._best_s or seconds)
+        self.spent += len(trials)
+        return trials
+
+    def _time(self, artifact: Artifact) -> Any:
+        policy = self._spec.policy
+        call = Call(
+            function=f"{STAGES}:profile",
+            arguments=(self._spec.tuner, self._task, artifact, policy, self._best_s),
+            timeout_s=policy.run_timeout_s,
+            memory_bytes=policy.memory_bytes,
+        )
+        return profiled(self._calls([call], self._machine.devices[0].name, 1)[0])
+
+    def _update(self, trials: list[Trial]) -> None:
+        key = f"{self._spec.name}:0"
+        self._call(Call(function=f"{STAGES}:update", arguments=(key, trials), worker=self._worker))
+
+    def _call(self, call: Call) -> CallResult:
+        return self._calls([call], self._machine.host.name, 1)[0]
+
+    def _calls(self, calls: Sequence[Call], resource: str, at_once: int) -> list[CallResult]:
+        """Carry calls out on the cores of a resource, so many at a time; results in their order."""
+        waiting = [(str(next(self._numbers)), call) for call in calls]
+        order = [name for name, _ in waiting]
+        results: dict[str, CallResult] = {}
+        running = 0
+        while len(results) < len(calls):
+            while waiting and running < at_once:
+                name, call = waiting.pop(0)
+                self._engine.start(name, _on(call, self._machine, resource))
+                running += 1
+            for ended in self._engine.poll(None):
+                results[ended.id] = ended.result
+                self.stages_s += ended.ended_s - ended.started_s
+                running -= 1
+        return [results[name] for name in order]
+
+    @property
+    def _worker(self) -> str:
+        return f"{self._spec.name}:tuner0"
+
+
+def _on(call: Call, machine: Machine, resource: str) -> Call:
+    return Call(
+        function=call.function,
+        arguments=call.arguments,
+        timeout_s=call.timeout_s,
+        worker=call.worker,
+        memory_bytes=call.memory_bytes,
+        cores=machine.cores.get(resource),
+    )
+
+
+class StageClock(Listener):
+    """Adds up the time that stages take."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def ran(self, span: Span) -> None:
+        self.seconds += span.end_s - span.start_s
+
+
+def bare(engine: LocalEngine, machine: Machine, task: Task, spec: JobSpec) -> Side:
+    loop = BareLoop(engine, machine, task, spec)
+    wall_s = timed(loop.run)
+    return Side(trials=loop.spent, wall_s=wall_s, stages_s=loop.stages_s)
+
+
+def scheduled(engine: LocalEngine, machine: Machine, task: Task, spec: JobSpec) -> Side:
+    clock, spent = StageClock(), [0]
+
+    def run() -> None:
+        tuning = tune_tasks([task], spec, engine, machine, policy="sequential", lanes=1, listener=clock)
+        spent[0] = tuning.spent
+
+    wall_s = timed(run)
+    return Side(trials=spent[0], wall_s=wall_s, stages_s=clock.seconds)
+
+
+def timed(function: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started
+
+
+SIDES = {"bare": bare, "scheduled": scheduled}
+
+
+def measure_pair(engine: LocalEngine, machine: Machine, task: Task, trials: int, pair: int) -> dict[str, Any]:
+    """Both sides once, with the same seed; who begins changes from pair to pair."""
+    found: dict[str, Any] = {"pair": pair}
+    for name in sorted(SIDES, reverse=bool(pair % 2)):
+        spec = JobSpec(name=f"{name}-{pair}", model="", budget=Budget(trials=trials), seed=pair)
+        found[name] = asdict(SIDES[name](engine, machine, task, spec))
+        engine.release(f"{spec.name}:tuner0")
+    return found
+
+
+def measure(model: str, trials: int, pairs: int, out: Path) -> dict[str, Any]:
+    recipe = ModelRecipe(key="overhead", source=model, shapes={}, target="cpu")
+    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.model_stages:open_model", recipe)
+    task = max(summary.tasks, key=lambda each: each.weight * each.gflop)
+    raw: dict[str, Any] = {"model": model, "task": task.name, "trials": trials, "pairs": []}
+    engine = LocalEngine(WARM_UP)
+    try:
+        _warm(engine)
+        for pair in range(pairs):
+            raw["pairs"].append(measure_pair(engine, this_machine(), task, trials, pair))
+            print(f"pair {pair + 1} of {pairs} done", flush=True)
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps(raw, indent=1) + "\n")
+    finally:
+        engine.close()
+    return raw
+
+
+def _warm(engine: LocalEngine) -> None:
+    """Start the process that forks workers, so that neither side pays for it."""
+    engine.start("warm", Call(function=f"{STAGES}:forget", arguments=("",)))
+    while not engine.poll(None):
+        pass
+
+
+def table(raw: dict[str, Any]) -> str:
+    """Medians over all pairs."""
+    sides = {name: [Side(**pair[name]) for pair in raw["pairs"]] for name in SIDES}
+    lines = ["| side | ms a trial | time outside of stages |", "| --- | --- | --- |"]
+    for name, measured in sides.items():
+        per_trial_ms = median(side.per_trial_s for side in measured) * 1e3
+        outside = median(side.outside for side in measured)
+        lines.append(f"| {name} | {per_trial_ms:.2f} | {outside:.2%} |")
+    ratios = [
+        with_core.per_trial_s / without.per_trial_s
+        for with_core, without in zip(sides["scheduled"], sides["bare"], strict=True)
+    ]
+    told = f"scheduled / bare, median of {len(ratios)} pairs: {median(ratios):.4f}"
+    return "\n".join([*lines, "", f"{told} (from {min(ratios):.4f} to {max(ratios):.4f})"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", default="zoo:squeezenet")
+    parser.add_argument("--trials", type=int, default=64, help="of each side of a pair")
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--table", action="store_true", help="draw the table of earlier results")
+    options = parser.parse_args()
+    if options.table:
+        raw = json.loads(options.out.read_text())
+    else:
+        raw = measure(options.model, options.trials, options.pairs, options.out)
+    print(table(raw))
+
+
+if __name__ == "__main__":
+    main()
