@@ -89,10 +89,9 @@ def thesis_rows(rounds: int, how: str) -> list[Row]:
     resources: Resources = [Host(name="host", slots=1), Device(name="device", key="device")]
     rows: list[Row] = []
     for count in (2, 4, 16):
-        found = ratios(thesis_jobs(count, rounds), resources, list(POLICIES))
-        rows.append(
-            {"jobs": count, "rounds": rounds, **{name: round(r, 4) for name, (r, _) in found.items()}}
-        )
+        found = ratios(forecasting(thesis_jobs(count, rounds), how, 0), resources, list(POLICIES))
+        ratio = {name: round(against_bound, 4) for name, (against_bound, _) in found.items()}
+        rows.append({"jobs": count, "rounds": rounds, "forecasts": how, **ratio})
     return rows
 
 
