@@ -2,12 +2,7 @@
 
 import hashlib
 import json
-import time
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import cast
-
-import cloudpickle
 
 from tuneloom.errors import SpaceError
 from tuneloom.model import (
@@ -21,13 +16,11 @@ from tuneloom.model import (
     Task,
     Trial,
 )
+from tuneloom.tuners.kernel import stages
 from tuneloom.tuners.kernel.guided import Point, Start
-from tuneloom.tuners.kernel.kernel import Kernel, WrongResult, as_built, as_ran, is_right
 from tuneloom.tuners.kernel.presampling import Presample
 from tuneloom.tuners.kernel.searches import PointSearch, new_search
 from tuneloom.tuners.kernel.space import Space
-
-_MESSAGE = 500  # characters of an exception that a failure keeps
 
 
 class KernelTuner:
@@ -37,7 +30,7 @@ class KernelTuner:
 
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> "KernelSearch":
         """Start a search that knows these trials; raises InputError for an unknown search or start."""
-        space = kernel_of(task).space
+        space = stages.kernel_of(task).space
         start = start_named(options.extra.get("init", Start.VALIDITY))
         search = KernelSearch(
             space, new_search(options.extra.get("search", "guided"), space, options.seed, start)
@@ -47,36 +40,13 @@ class KernelTuner:
 
     def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
         """Build one configuration; an exception of the builder is a build error."""
-        began = time.perf_counter()
-        try:
-            made = as_built(kernel_of(task).build(json.loads(candidate.configuration)))
-            payload = cloudpickle.dumps(made.payload)
-        except TimeoutError as error:
-            return Failure(kind=FailureKind.BUILD_TIMEOUT, message=_told(error))
-        except Exception as error:
-            return Failure(kind=FailureKind.BUILD_ERROR, message=_told(error))
-        spent = time.perf_counter() - began
-        return Artifact(payload=payload, features=dict(made.features), build_s=spent)
+        return stages.build(task, candidate, policy)
 
     def profile(
         self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
     ) -> Measurement | Failure:
         """Run what was built and check its output; an exception of the runner is a run error."""
-        kernel = kernel_of(task)
-        began = time.perf_counter()
-        try:
-            ran = as_ran(kernel.run(cloudpickle.loads(artifact.payload)))
-            right = is_right(kernel.check, ran.output)
-            spent = time.perf_counter() - began
-            if right:
-                return Measurement(seconds=tuple(ran.seconds), profile_s=spent)
-        except WrongResult as error:
-            return Failure(kind=FailureKind.WRONG_RESULT, message=_told(error))
-        except TimeoutError as error:
-            return Failure(kind=FailureKind.RUN_TIMEOUT, message=_told(error))
-        except Exception as error:
-            return Failure(kind=FailureKind.RUN_ERROR, message=_told(error))
-        return Failure(kind=FailureKind.WRONG_RESULT, message="the output differs from the reference")
+        return stages.profile(task, artifact, policy, best_s)
 
 
 class KernelSearch:
@@ -120,17 +90,3 @@ def start_named(name: str) -> Start:
         return Start(name)
     except ValueError:
         raise SpaceError(f"no start {name!r}; known: {', '.join(Start)}") from None
-
-
-def kernel_of(task: Task) -> Kernel:
-    """The kernel that a task carries."""
-    return _loaded(task.payload)
-
-
-@lru_cache(maxsize=8)
-def _loaded(payload: bytes) -> Kernel:
-    return cast(Kernel, cloudpickle.loads(payload))
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:_MESSAGE]

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import cloudpickle
 
-from tuneloom.tuners.kernel.tuner import KernelTuner
+from tuneloom.tuners.kernel.stages import build, profile
 
 _LENGTH = struct.Struct(">Q")
 
@@ -43,7 +43,6 @@ def _exactly(stream: BinaryIO, count: int) -> bytes:
 
 def main() -> None:
     """Serve until standard input ends."""
-    tuner = KernelTuner()
     requests = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     answers = os.fdopen(int(sys.argv[1]), "wb")
@@ -53,7 +52,7 @@ def main() -> None:
             stage, arguments = receive(requests)
         except EOFError:
             return
-        send(answers, tuner.build(*arguments) if stage == "build" else tuner.profile(*arguments))
+        send(answers, build(*arguments) if stage == "build" else profile(*arguments))
 
 
 if __name__ == "__main__":

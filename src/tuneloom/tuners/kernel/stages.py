@@ -1,0 +1,62 @@
+"""Build and profile of one candidate, in the process that calls; light to import in a worker."""
+
+import json
+import time
+from functools import lru_cache
+from typing import cast
+
+import cloudpickle
+
+from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, MeasuringPolicy, Task
+from tuneloom.tuners.kernel.kernel import Kernel, WrongResult, as_built, as_ran, is_right
+
+_MESSAGE = 500  # characters of an exception that a failure keeps
+
+
+def build(task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+    """Build one configuration; an exception of the builder is a build error."""
+    began = time.perf_counter()
+    try:
+        made = as_built(kernel_of(task).build(json.loads(candidate.configuration)))
+        payload = cloudpickle.dumps(made.payload)
+    except TimeoutError as error:
+        return Failure(kind=FailureKind.BUILD_TIMEOUT, message=_told(error))
+    except Exception as error:
+        return Failure(kind=FailureKind.BUILD_ERROR, message=_told(error))
+    spent = time.perf_counter() - began
+    return Artifact(payload=payload, features=dict(made.features), build_s=spent)
+
+
+def profile(
+    task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+) -> Measurement | Failure:
+    """Run what was built and check its output; an exception of the runner is a run error."""
+    kernel = kernel_of(task)
+    began = time.perf_counter()
+    try:
+        ran = as_ran(kernel.run(cloudpickle.loads(artifact.payload)))
+        right = is_right(kernel.check, ran.output)
+        spent = time.perf_counter() - began
+        if right:
+            return Measurement(seconds=tuple(ran.seconds), profile_s=spent)
+    except WrongResult as error:
+        return Failure(kind=FailureKind.WRONG_RESULT, message=_told(error))
+    except TimeoutError as error:
+        return Failure(kind=FailureKind.RUN_TIMEOUT, message=_told(error))
+    except Exception as error:
+        return Failure(kind=FailureKind.RUN_ERROR, message=_told(error))
+    return Failure(kind=FailureKind.WRONG_RESULT, message="the output differs from the reference")
+
+
+def kernel_of(task: Task) -> Kernel:
+    """The kernel that a task carries."""
+    return _loaded(task.payload)
+
+
+@lru_cache(maxsize=8)
+def _loaded(payload: bytes) -> Kernel:
+    return cast(Kernel, cloudpickle.loads(payload))
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_MESSAGE]

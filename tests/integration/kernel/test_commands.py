@@ -1,0 +1,108 @@
+"""The commands of the documentation do what it says."""
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tuneloom.cli.kernel import add_parser
+from tuneloom.errors import BudgetError, RecordsError
+from tuneloom.tuners.replay import files
+from tuneloom.tuners.replay.opponent import KernelTunerSimulation
+from tuneloom.tuners.replay.synthetic import Recipe, invented
+
+DOCS = Path(__file__).parents[3] / "docs" / "kernels.md"
+SOURCE = """
+void scale(const float *x, float *y, int n)
+{
+    for (int i = 0; i < n; i += STEP)
+        for (int j = 0; j < STEP && i + j < n; j++)
+            y[i + j] = 3 * x[i + j];
+}
+"""
+TOML = """
+[kernel]
+language = "c"
+source = "conv.c"
+entry = "scale"
+[knobs]
+STEP = [1, 2, 4, 8]
+[[arguments]]
+type = "float32"
+shape = [4096]
+[[arguments]]
+type = "float32"
+shape = [4096]
+output = true
+[[arguments]]
+type = "int32"
+value = 4096
+"""
+
+
+def run(*words: str) -> int:
+    parser = argparse.ArgumentParser(prog="tuneloom")
+    add_parser(parser.add_subparsers())
+    options = parser.parse_args(words)
+    code: int = options.func(options)
+    return code
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the documentation speaks of."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conv.c").write_text(SOURCE)
+    (tmp_path / "conv.toml").write_text(TOML)
+    recording = invented(3, Recipe(sizes=3, choices=1, invalid_share=0.4))
+    files.write(recording, tmp_path / "pnpoly.csv.gz", "csv")
+    return tmp_path
+
+
+def documented() -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith("tuneloom kernel")]
+
+
+@pytest.mark.parametrize("line", documented())
+def test_a_documented_command_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(line)[1:]
+    if "--compare" in words:
+        pytest.importorskip("kernel_tuner")
+    if "--seeds" in words:
+        words[words.index("--seeds") + 1] = "2"
+    if "--trials" in words:
+        words[words.index("--trials") + 1] = "10"
+    assert run(*words) == 0
+    assert "best" in capsys.readouterr().out
+
+
+def test_what_was_tuned_can_be_replayed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for form in files.FORMATS:
+        assert run("kernel", "tune", "conv.toml", "--trials", "9", "--export", "out", "--format", form) == 0
+        assert run("kernel", "replay", "out", "--seeds", "2") == 0
+        out = capsys.readouterr().out
+        assert "4 trials written to out" in out
+        assert "4 configurations, 0.0% invalid" in out
+
+
+def test_impossible_numbers_are_refused() -> None:
+    with pytest.raises(BudgetError, match="at least 1 trial"):
+        run("kernel", "tune", "conv.toml", "--trials", "0")
+    with pytest.raises(BudgetError, match="at least 1 seed"):
+        run("kernel", "replay", "pnpoly.csv.gz", "--seeds", "0")
+    with pytest.raises(RecordsError, match="takes one recording"):
+        run("kernel", "replay", "pnpoly.csv.gz", "pnpoly.csv.gz", "--export", "x")
+
+
+def test_kernel_tuner_sees_the_same_space_and_counts_failures() -> None:
+    pytest.importorskip("kernel_tuner")
+    recording = invented(3, Recipe(sizes=3, choices=1, invalid_share=0.4))
+    opponent = KernelTunerSimulation(recording)
+    seen = opponent.run("random_sample", 0, 60)
+    assert len(seen) == min(60, recording.size)
+    assert 0.1 < seen.count(None) / len(seen) < 0.8
+    assert seen == opponent.run("random_sample", 0, 60)
