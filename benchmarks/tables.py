@@ -167,8 +167,8 @@ SECTIONS = (
         results="simulated_policies.json",
         title="Policies, simulated",
         about="Makespan against the lower bound (1 is perfect): the work of the busier resource, or the "
-        "longest chain of one job. `thesis`: select and update 44 s, build 8.3 s, profile 39.5 s a round. `mixed`: "
-        "durations over two orders of magnitude, eight devices of three kinds, Poisson arrivals.",
+        "longest chain of one job. `thesis`: select and update 44 s, build 8.3 s, profile 39.5 s a round. "
+        "`mixed`: durations over two orders of magnitude, eight devices of three kinds, Poisson arrivals.",
         command="benchmarks/simulated_policies.py",
         draw=as_it_is,
     ),
