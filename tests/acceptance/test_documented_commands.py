@@ -30,7 +30,7 @@ def prepared(folder: Path) -> Workplace:
 
 def run_block(place: Workplace, page: Path, block: Block) -> None:
     for command in block.commands:
-        words = ["bash", "-c", command] if block.kind == "console" else [sys.executable, "-c", command]
+        words = [sys.executable, "-c", command] if block.kind == "python" else ["bash", "-c", command]
         done = subprocess.run(
             words,
             cwd=place.folder,

@@ -1,7 +1,8 @@
 """Commands in Markdown pages, so that tests can run them.
 
-Fenced blocks marked `console` hold commands after `$ `; blocks marked `python` are
-programs. A comment of the form `<!-- test: … -->` concerns the commands below it:
+Fenced blocks marked `console` hold commands after `$ ` and what they print, blocks marked
+`sh` commands alone; blocks marked `python` are programs. A comment of the form
+`<!-- test: … -->` concerns the commands below it:
 
 - `"zoo:squeezenet" -> "net.onnx", "--trials 500" -> "--trials 6"`: put cheaper words in,
   until the end of the page or the next comment of this kind;
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PIECE = re.compile(
-    r"<!-- test: (?P<note>.*?) -->|^```(?P<kind>console|python)\n(?P<body>.*?)^```$", re.S | re.M
+    r"<!-- test: (?P<note>.*?) -->|^```(?P<kind>console|sh|python)\n(?P<body>.*?)^```$", re.S | re.M
 )
 _SWAP = re.compile(r'"([^"]+)"\s*->\s*"([^"]*)"')
 _EXIT = re.compile(r"exits with (\d+)")
@@ -57,8 +58,11 @@ def _commands(kind: str, body: str) -> Iterator[str]:
     if kind == "python":
         yield body
         return
-    joined = body.replace("\\\n", " ")
-    yield from (line[2:] for line in joined.splitlines() if line.startswith("$ "))
+    lines = body.replace("\\\n", " ").splitlines()
+    if kind == "sh":
+        yield from (line for line in lines if line.strip())
+    else:
+        yield from (line[2:] for line in lines if line.startswith("$ "))
 
 
 def _swapped(command: str, swaps: dict[str, str]) -> str:

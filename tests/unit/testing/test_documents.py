@@ -47,6 +47,13 @@ def test_commands_are_found_with_their_cheap_words_and_exit_codes(tmp_path: Path
     assert program.kind == "python" and program.commands == ('print("net.onnx")\n',)
 
 
+def test_every_line_of_a_shell_block_is_a_command(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```sh\ntuneloom runs\n\ntuneloom zoo\n```\n")
+    (block,) = blocks_of(page)
+    assert block.commands == ("tuneloom runs", "tuneloom zoo")
+
+
 def test_words_broken_over_lines_are_joined_before_they_are_exchanged(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
