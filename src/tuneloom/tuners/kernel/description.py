@@ -12,9 +12,10 @@ from tuneloom.tuners.kernel.kernel import Build, Kernel, Run
 from tuneloom.tuners.kernel.languages.arguments import Argument, Array, Number
 from tuneloom.tuners.kernel.languages.c import CBuilder, CReference, CRunner
 from tuneloom.tuners.kernel.languages.cuda import CudaBuilder, CudaRunner
+from tuneloom.tuners.kernel.languages.triton import TritonKernel
 from tuneloom.tuners.kernel.space import Space
 
-LANGUAGES = ("c", "cuda")
+LANGUAGES = ("c", "cuda", "triton")
 _SECTIONS = {"kernel", "knobs", "restrictions", "when", "arguments", "launch", "tuning"}
 
 
@@ -84,6 +85,10 @@ def _language(
         raise SpaceError(f"no language {language!r}; known: {', '.join(LANGUAGES)}")
     source = _source(path.parent / _needed(head, "source"))
     entry = _needed(head, "entry")
+    if language == "triton":
+        file = str(path.parent / _needed(head, "source"))
+        kernel = TritonKernel(file, entry, int(head.get("output", 0)))
+        return kernel.build, kernel.run
     reference = _reference(path, head, source, arguments)
     tolerance = float(head.get("tolerance", 1e-3))
     if language == "c":

@@ -3,36 +3,40 @@
 Triton compiles for the device of its process, so building needs the GPU as well.
 """
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from tuneloom.errors import SpaceError
 from tuneloom.tuners.kernel.kernel import Built, Ran, WrongResult
 from tuneloom.tuners.kernel.space import Configuration
 
 
 @dataclass(frozen=True)
 class TritonKernel:
-    """One Triton function as builder and runner.
+    """One Triton function of a Python file, as builder and runner.
 
-    `load` returns the jitted function (it is called in the worker, so that importing
-    triton stays there), `arguments` its tensors and numbers, `grid` the launch grid of
-    a configuration, `output` the place of the argument it computes, `reference` the
-    right output for the arguments.
+    The file is imported in the worker. Besides the jitted function `entry` it has
+    `arguments()`, which returns the tensors and numbers, `grid(configuration)`, and, if
+    `checked`, `reference(arguments)`, which returns what the argument at the place
+    `output` must become.
     """
 
-    load: Callable[[], Any]
-    arguments: Callable[[], Sequence[Any]]
-    grid: Callable[[Configuration], tuple[int, ...]]
+    path: str
+    entry: str
     output: int
-    reference: Callable[[Sequence[Any]], Any] | None = None
+    checked: bool = True
     tolerance: float = 1e-2
     repeats: int = 5
     launches: int = 20
 
     def build(self, configuration: Configuration) -> Built:
         """Compile one configuration; raises what Triton raises. What is built is the configuration itself."""
-        compiled = self.load().warmup(*self.arguments(), grid=self.grid(configuration), **configuration)
+        module = _imported(self.path)
+        function, grid = getattr(module, self.entry), module.grid(configuration)
+        compiled = function.warmup(*module.arguments(), grid=grid, **configuration)
         _load_on_device(compiled)
         return Built(dict(configuration), _revealed(compiled))
 
@@ -40,24 +44,25 @@ class TritonKernel:
         """Launch, check and time one configuration; raises WrongResult if its output differs."""
         import torch
 
-        function, arguments = self.load(), list(self.arguments())
+        module = _imported(self.path)
+        arguments, grid = list(module.arguments()), module.grid(configuration)
+        function = getattr(module, self.entry)[grid]
 
         def launch() -> None:
-            function[self.grid(configuration)](*arguments, **configuration)
+            function(*arguments, **configuration)
 
         launch()
         torch.cuda.synchronize()
-        self._check(arguments)
+        if self.checked:
+            self._check(arguments, module.reference(arguments))
         return Ran(tuple(self._timed(launch) for _ in range(self.repeats)))
 
-    def _check(self, arguments: Sequence[Any]) -> None:
-        if self.reference is None:
-            return
+    def _check(self, arguments: Sequence[Any], right: Any) -> None:
         import torch
 
-        right, computed = self.reference(arguments), arguments[self.output]
+        computed = arguments[self.output].to(torch.float32)
         scale = float(right.abs().max()) or 1.0
-        off = float((computed.to(torch.float32) - right.to(torch.float32)).abs().max())
+        off = float((computed - right.to(torch.float32)).abs().max())
         if not off <= self.tolerance * scale:
             raise WrongResult(f"off by {off:.3g} where values reach {scale:.3g}")
 
@@ -72,6 +77,16 @@ class TritonKernel:
         last.record()
         torch.cuda.synchronize()
         return max(float(first.elapsed_time(last)) / 1e3 / self.launches, 1e-9)
+
+
+@lru_cache(maxsize=8)
+def _imported(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location("tuneloom_triton_kernel", path)
+    if spec is None or spec.loader is None:
+        raise SpaceError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _load_on_device(compiled: Any) -> None:
