@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-pytest.register_assert_rewrite("tuneloom.testing.store_contract")
-
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
