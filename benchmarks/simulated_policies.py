@@ -29,7 +29,7 @@ from tuneloom.simulation import (
 )
 
 OUT = Path(__file__).parent / "results" / "simulated_policies.json"
-FIRST_SEED = 100
+FIRST_SEED = 1000
 """Seeds below this one were looked at while the policy was made."""
 
 Resources = list[Host | Device]
