@@ -10,7 +10,8 @@ from onnx import TensorProto, helper
 
 from tuneloom.errors import ModelError, TargetError
 from tuneloom.tuners.tvm.importing import import_model, import_module
-from tuneloom.tuners.tvm.targets import host_cpu, resolve_target
+from tuneloom.tuners.tvm.targets import cpu_features_of, host_cpu, resolve_target
+from tuneloom.tuners.tvm.targets_cpu import cpu_features_needed, missing_cpu_features
 
 
 def saved(folder: Path, nodes: list[Any], shape: tuple[int | str, ...], domain: str = "") -> str:
@@ -110,3 +111,9 @@ def test_bad_target_is_refused_with_a_reason(text: str, reason: str) -> None:
         resolve_target(text)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_host_has_what_code_for_it_needs() -> None:
+    needed = cpu_features_needed(cpu_features_of(resolve_target().to_tvm()))
+    assert needed
+    assert missing_cpu_features(needed) == ()
