@@ -14,7 +14,7 @@ RANK = {
     "session": 6,
     "kernel": 6,
     "app": 5,
-    "testing": 5,
+    "testing": 6,
     "engine": 4,
     "tuners": 4,
     "transfer": 4,

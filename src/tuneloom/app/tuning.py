@@ -72,6 +72,7 @@ class TaskTuning:
         self._canary = b""
         self.canary_s: list[tuple[float, float]] = []
         self.started_s: float | None = None
+        self._latest_s = 0.0
 
     @property
     def spent(self) -> int:
@@ -259,6 +260,7 @@ class TaskTuning:
     def _settle(
         self, lane: _Lane, candidate: Candidate, outcome: Outcome, artifact: Artifact | None, at_s: float
     ) -> Sequence[Step]:
+        self._latest_s = at_s
         trial = Trial(candidate=candidate, outcome=outcome)
         self._keep(lane.progress.task, trial, artifact)
         lane.progress.add(trial, artifact)
@@ -322,7 +324,15 @@ class TaskTuning:
             needs=needs,
             then=then,
             task=lane.progress.task.name,
+            remaining_s=self._remaining_s(),
         )
+
+    def _remaining_s(self) -> float | None:
+        """How long the rest takes at the pace so far; None until there is one."""
+        if self.started_s is None or not self.spent:
+            return None
+        pace_s = (self._latest_s - self.started_s) / self.spent
+        return pace_s * max(0, self.most_trials - self.spent)
 
     def _key(self, progress: TaskProgress) -> str:
         return f"{self._job}:{progress.index}"
