@@ -15,8 +15,9 @@ __global__ void twice(const float *x, float *y, int n)
 {
     __shared__ float room[ROOM];
     int i = blockIdx.x * BLOCK + threadIdx.x;
-    room[threadIdx.x % ROOM] = 0.0f;
-    if (i < n) y[i] = (2 + WRONG) * x[i];
+    room[threadIdx.x] = i < n ? x[n - 1 - i] : 0.0f;
+    __syncthreads();
+    if (n - 1 - i >= 0) y[n - 1 - i] = (2 + WRONG) * room[threadIdx.x];
 }
 """
 ARGUMENTS = (Array("float32", (4096,)), Array("float32", (4096,), "zeros", True), Number("int32", 4096))
