@@ -38,8 +38,10 @@ STRATEGIES = (
 class KernelTunerSimulation:
     """One recording, opened once; `run` gives the times it saw in order, None for failures.
 
-    While a run lasts, Kernel Tuner's reading of the cache and of the search space are
-    answered from memory, which changes how long a run takes and nothing else.
+    While a run lasts, Kernel Tuner's reading of the cache file is answered from memory,
+    which changes how long a run takes and nothing else. Its search space is built anew
+    for every run: it remembers which neighbours were handed out, and runs that shared
+    one would profit from each other.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -51,7 +53,6 @@ class KernelTunerSimulation:
         self._names = recording.space.names
         self._parameters = {name: list(values) for name, values in recording.space.knobs.items()}
         self._cache = self._filled()
-        self._searchspace: Any = None
         self._restrictions = self._restriction()
 
     def _filled(self) -> dict[str, dict[str, Any]]:
@@ -104,21 +105,13 @@ class KernelTunerSimulation:
 
     @contextlib.contextmanager
     def _answered_from_memory(self) -> Iterator[None]:
-        build = self._interface.Searchspace
-
-        def searchspace(*args: Any, **options: Any) -> Any:
-            if self._searchspace is None:
-                self._searchspace = build(*args, **options)
-            return self._searchspace
-
-        saved = (build, self._util.process_cache, self._util.close_cache)
-        self._interface.Searchspace = searchspace
+        saved = (self._util.process_cache, self._util.close_cache)
         self._util.process_cache = lambda *_: self._cache
         self._util.close_cache = lambda *_: None
         try:
             yield
         finally:
-            self._interface.Searchspace, self._util.process_cache, self._util.close_cache = saved
+            self._util.process_cache, self._util.close_cache = saved
 
     def _distinct(self, results: list[dict[str, Any]]) -> list[float | None]:
         seen: dict[tuple[Any, ...], float | None] = {}
