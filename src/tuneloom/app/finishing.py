@@ -24,9 +24,13 @@ _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
 
 @dataclass(slots=True)
 class Verdict:
-    """What became of a task: the schedule that is used, if any, and the times that decided."""
+    """What became of a task: the schedule that is used, if any, and the times that decided.
+
+    `kept` is the default schedule where nothing tuned beats it.
+    """
 
     chosen: Contender | None = None
+    kept: Contender | None = None
     tuned_s: float | None = None
     default_s: float | None = None
     note: str = ""
@@ -67,12 +71,9 @@ class Finish:
 
     @property
     def schedules(self) -> dict[str, str]:
-        """The trace to use for each task that has one."""
-        return {
-            key: verdict.chosen.trial.candidate.configuration
-            for key, verdict in self.verdicts.items()
-            if verdict.chosen is not None
-        }
+        """The trace to use for each task that has one; the default's where that is the fastest."""
+        used = {key: v.chosen or v.kept for key, v in self.verdicts.items()}
+        return {key: c.trial.candidate.configuration for key, c in used.items() if c is not None}
 
     def _contenders(self, progress: TaskProgress) -> list[Contender]:
         if not progress.best:
@@ -217,11 +218,17 @@ class Finish:
     def _judged(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._give_up("finding the wrong kernel", result)
+        if not self.schedules:
+            assert self.check is not None
+            self.failure = (
+                f"its outputs differ by {self.check.difference:.1e} from those of the untuned model"
+            )
+            return self._end()
         guilty = result.value or list(self.schedules)
         for key in guilty:
             verdict = self.verdicts[key]
             verdict.note = "its schedule changed the outputs of the model and was dropped"
-            verdict.chosen = None
+            verdict.chosen = verdict.kept = None
         return [self._compile_step()]
 
     def _export_step(self) -> Step:
@@ -301,4 +308,5 @@ def decide(
     if verdict.default_s is None or best_s < _WORTH_IT * verdict.default_s:
         verdict.chosen = best
     else:
+        verdict.kept = default
         verdict.note = "not faster than the default schedule, so not used"

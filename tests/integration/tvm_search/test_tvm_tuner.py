@@ -43,10 +43,10 @@ def through(task: Task, candidate: Candidate) -> Trial:
     return Trial(candidate=candidate, outcome=tuner.profile(task, built, POLICY, None))
 
 
-def test_the_first_candidate_is_the_default_schedule(task: Task) -> None:
-    first, *others = TvmTuner().open(task, OPTIONS, []).select(4)
-    assert first.origin == "default"
-    assert [other.origin for other in others] == ["search"] * 3
+def test_the_default_schedule_comes_first_then_the_templates_guess_then_the_search(task: Task) -> None:
+    origins = [candidate.origin for candidate in TvmTuner().open(task, OPTIONS, []).select(6)]
+    assert origins[:2] == ["default", "guess"]
+    assert origins[-1] == "search"
 
 
 def test_a_search_is_the_same_for_the_same_seed_and_history(task: Task) -> None:

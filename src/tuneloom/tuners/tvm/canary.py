@@ -17,7 +17,9 @@ def canary_payload(target: TargetSpec) -> bytes:
     left = te.placeholder((_SIZE, _SIZE), name="left")
     right = te.placeholder((_SIZE, _SIZE), name="right")
     k = te.reduce_axis((0, _SIZE), name="k")
-    product = te.compute((_SIZE, _SIZE), lambda i, j: te.sum(left[i, k] * right[k, j], axis=k), name="product")
+    product = te.compute(
+        (_SIZE, _SIZE), lambda i, j: te.sum(left[i, k] * right[k, j], axis=k), name="product"
+    )
     function = te.create_prim_func([left, right, product]).with_attr("global_symbol", "main")
     if target.kind != "llvm":
         return b""

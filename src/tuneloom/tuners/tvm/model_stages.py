@@ -14,6 +14,7 @@ import numpy as np
 from tuneloom.errors import InputError, OutputError
 from tuneloom.model import Task
 from tuneloom.tuners.tvm.canary import canary_payload
+from tuneloom.tuners.tvm.defaults import NO_TRACE
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.final import Array, CompiledModel, RunningModel, build_model
 from tuneloom.tuners.tvm.graph import LoweredModel, LowerOptions, lower
@@ -93,23 +94,36 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
 
 
 def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
-    """Compile the model with and without its schedules; returns the seconds it took."""
+    """Compile the model with its schedules, and as it came in; returns the seconds it took.
+
+    Kernels nobody tuned get the first guess of their template. The untuned model keeps
+    its layout and loops, so that it shares no rewriting with what it is compared to.
+    """
     started = time.perf_counter()
     lowered = _lowered(recipe)
-    _tuned[recipe.key] = build_model(lowered, schedules)
+    usable = schedules if lowered.target.kind == "llvm" else _tuned_only(schedules)
+    _tuned[recipe.key] = build_model(lowered, usable, guess=True)
     if recipe.key not in _plain:
-        _plain[recipe.key] = build_model(lowered, {})
+        _plain[recipe.key] = build_model(_import(recipe, "plain"), {})
     return time.perf_counter() - started
+
+
+def _tuned_only(schedules: dict[str, str]) -> dict[str, str]:
+    """Without those that say: as it is. On a GPU that would be loops bound to no thread."""
+    return {key: trace for key, trace in schedules.items() if trace != NO_TRACE}
 
 
 def _lowered(recipe: ModelRecipe) -> LoweredModel:
     if recipe.key not in _models:
-        if sys.modules.get("torch", sys) is None:
-            del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
-        spec = resolve_target(recipe.target)
-        imported = import_model(recipe.source, recipe.shapes)
-        _models[recipe.key] = lower(imported, spec, LowerOptions(layout=recipe.layout))
+        _models[recipe.key] = _import(recipe, recipe.layout)
     return _models[recipe.key]
+
+
+def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
+    if sys.modules.get("torch", sys) is None:
+        del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
+    spec = resolve_target(recipe.target)
+    return lower(import_model(recipe.source, recipe.shapes), spec, LowerOptions(layout=layout))
 
 
 def check_model(key: str, seed: int, device: str) -> CheckResult:
@@ -125,7 +139,7 @@ def check_model(key: str, seed: int, device: str) -> CheckResult:
 def guilty_kernels(key: str, schedules: dict[str, str], seed: int, device: str) -> list[str]:
     """Which schedules change the model's outputs, found by compiling with each alone."""
     values = seeded_inputs(_models[key].inputs, seed)
-    expected = _plain[key].open(device).run(values)
+    expected = build_model(_models[key], {}).open(device).run(values)
     guilty = []
     for task, trace in schedules.items():
         got = build_model(_models[key], {task: trace}).open(device).run(values)

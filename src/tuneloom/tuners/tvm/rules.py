@@ -38,6 +38,13 @@ def space_for(module: Any, target: TargetSpec) -> Any:
     )
 
 
+def is_template(generator: Any) -> bool:
+    """Whether a space was made from templates, whose own decisions are good guesses."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return isinstance(generator, ms.space_generator.ScheduleFn)
+
+
 def first_guess(module: Any, target: TargetSpec) -> Any | None:
     """A scheduled kernel that should be near the best without any trial, if a template fits."""
     return next((schedule for schedule in sketches_of(module, target) if schedule is not None), None)

@@ -16,13 +16,14 @@ from tuneloom.tuners.tvm.defaults import NO_TRACE, default_module
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.payloads import pack_kernel, trace_text
 from tuneloom.tuners.tvm.population import Population, Row
-from tuneloom.tuners.tvm.rules import space_for
-from tuneloom.tuners.tvm.seeding import history, lesson_rows, replayed, row_at
+from tuneloom.tuners.tvm.rules import is_template, space_for
+from tuneloom.tuners.tvm.seeding import history, lesson_rows, own_rows, replayed, row_at
 from tuneloom.tuners.tvm.sketches import decisions_in, key_of, sketch_of
 from tuneloom.tuners.tvm.surrogate import Surrogate
 from tuneloom.tuners.tvm.tasks import unpack
 
 DEFAULT_ORIGIN = "default"
+GUESS_ORIGIN = "guess"
 _POOL = 512
 _GENERATIONS = 6
 _RANDOM_SHARE = 0.1
@@ -61,6 +62,7 @@ class TvmSearch:
         self._programs: set[int] = set()
         self._keys: set[str] = set()
         self._seeds = list(options.seeds)
+        self._guesses = own_rows(self._sketches) if is_template(context.space_generator) else []
         self._only_seeds = options.only_seeds
         self._lessons = lesson_rows(self._sketches, options.lessons)
         self._stale = bool(self._lessons)
@@ -72,7 +74,10 @@ class TvmSearch:
         if not self._keys:
             chosen.append(self._default())
         chosen += self._planted(count - len(chosen))
-        if self._only_seeds or len(chosen) >= count:
+        if self._only_seeds:
+            return chosen
+        chosen += self._guessed(count - len(chosen))
+        if len(chosen) >= count:
             return chosen
         misses = 0
         for row in self._ranked(count):
@@ -104,6 +109,16 @@ class TvmSearch:
         chosen: list[Candidate] = []
         while self._seeds and len(chosen) < count:
             candidate = self._from_seed(self._seeds.pop(0))
+            if candidate is not None:
+                chosen.append(candidate)
+        return chosen
+
+    def _guessed(self, count: int) -> list[Candidate]:
+        """Up to so many of the templates' own guesses that are left."""
+        chosen: list[Candidate] = []
+        while self._guesses and len(chosen) < count:
+            row = self._guesses.pop(0)
+            candidate = None if row in self._proposed else self._candidate(row, GUESS_ORIGIN)
             if candidate is not None:
                 chosen.append(candidate)
         return chosen

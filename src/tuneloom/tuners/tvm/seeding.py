@@ -7,7 +7,8 @@ from typing import Any
 
 from tuneloom.model import Decision, Lesson
 from tuneloom.tuners.tvm.population import Row
-from tuneloom.tuners.tvm.sketches import Sketch
+from tuneloom.tuners.tvm.payloads import trace_text
+from tuneloom.tuners.tvm.sketches import Sketch, decisions_in
 
 _OWN_IS_ENOUGH = 64
 """With so many measurements of its own a task needs no lessons of others."""
@@ -22,6 +23,14 @@ def row_at(sketches: Sequence[Sketch], number: int, decisions: Sequence[Decision
         return (number, *(list(knob.values).index(value) for knob, value in pairs))
     except ValueError:
         return None
+
+
+def own_rows(sketches: Sequence[Sketch]) -> list[Row]:
+    """The decisions that sketches were made with, as rows; the most promising sketch first."""
+    rows = (
+        row_at(sketches, number, decisions_in(trace_text(s.trace))[1]) for number, s in enumerate(sketches)
+    )
+    return [row for row in rows if row is not None]
 
 
 def lesson_rows(sketches: Sequence[Sketch], lessons: Iterable[Lesson]) -> dict[Row, float]:
