@@ -1,10 +1,11 @@
 """The program as users start it: a process of its own, with a home of its own."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class Workplace:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_hear_control_c,
         )
 
     def run(self, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
@@ -56,6 +58,22 @@ class Workplace:
             return [(t.task_key, t.trial.candidate.key) for job in jobs for t in store.trials(job)]
         finally:
             store.close()
+
+
+def _hear_control_c() -> None:
+    """Programs started in the background of a shell ignore Ctrl-C; this one should hear it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def ended_afterwards(process: "subprocess.Popen[str]") -> "Iterator[subprocess.Popen[str]]":
+    """Leave no process behind, whatever a test finds out."""
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 def wait_until(process: "subprocess.Popen[str]", true: Callable[[], bool]) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from tuneloom.store import RunStatus, open_store
-from tuneloom.testing.commands import Workplace, wait_until
+from tuneloom.testing.commands import Workplace, ended_afterwards, wait_until
 from tuneloom.testing.onnx_models import write_network
 
 TRIALS = 36
@@ -62,13 +62,13 @@ def test_kills_at_random_moments_lose_nothing_and_measure_nothing_twice(
 
 def test_control_c_stops_within_two_seconds_keeps_everything_and_says_how_to_go_on(place: Workplace) -> None:
     write_network(place.folder / "wide.onnx", channels=32)
-    process = place.start("tune", "wide.onnx", "--trials", "100000", "--out", "fast")
-    assert wait_until(process, lambda: len(place.trials()) >= 3)
-    children = _descendants(process.pid)
-    pressed = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
-    took_s = time.monotonic() - pressed
+    with ended_afterwards(place.start("tune", "wide.onnx", "--trials", "100000", "--out", "fast")) as process:
+        assert wait_until(process, lambda: len(place.trials()) >= 3)
+        children = _descendants(process.pid)
+        pressed = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        took_s = time.monotonic() - pressed
     store = open_store(place.store)
     (run,) = store.runs()
     store.close()
@@ -81,10 +81,10 @@ def test_control_c_stops_within_two_seconds_keeps_everything_and_says_how_to_go_
 
 
 def test_control_c_before_the_first_trial_is_answered_as_well(place: Workplace) -> None:
-    process = place.start("tune", "net.onnx", "--trials", "100")
-    assert wait_until(process, lambda: Path(place.store).exists() and bool(_runs(place)))
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
+    with ended_afterwards(place.start("tune", "net.onnx", "--trials", "100")) as process:
+        assert wait_until(process, lambda: Path(place.store).exists() and bool(_runs(place)))
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert error.startswith("tuneloom: stopped") and error.count("\n") == 1
 
