@@ -113,7 +113,10 @@ def distortion(songs: list[float], share: float, quiet_s: float | None) -> str:
     """By how much the canary is slower than when it is quiet."""
     if not songs or quiet_s is None:
         return "–"
-    at = sorted(songs)[min(len(songs) - 1, int(share * len(songs)))]
+    place = share * (len(songs) - 1)
+    low, rest = int(place), place % 1
+    ordered = sorted(songs)
+    at = ordered[low] * (1 - rest) + ordered[min(low + 1, len(songs) - 1)] * rest
     return f"{at / quiet_s - 1:+.1%}"
 
 

@@ -4,11 +4,11 @@ They are left in the store; the run looks there about once a second.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from tuneloom.app.job_sources import require_possible
+from tuneloom.app.job_sources import numbered, require_possible
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, open_store
@@ -20,22 +20,24 @@ _NOT_RUNNING = {
 }
 
 
-def add_jobs(name: str, specs: Sequence[JobSpec], place: str | None = None) -> list[JobRecord]:
+def add_jobs(
+    name: str, specs: Sequence[JobSpec], place: str | None = None, *, renames: bool = False
+) -> list[JobRecord]:
     """Add jobs to a running run; arrivals and deadlines count from now.
 
     Raises InputError, before anything is added, for a run that does not run, a device
-    that it does not have, and a name that it has already.
+    that it does not have, and a name that it has already; with `renames`, such a name
+    gets a number instead.
     """
     with closing(open_store(place)) as store:
         run = running(store, name)
         taken = {job.name for job in store.jobs(run.id)}
-        passed_s = time.time() - run.created
-        for spec in specs:
+        chosen = _renamed(specs, taken) if renames else specs
+        _require_names(run.id, chosen, taken)
+        for spec in chosen:
             require_possible(spec, device_keys(store, run.id))
-            if spec.name in taken:
-                raise InputError(f"run {run.id} has a job {spec.name!r} already; give another --name")
-            taken.add(spec.name)
-        added = [store.add_job(run.id, spec.name, _later(spec, passed_s).to_json()) for spec in specs]
+        passed_s = time.time() - run.created
+        added = [store.add_job(run.id, spec.name, _later(spec, passed_s).to_json()) for spec in chosen]
         _require_taken(store, run.id, added)
         return added
 
@@ -93,6 +95,17 @@ def _job(store: Store, run: RunRecord, name: str) -> JobRecord:
         if name in (job.name, job.id):
             return job
     raise InputError(f"run {run.id} has no job {name!r}; known: {', '.join(repr(j.name) for j in jobs)}")
+
+
+def _renamed(specs: Sequence[JobSpec], taken: Collection[str]) -> list[JobSpec]:
+    names = numbered([spec.name for spec in specs], taken)
+    return [replace(spec, name=name) for spec, name in zip(specs, names, strict=True)]
+
+
+def _require_names(run: str, specs: Sequence[JobSpec], taken: Collection[str]) -> None:
+    for spec in specs:
+        if spec.name in taken:
+            raise InputError(f"run {run} has a job {spec.name!r} already; give another --name")
 
 
 def _later(spec: JobSpec, passed_s: float) -> JobSpec:

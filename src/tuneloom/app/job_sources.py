@@ -38,10 +38,14 @@ def device_for(target: str) -> str:
 
 def job_names(models: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """A short name for each model; a name that is taken gets a number."""
+    return numbered([short_name(model) for model in models], taken)
+
+
+def numbered(wanted: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """The wanted names, numbered where they are taken already."""
     used, names = set(taken), []
-    for model in models:
-        short = name = short_name(model)
-        number = 1
+    for short in wanted:
+        name, number = short, 1
         while name in used:
             number += 1
             name = f"{short}-{number}"

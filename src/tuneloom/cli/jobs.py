@@ -74,7 +74,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_jobs(options: argparse.Namespace) -> int:
     """Leave new jobs for the run."""
-    for job in job_control.add_jobs(options.run, named(job_specs(options), options.name), options.store):
+    specs = named(job_specs(options), options.name)
+    free = options.name is None and options.jobs is None
+    for job in job_control.add_jobs(options.run, specs, options.store, renames=free):
         print(f"{job.name} added to {job.run}")
     return 0
 

@@ -139,6 +139,9 @@ def test_wishes_that_make_no_sense_are_refused(running: Running) -> None:
     with pytest.raises(TargetError, match="no device with key 'rtx4090'; known: 'cpu'"):
         job_control.add_jobs("last", [small("far", device="rtx4090")], place)
     assert running.job("far") is None
+    assert [job.name for job in job_control.add_jobs("last", [small("long")], place, renames=True)] == [
+        "long-2"
+    ]
     added = job_control.add_jobs("last", [small("far", device="rtx4090", waits_for_devices=True)], place)
     running.until(lambda: running.store.job(added[0].id).status is JobStatus.RUNNING)
     assert running.trials("far") == 0
