@@ -111,6 +111,9 @@ def _print_result(result: KernelResult) -> None:
     kinds = ", ".join(f"{count} {kind.value}" for kind, count in result.failures.most_common())
     detail = f" ({kinds})" if kinds else ""
     print(f"{len(result.trials)} trials in {result.elapsed_s:.1f} s, {failed} failed{detail}")
+    if result.relevance:
+        ranked = sorted(result.relevance.items(), key=lambda item: -item[1])
+        print("knobs by how much they matter: " + ", ".join(f"{name} {share:.0%}" for name, share in ranked))
     if result.presampling_s:
         print(f"presampling took {result.presampling_s:.1f} s of that")
 

@@ -50,7 +50,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelResult:
-    """What tuning found; every trial is kept, `built_only` were built but never run."""
+    """What tuning found; every trial is kept, `built_only` were built but never run.
+
+    `relevance` is how strongly the time depends on each knob, as shares of one; empty
+    for a search that has no model.
+    """
 
     best: dict[str, Any]
     seconds: float
@@ -58,6 +62,7 @@ class KernelResult:
     elapsed_s: float
     presampling_s: float = 0.0
     built_only: int = 0
+    relevance: dict[str, float] = field(default_factory=dict)
 
     @property
     def failures(self) -> Counter[FailureKind]:
@@ -180,6 +185,7 @@ def _result(run: _Run) -> KernelResult:
         elapsed_s=run.elapsed_s,
         presampling_s=run.presampling_s,
         built_only=run.built_only,
+        relevance=run.search.points.relevance(),
     )
 
 

@@ -24,6 +24,9 @@ class PointSearch(Protocol):
     def hear(self, point: Point, builds: bool) -> None:
         """Take in whether a point builds; one that does not is never proposed."""
 
+    def relevance(self) -> dict[str, float]:
+        """How strongly the time depends on each knob, as shares of one; empty without a model."""
+
 
 class RandomSearch:
     """Points drawn uniformly, none twice."""
@@ -50,6 +53,9 @@ class RandomSearch:
     def hear(self, point: Point, builds: bool) -> None:
         if not builds:
             self._proposed[point] = None
+
+    def relevance(self) -> dict[str, float]:
+        return {}
 
 
 class LocalSearch(RandomSearch):
