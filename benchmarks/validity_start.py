@@ -65,8 +65,8 @@ def _fate(recording: Recording, search: GuidedSearch, point: tuple[int, ...]) ->
     return entry.time_ms
 
 
-def compared(recording: Recording, seeds: int, trials: int) -> dict[str, Summary]:
-    """The three settings on one recording."""
+def compared(recording: Recording, seeds: int, trials: int, with_blind: bool) -> dict[str, Summary]:
+    """The settings on one recording."""
     starts = {"validity": Start.VALIDITY, "random": Start.RANDOM}
     found = {
         name: summarised(
@@ -76,6 +76,8 @@ def compared(recording: Recording, seeds: int, trials: int) -> dict[str, Summary
         )
         for name, start in starts.items()
     }
+    if not with_blind:
+        return found
     runs = [blind(recording, seed, trials) for seed in range(seeds)]
     return found | {"blind": summarised(recording, "blind", runs)}
 
@@ -89,11 +91,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seeds", type=int, default=80)
     parser.add_argument("--trials", type=int, default=400)
+    parser.add_argument("--without-blind", action="store_true", help="leave out the search without a model")
     arguments = parser.parse_args()
-    ratios: dict[str, list[float]] = {"random": [], "blind": []}
+    others = ["random"] if arguments.without_blind else ["random", "blind"]
+    ratios: dict[str, list[float]] = {name: [] for name in others}
     kept = []
     for recording in recordings(arguments.data):
-        found = compared(recording, arguments.seeds, arguments.trials)
+        found = compared(recording, arguments.seeds, arguments.trials, not arguments.without_blind)
         ours = found["validity"]
         text = ", ".join(f"{n} {s.to_close:g} (quartiles {s.spread:g} apart)" for n, s in found.items())
         print(f"{recording.name} ({recording.invalid_share:.0%} invalid): {text}", flush=True)
