@@ -27,6 +27,11 @@ def follow(plan: JobPlan, tasks: Sequence[TaskProgress]) -> None:
             progress.waits_for = by_key.get(str(own.representative))
 
 
+def _of_others(donors: Sequence[Donor]) -> list[Donor]:
+    """Donors that are not of the job itself."""
+    return [donor for donor in donors if not donor.origin.startswith(SHARE)]
+
+
 class JobReuse:
     """Asks the bank for one job; used by the thread that conducts the run.
 
@@ -40,6 +45,7 @@ class JobReuse:
         self._spec = spec
         self._bank = DonorBank(store, job, "")
         self._spaces: dict[str, TaskSpace] = {}
+        self._asked: dict[str, list[Donor]] = {}
         self._donors: dict[str, Donor] = {}
         self._seeds: dict[str, tuple[FittedSeed, ...]] = {}
         self._foreign: dict[str, list[FittedSeed]] = {}
@@ -53,6 +59,7 @@ class JobReuse:
     def look(self, family: str, tasks: Sequence[Task], spaces: Sequence[TaskSpace]) -> dict[str, list[Donor]]:
         """Take the spaces in; returns donors, by task, whose schedules have a form no space offers."""
         self._bank = DonorBank(self._store, self._job, family, self._accept())
+        self._asked = {task.key: self._bank.donors(task) for task in tasks}
         self._spaces = {space.task_key: space for space in spaces}
         if self._spec.reuse not in BORROWS:
             return {}
@@ -83,9 +90,10 @@ class JobReuse:
         if task.key not in self._seeds:
             self._bank.refresh()
             wanted = plan.seeds or _PLANNED // 2
-            found = self._fitted(
-                task, wanted, plan.representative, own_job=self._spec.reuse != "transfer-only"
-            )
+            donors = self._bank.donors(task, favourite=plan.representative)
+            if self._spec.reuse == "transfer-only":
+                donors = _of_others(donors)
+            found = self._fitted(task, donors, wanted, plan.representative)
             self._seeds[task.key] = found
             self._donors |= {seed.seed.origin: seed.donor for seed in found}
         return len(self._seeds[task.key])
@@ -137,20 +145,18 @@ class JobReuse:
     def _known(self, task: Task) -> Known:
         if not self.wanted or task.key not in self._spaces:
             return Known(names={})
-        seeds = self._fitted(task, _PLANNED, None, own_job=False)
+        seeds = self._fitted(task, _of_others(self._asked[task.key]), _PLANNED)
         return Known(seeds=seeds, names=self._bank.names)
 
     def _fitted(
-        self, task: Task, count: int, favourite: str | None, *, own_job: bool
+        self, task: Task, donors: Sequence[Donor], count: int, favourite: str | None = None
     ) -> tuple[FittedSeed, ...]:
-        every = self._bank.donors(task, favourite=favourite)
-        donors = [donor for donor in every if own_job or not donor.origin.startswith(SHARE)]
         found, _ = fitted_seeds(self._spaces[task.key], donors, count, favourite)
         return (*found, *self._foreign.get(task.key, ()))[:count]
 
     def _formless(self, task: Task) -> list[Donor]:
         space = self._spaces[task.key]
-        donors = [d for d in self._bank.donors(task) if d.task_key != task.key]
+        donors = [donor for donor in self._asked[task.key] if donor.task_key != task.key]
         forms = [(donor, form_of(donor.trace)) for donor in donors]
         return [d for d, form in forms if isinstance(form, Form) and best_sketch(space, form) is None]
 
