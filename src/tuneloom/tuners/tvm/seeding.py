@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tuneloom.model import Decision, Lesson
-from tuneloom.tuners.tvm.population import Row
 from tuneloom.tuners.tvm.payloads import trace_text
+from tuneloom.tuners.tvm.population import Row
 from tuneloom.tuners.tvm.sketches import Sketch, decisions_in
 
 _OWN_IS_ENOUGH = 64

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuneloom.tuners.tvm.knobs import ChoiceKnob, Decision, Knob, TileKnob
-from tuneloom.tuners.tvm.payloads import trace_text as text_of
+from tuneloom.tuners.tvm.payloads import trace_text
 
 _INLINE_OR_ROOT = 2  # compute locations count from -2 (inline), -1 (root)
 _MOST_LOCATIONS = 24
@@ -50,7 +50,7 @@ def sketch_of(trace: Any) -> Sketch:
     sampling = [inst for inst in trace.insts if inst.kind.name.startswith("Sample")]
     return Sketch(
         trace=trace,
-        kinds=decisions_in(text_of(trace))[0],
+        kinds=decisions_in(trace_text(trace))[0],
         knobs=tuple(_knob(inst, decisions.get(inst)) for inst in sampling),
     )
 
@@ -69,29 +69,29 @@ def _knob(instruction: Any, decision: Any) -> Knob:
     return ChoiceKnob(tuple(range(-_INLINE_OR_ROOT, _MOST_LOCATIONS)))
 
 
-def decisions_in(trace_text: str) -> tuple[tuple[str, ...], list[Decision]]:
+def decisions_in(text: str) -> tuple[tuple[str, ...], list[Decision]]:
     """The instructions (without postprocessing) and decisions in a trace as JSON text.
 
     An instruction is told by its kind and its operands. Raises ValueError for text that
     is no trace.
     """
     try:
-        instructions, decided = json.loads(trace_text)
+        instructions, decided = json.loads(text)
         kinds = [str(instruction[0]) for instruction in instructions]
         told = [
             f"{kind}({','.join(map(str, inst[1]))})" for kind, inst in zip(kinds, instructions, strict=True)
         ]
         values = {int(index): value for index, value in decided}
     except (ValueError, TypeError, IndexError, KeyError) as error:
-        raise ValueError(f"not a trace: {trace_text[:60]!r}") from error
+        raise ValueError(f"not a trace: {text[:60]!r}") from error
     end = kinds.index("EnterPostproc") if "EnterPostproc" in kinds else len(kinds)
     sampling = [i for i in range(end) if kinds[i].startswith("Sample")]
     return tuple(told[:end]), [_plain(values[i]) for i in sampling if i in values]
 
 
-def key_of(trace_text: str) -> str:
+def key_of(text: str) -> str:
     """A short name for a configuration: the same decisions of the same sketch give the same key."""
-    kinds, decisions = decisions_in(trace_text)
+    kinds, decisions = decisions_in(text)
     return hashlib.sha256(json.dumps([kinds, decisions]).encode()).hexdigest()[:20]
 
 
