@@ -17,6 +17,9 @@ _MOST_FOR_ONE = 96  # after so many trials a representative has seen enough to s
 _FOR_LEADS = 0.6  # of what is left when every task had its few
 _SEEDS = 6
 _SEEDS_OF_SMALL = 3
+_GUESSES = (
+    2  # a template's own guesses are tried where nobody gives anything, one of them where somebody does
+)
 _SMALL = 0.01  # of the model's work
 BORROWS = frozenset(("auto", "transfer", "transfer-only"))
 SHARES = frozenset(("auto", "share"))
@@ -172,8 +175,9 @@ def _plan_task(
     if known is not None and known.seeds:
         return _borrowing(spec, task, known, seeds)
     if spec.reuse == "transfer-only":
-        reason = "nobody has tuned a kernel like it: it stays as it is"
-        return TaskPlan(task_key=task.key, name=task.name, action=Action.KEEP, reason=reason, quota=1)
+        reason = "nobody has tuned a kernel like it: as it is, or as a first guess has it"
+        quota = 1 + _GUESSES
+        return TaskPlan(task_key=task.key, name=task.name, action=Action.KEEP, reason=reason, quota=quota)
     if cluster is not None:
         return _sharing(task, cluster, seeds, division)
     reason = "nothing like it is known: tuned from scratch"
@@ -198,7 +202,7 @@ def _borrowing(spec: JobSpec, task: Task, known: Known, seeds: int) -> TaskPlan:
         reason=reason,
         donors=notes,
         seeds=len(notes),
-        quota=1 + len(notes) if spec.reuse == "transfer-only" else None,
+        quota=1 + len(notes) + 1 if spec.reuse == "transfer-only" else None,
     )
 
 

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.bank_donors import SHARE, TEACHERS, DonorBank, is_borrowed
-from tuneloom.app.planning import BORROWS, JobPlan, Known, TaskPlan, make_plan
+from tuneloom.app.planning import BORROWS, Action, JobPlan, Known, TaskPlan, make_plan
 from tuneloom.app.progress import TaskProgress
 from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace
 from tuneloom.store import RunStatus, Store, TrialRecord
@@ -85,7 +85,7 @@ class JobReuse:
         """Find the seeds of a task that is about to start; returns how many there are."""
         task = progress.task
         plan = self._plan_of(task)
-        if plan is None or plan.quota == 1 or task.key not in self._spaces:
+        if plan is None or plan.action is Action.KEEP or task.key not in self._spaces:
             return 0
         if task.key not in self._seeds:
             self._bank.refresh()

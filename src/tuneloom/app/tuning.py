@@ -119,6 +119,8 @@ class TaskTuning:
         seeds = self._reuse.prepare(progress) if self._reuse else 0
         fair = self.most_trials // (2 * len(self.tasks))
         wanted = 1 + seeds if seeds else max(_FIRST_BATCH, fair)
+        if progress.quota is not None:
+            wanted = progress.quota
         return min(max(self._spec.batch, 1 + seeds), wanted, room)
 
     def _left(self) -> int:

@@ -20,7 +20,7 @@ class SearchOptions:
     """What a search needs besides its task; `extra` is for one tuner's own knobs.
 
     `seeds` are proposed before anything else, in their order; with `only_seeds` nothing
-    else is. `lessons` teach a cost model before the first measurement. A tuner that has
+    is searched. `lessons` teach a cost model before the first measurement. A tuner that has
     no use for them may leave them.
     """
 

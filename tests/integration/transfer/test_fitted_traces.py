@@ -105,14 +105,16 @@ def test_another_shape_and_another_epilogue_begin_with_what_they_are_given(
     assert all(runs(task, candidate) for candidate in given)
 
 
-def test_with_only_seeds_nothing_else_is_proposed(donors: list[Donor], giver: Task) -> None:
+def test_with_only_seeds_nothing_is_searched(donors: list[Donor], giver: Task) -> None:
     (space,) = describe([giver])
     fitted, _ = fitted_seeds(space, donors, 2)
     options = SearchOptions(
         seed=1, trials=8, batch=8, seeds=tuple(each.seed for each in fitted), only_seeds=True
     )
     search = TvmTuner().open(giver, options, [])
-    assert [candidate.origin for candidate in search.select(8)] == ["default", "transfer:0", "transfer:1"]
+    origins = [candidate.origin for candidate in search.select(8)]
+    assert origins[:3] == ["default", "transfer:0", "transfer:1"]
+    assert set(origins[3:]) <= {"guess"}
     assert search.select(8) == []
 
 
@@ -123,7 +125,8 @@ def test_a_seed_that_does_not_fit_is_left_out(giver: Task) -> None:
         Seed(origin="transfer:3", configuration="nonsense"),
     )
     options = SearchOptions(seed=1, trials=8, batch=8, seeds=seeds, only_seeds=True)
-    assert [c.origin for c in TvmTuner().open(giver, options, []).select(8)] == ["default"]
+    proposed = TvmTuner().open(giver, options, []).select(8)
+    assert {candidate.origin for candidate in proposed} <= {"default", "guess"}
 
 
 def test_a_foreign_trace_is_fitted_as_a_whole_and_runs(giver: Task) -> None:
@@ -132,7 +135,8 @@ def test_a_foreign_trace_is_fitted_as_a_whole_and_runs(giver: Task) -> None:
     assert texts
     seeds = tuple(Seed(origin="transfer:9", configuration=text) for text in texts)
     options = SearchOptions(seed=1, trials=8, batch=8, seeds=seeds, only_seeds=True)
-    _default, *given = TvmTuner().open(task, options, []).select(8)
+    proposed = TvmTuner().open(task, options, []).select(8)
+    given = [candidate for candidate in proposed if candidate.origin == "transfer:9"]
     assert given and all(runs(task, candidate) for candidate in given)
 
 

@@ -74,10 +74,8 @@ class TvmSearch:
         if not self._keys:
             chosen.append(self._default())
         chosen += self._planted(count - len(chosen))
-        if self._only_seeds:
-            return chosen
         chosen += self._guessed(count - len(chosen))
-        if len(chosen) >= count:
+        if self._only_seeds or len(chosen) >= count:
             return chosen
         misses = 0
         for row in self._ranked(count):
