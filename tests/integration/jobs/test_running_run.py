@@ -93,10 +93,8 @@ def small(name: str, **values: object) -> JobSpec:
 
 
 def test_a_job_can_be_added_and_the_rest_cancelled(running: Running) -> None:
-    assert (
-        main(["add", "last", "mock:size=8", "--name", "extra", "--trials", "8", "--store", running.place])
-        == 0
-    )
+    extra = ["mock:size=8", "--name", "extra", "--trials", "8", "--priority", "3"]
+    assert main(["add", "last", *extra, "--store", running.place]) == 0
     running.until(lambda: running.status("extra") is JobStatus.FINISHED)
     assert running.trials("extra") == 8
     assert running.status("long") is JobStatus.RUNNING

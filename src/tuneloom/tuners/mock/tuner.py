@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from itertools import islice
 from random import Random
 
 from tuneloom.model import (
@@ -62,11 +63,13 @@ class MockSearch:
                 self._best = min(self._best or found, found)
 
     def _neighbours(self, count: int) -> list[int]:
+        """The points next to the best one that nobody has proposed, nearest first."""
         if self._best is None:
             return []
-        middle = self._best[1]
-        near = sorted(range(1, self._kernel.size), key=lambda point: abs(point - middle))
-        return [point for point in near if point not in self._proposed][:count]
+        middle, size = self._best[1], self._kernel.size
+        outwards = (point for step in range(1, size) for point in (middle - step, middle + step))
+        fresh = (point for point in outwards if 0 < point < size and point not in self._proposed)
+        return list(islice(fresh, count))
 
     def _candidate(self, point: int) -> Candidate:
         payload = self._kernel.to_bytes()
