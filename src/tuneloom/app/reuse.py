@@ -1,5 +1,6 @@
 """Never tune twice, as one job sees it: its plan, its seeds, and what its gifts were worth."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -50,6 +51,7 @@ class JobReuse:
         self._seeds: dict[str, tuple[FittedSeed, ...]] = {}
         self._foreign: dict[str, list[FittedSeed]] = {}
         self.job_plan: JobPlan | None = None
+        self._planned_s = 0.0
 
     @property
     def wanted(self) -> bool:
@@ -76,6 +78,7 @@ class JobReuse:
         """Decide, and keep the plan with every task."""
         known = {task.key: self._known(task) for task in tasks}
         spaces = [self._spaces[task.key] for task in tasks] if self._spaces else []
+        self._planned_s = time.monotonic()
         self.job_plan = make_plan(self._spec, tasks, spaces, known, self._seconds_per_trial())
         for plan in self.job_plan.tasks if keep else ():
             self._store.set_plan(self._job, plan.task_key, plan.to_json())
@@ -111,11 +114,26 @@ class JobReuse:
 
     def settle(self, tasks: Sequence[TaskProgress], used: Mapping[str, str]) -> None:
         """Note with every task what its gifts were worth; `used` are candidates in the final model."""
+        every: list[dict[str, Any]] = []
         for progress in tasks:
             plan = self._plan_of(progress.task)
             gifts = self._gifts(progress, used.get(progress.task.key, ""))
+            every += gifts
             if plan is not None and gifts:
                 self._store.set_plan(self._job, progress.task.key, plan.to_json() | {"gifts": gifts})
+        if every:
+            self._note(every, sum(len(progress.trials) for progress in tasks))
+
+    def _note(self, gifts: Sequence[Mapping[str, Any]], spent: int) -> None:
+        """Tell in the run's report what reuse saved, against spending the whole budget."""
+        run, name = self._job.rpartition(".")[0], self._spec.name
+        told = f"{len(gifts)} schedules were given, {sum(gift['used'] for gift in gifts)} are used"
+        left = self._spec.budget.trials - spent
+        if left > 0 and spent:
+            saved_s = left * (time.monotonic() - self._planned_s) / spent
+            told += f"; {left} of {self._spec.budget.trials} trials saved, about {saved_s:.0f} s"
+        notes = self._store.notes(run).get("reuse", {})
+        self._store.set_note(run, "reuse", {**notes, name: told})
 
     def _gifts(self, progress: TaskProgress, used: str) -> list[dict[str, Any]]:
         gifts: dict[str, dict[str, Any]] = {}

@@ -129,6 +129,8 @@ def test_gifts_tell_who_gave_what_it_took_and_whether_it_is_used(store: Store) -
         "after_s": 0.25,
         "used": True,
     }
+    told = store.notes(store.job(job).run)["reuse"]["net"]
+    assert told.startswith("1 schedules were given, 1 are used; 98 of 100 trials saved, about ")
 
 
 def test_a_damaged_record_costs_its_gifts_and_nothing_else(
