@@ -11,13 +11,16 @@ _SIMILAR = 1.25  # a task this much slower than its like is expected to catch up
 def next_task(tasks: Sequence[TaskProgress], batch: int, lanes_per_task: int) -> TaskProgress | None:
     """The task to tune on, or None if every one is spent, busy or waits for another.
 
-    Every task gets its first batch first; then those others wait for get their share,
-    with a lane more than usual.
+    Every task gets its first batch first; then those that may borrow go on from what they
+    are given, and those others wait for get their share, with a lane more than usual.
     """
     free = [t for t in tasks if t.open_to_more and t.lanes < lanes_per_task]
     fresh = [t for t in free if t.batches == 0]
     if fresh:
         return max(fresh, key=lambda t: (t.task.weight * t.task.gflop, -t.index))
+    owed = [t for t in free if t.owed]
+    if owed:
+        return max(owed, key=lambda t: (t.task.weight * t.task.gflop, -t.index))
     due = [t for t in tasks if t.open_to_more and t.due and t.lanes <= lanes_per_task]
     if due:
         return max(due, key=lambda t: (t.task.weight * t.task.gflop, -t.index))

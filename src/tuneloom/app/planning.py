@@ -12,7 +12,8 @@ from tuneloom.model import JobSpec, Task, TaskSpace
 from tuneloom.transfer import CLUSTERINGS, FittedSeed, KernelProfile, TaskCluster
 
 _PART = 4  # sharing spends a quarter of what tuning every task would
-_FEWEST = 4  # trials a task is worth at least: the default and a few seeds
+_FEWEST = 5  # trials a task is worth at least: the default, guesses, a few seeds
+_GLANCE = 3
 _MOST_FOR_ONE = 96  # after so many trials a representative has seen enough to share
 _FOR_LEADS = 0.6  # of what is left when every task had its few
 _SEEDS = 6
@@ -158,7 +159,9 @@ def divide(spec: JobSpec, tasks: Sequence[Task], clusters: Sequence[TaskCluster]
     others = len(tasks) - len(leads)
     pool = _FOR_LEADS * max(0, trials - _FEWEST * others) / (sum(leads.values()) or 1.0)
     shares = {key: round(min(_MOST_FOR_ONE, max(_FEWEST, pool * part))) for key, part in leads.items()}
-    each = (trials - sum(shares.values())) // max(others, 1) - 1 if spec.reuse != "transfer-only" else _SEEDS
+    each = (trials - sum(shares.values())) // max(others, 1) - _GLANCE
+    if spec.reuse == "transfer-only":
+        each = _SEEDS
     seeds = {
         key: max(1, min(_SEEDS if part >= _SMALL * work else _SEEDS_OF_SMALL, each))
         for key, part in parts.items()

@@ -27,8 +27,9 @@ class Contender:
 class TaskProgress:
     """The trials of a task so far, its best few, and what is under way.
 
-    `waits_for` is the task from whose best this one will start, once that has made
-    `share` trials; `quota` is the most trials it gets (None: no limit of its own).
+    `waits_for` is the task from whose best this one goes on after its first batch, once
+    that has made `share` trials; `seeded` says that it was given them. `quota` is the most
+    trials it gets (None: no limit of its own).
     """
 
     index: int
@@ -46,6 +47,7 @@ class TaskProgress:
     opened: bool = False
     waits_for: "TaskProgress | None" = field(default=None, repr=False)
     share: int = 0
+    seeded: bool = False
     quota: int | None = None
     _seen: set[str] = field(default_factory=set)
 
@@ -66,11 +68,20 @@ class TaskProgress:
         return self.exhausted or len(self.trials) >= self.share
 
     @property
+    def waits(self) -> bool:
+        """Whether the task it will borrow from is not done yet."""
+        return self.waits_for is not None and not self.waits_for.gives
+
+    @property
+    def owed(self) -> bool:
+        """Whether it may borrow now, and has not yet."""
+        return self.waits_for is not None and self.waits_for.gives and not self.seeded
+
+    @property
     def open_to_more(self) -> bool:
-        """Whether another batch may start now."""
-        waits = self.waits_for is not None and not self.waits_for.gives
+        """Whether another batch may start now; the first one never waits."""
         full = self.quota is not None and len(self.trials) + self.in_flight >= self.quota
-        return not (self.exhausted or waits or full)
+        return not (self.exhausted or full or (self.waits and self.batches > 0))
 
     @property
     def measured(self) -> int:

@@ -49,6 +49,7 @@ class JobReuse:
         self._asked: dict[str, list[Donor]] = {}
         self._donors: dict[str, Donor] = {}
         self._seeds: dict[str, tuple[FittedSeed, ...]] = {}
+        self._planted: set[str] = set()
         self._foreign: dict[str, list[FittedSeed]] = {}
         self.job_plan: JobPlan | None = None
         self._planned_s = 0.0
@@ -101,13 +102,27 @@ class JobReuse:
             self._donors |= {seed.seed.origin: seed.donor for seed in found}
         return len(self._seeds[task.key])
 
+    def take_seeds(self, progress: TaskProgress) -> tuple[Seed, ...]:
+        """Seeds that were prepared for a search that is open already, once."""
+        key = progress.task.key
+        if key in self._planted or not self._seeds.get(key):
+            return ()
+        self._planted.add(key)
+        return self._seeds_of(progress.task)
+
+    def _seeds_of(self, task: Task) -> tuple[Seed, ...]:
+        return tuple(fitted.seed for fitted in self._seeds.get(task.key, ()))
+
     def options(self, progress: TaskProgress, base: SearchOptions) -> SearchOptions:
         """What the search of a task begins with."""
         if not self.wanted:
             return base
         only = self._spec.reuse == "transfer-only"
-        self.prepare(progress)
-        seeds = tuple(fitted.seed for fitted in self._seeds.get(progress.task.key, ()))
+        if not progress.waits:
+            self.prepare(progress)
+        seeds = self._seeds_of(progress.task)
+        if seeds:
+            self._planted.add(progress.task.key)
         space = self._spaces.get(progress.task.key)
         lessons = lessons_for(space, self._bank.donors(progress.task, TEACHERS)) if space and not only else []
         return replace(base, seeds=seeds, lessons=tuple(lessons), only_seeds=only)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tuneloom.app.allocation import next_task
 from tuneloom.app.outcomes import built, profiled
@@ -17,6 +18,7 @@ from tuneloom.model import (
     Measurement,
     Outcome,
     SearchOptions,
+    Seed,
     StageKind,
     Task,
     Trial,
@@ -27,6 +29,8 @@ STAGES = "tuneloom.tuners.stages"
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
 _FIRST_BATCH = 4
+GLANCE = 3
+"""What a task that will borrow tries before: the default, and what the tuner guesses."""
 
 
 @dataclass(slots=True)
@@ -39,6 +43,7 @@ class _Lane:
     left: int = 0
     trials: list[Trial] = field(default_factory=list)
     tries: int = 0
+    seeds: tuple[Seed, ...] = ()
 
 
 class TaskTuning:
@@ -114,14 +119,23 @@ class TaskTuning:
     def _batch(self, progress: TaskProgress) -> int:
         """A small first batch while the budget is small, so that every task gets its turn."""
         room = (progress.quota or self.most_trials) - len(progress.trials) - progress.in_flight
+        seeds = self._seeds_for(progress)
         if progress.batches:
-            return min(self._spec.batch, room)
-        seeds = self._reuse.prepare(progress) if self._reuse else 0
+            return min(seeds or self._spec.batch, room)
         fair = self.most_trials // (2 * len(self.tasks))
         wanted = 1 + seeds if seeds else max(_FIRST_BATCH, fair)
         if progress.quota is not None:
             wanted = progress.quota
+        elif progress.waits:
+            wanted = GLANCE
         return min(max(self._spec.batch, 1 + seeds), wanted, room)
+
+    def _seeds_for(self, progress: TaskProgress) -> int:
+        """How many seeds the next batch of a task begins with."""
+        if self._reuse is None or progress.waits or progress.seeded:
+            return 0
+        progress.seeded = True
+        return self._reuse.prepare(progress)
 
     def _left(self) -> int:
         return self.most_trials - self.spent - sum(t.in_flight for t in self.tasks)
@@ -138,6 +152,8 @@ class TaskTuning:
 
     def _open_lane(self, progress: TaskProgress, count: int) -> Step:
         lane = _Lane(f"{progress.index}.{progress.batches}", progress, count)
+        if self._reuse is not None and progress.opened:
+            lane.seeds = self._reuse.take_seeds(progress)
         progress.batches += 1
         progress.lanes += 1
         progress.in_flight += count
@@ -152,9 +168,10 @@ class TaskTuning:
         progress = lane.progress
         worker = self._worker(progress)
         if progress.opened:
-            return Call(
-                function=f"{STAGES}:select", arguments=(self._key(progress), lane.planned), worker=worker
-            )
+            arguments: tuple[Any, ...] = (self._key(progress), lane.planned)
+            if lane.seeds:
+                arguments = (*arguments, lane.seeds)
+            return Call(function=f"{STAGES}:select", arguments=arguments, worker=worker)
         progress.opened = True
         arguments = (
             self._key(progress),

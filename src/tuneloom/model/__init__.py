@@ -17,7 +17,7 @@ from tuneloom.model.space import (
 from tuneloom.model.stage import ROUND, StageKind
 from tuneloom.model.task import Task
 from tuneloom.model.trial import Artifact, Candidate, Failure, FailureKind, Measurement, Outcome, Trial
-from tuneloom.model.tuner import Search, SearchOptions, Tuner
+from tuneloom.model.tuner import Search, SearchOptions, SeededSearch, Tuner
 
 __all__ = [
     "REUSE",
@@ -40,6 +40,7 @@ __all__ = [
     "Search",
     "SearchOptions",
     "Seed",
+    "SeededSearch",
     "SketchSpace",
     "StageKind",
     "Task",

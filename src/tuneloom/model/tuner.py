@@ -7,7 +7,7 @@ their arguments alone, so that any worker anywhere can run them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tuneloom.model.measuring import MeasuringPolicy
 from tuneloom.model.space import Lesson, Seed
@@ -42,6 +42,14 @@ class Search(Protocol):
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Learn from finished trials, failures among them."""
+
+
+@runtime_checkable
+class SeededSearch(Search, Protocol):
+    """A search that takes seeds while it goes on."""
+
+    def plant(self, seeds: Sequence[Seed]) -> None:
+        """Propose these before anything else."""
 
 
 class Tuner(Protocol):

@@ -17,6 +17,8 @@ from tuneloom.model import (
     MeasuringPolicy,
     Search,
     SearchOptions,
+    Seed,
+    SeededSearch,
     Task,
     Trial,
     Tuner,
@@ -44,9 +46,12 @@ def open_and_select(
     return _searches[key].select(count)
 
 
-def select(key: str, count: int) -> list[Candidate]:
-    """Select from a search that this process opened."""
-    return _searches[key].select(count)
+def select(key: str, count: int, seeds: Sequence[Seed] = ()) -> list[Candidate]:
+    """Select from a search that this process opened, after giving it seeds if it takes any."""
+    search = _searches[key]
+    if seeds and isinstance(search, SeededSearch):
+        search.plant(seeds)
+    return search.select(count)
 
 
 def update(key: str, trials: Sequence[Trial]) -> None:

@@ -68,7 +68,7 @@ def test_transfer_only_measures_the_default_the_seeds_and_a_guess_and_stops() ->
 
 def test_sharing_spends_a_quarter_of_the_budget() -> None:
     assert make_plan(spec("share", 400), TASKS, SPACES, {}).trials == 100
-    assert make_plan(spec("share", 20), TASKS, SPACES, {}).trials == 12
+    assert make_plan(spec("share", 20), TASKS, SPACES, {}).trials == 15
 
 
 def test_a_small_budget_leaves_every_task_its_few_trials() -> None:
@@ -76,7 +76,7 @@ def test_a_small_budget_leaves_every_task_its_few_trials() -> None:
     spaces = [tiled_space(task.key, 64, 56) for task in many]
     plan = make_plan(spec("auto", 200), many, spaces, {})
     (lead,) = [task for task in plan.tasks if task.action is Action.REPRESENT]
-    promised = lead.share + sum(1 + task.seeds for task in plan.tasks if task.action is Action.SHARE)
+    promised = lead.share + sum(3 + task.seeds for task in plan.tasks if task.action is Action.SHARE)
     assert promised <= 200
 
 
@@ -92,14 +92,16 @@ def test_plans_are_plain_data() -> None:
     assert told["tasks"][1]["donors"][0]["device_key"] == "cpu"
 
 
-def test_members_wait_until_their_representative_has_made_its_share() -> None:
+def test_members_wait_after_their_first_batch_until_their_representative_has_made_its_share() -> None:
     progress = [TaskProgress(index, task) for index, task in enumerate(TASKS)]
     follow(make_plan(spec("auto"), TASKS, SPACES, {}), progress)
     big, mid, pool = progress
-    assert mid.waits_for is big and not mid.open_to_more
+    assert mid.waits_for is big and mid.waits and mid.open_to_more
+    mid.batches = 1
+    assert not mid.open_to_more and not mid.owed
     assert big.open_to_more and pool.open_to_more
     big.exhausted = True
-    assert mid.open_to_more
+    assert mid.open_to_more and mid.owed
 
 
 def test_an_unknown_way_of_reuse_is_refused() -> None:

@@ -87,6 +87,9 @@ class TvmSearch:
                 break
         return chosen
 
+    def plant(self, seeds: Sequence[Seed]) -> None:
+        self._seeds += seeds
+
     def update(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
             self._keys.add(trial.candidate.key)
