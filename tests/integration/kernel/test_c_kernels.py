@@ -58,7 +58,7 @@ type = "int32"
 value = 1000
 [tuning]
 trials = 16
-run_timeout_s = 1.0
+run_timeout_s = 3.0
 """
 
 
@@ -71,7 +71,7 @@ def description(folder: Path, text: str = TOML) -> Path:
 
 def test_every_kind_of_failure_is_counted_and_the_rest_is_tuned(tmp_path: Path) -> None:
     kernel = described(description(tmp_path)).kernel
-    plan = Plan(budget=Budget(trials=16), policy=MeasuringPolicy(run_timeout_s=1.0))
+    plan = Plan(budget=Budget(trials=16), policy=MeasuringPolicy(run_timeout_s=3.0))
     result = tune(kernel, plan)
     assert (result.best["MODE"], result.best["SHIFT"]) == (0, 0)
     assert result.failures == {
