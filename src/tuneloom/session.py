@@ -10,6 +10,7 @@ y = again.run(x)
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,7 +49,8 @@ class Session:
         self._options: dict[str, Any] = {}
         self._folder: Path | None = None
         self._bundle: Bundle | None = None
-        self._scratch = tempfile.TemporaryDirectory(prefix="tuneloom-session-")
+        self._scratch = Path(tempfile.mkdtemp(prefix="tuneloom-session-"))
+        weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
 
     @classmethod
     def load(cls, folder: str | Path) -> "Session":
@@ -126,7 +128,7 @@ class Session:
 
     def _tune(self) -> None:
         assert self._model is not None and self._budget is not None
-        folder = Path(self._scratch.name) / f"bundle-{len(self.times_s)}"
+        folder = self._scratch / f"bundle-{len(self.times_s)}"
         spec = JobSpec(
             name=self._name,
             model=self._model,
@@ -162,7 +164,7 @@ class Session:
             )
         if not example_inputs:
             raise InputError("a torch module needs example inputs: from_model(module, [x])")
-        path = Path(self._scratch.name) / f"{type(module).__name__}.pt2"
+        path = self._scratch / f"{type(module).__name__}.pt2"
         torch.export.save(torch.export.export(module.eval(), tuple(example_inputs)), path)
         return str(path), type(module).__name__
 
