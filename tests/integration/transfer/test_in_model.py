@@ -1,0 +1,40 @@
+"""Kernels timed inside the running model."""
+
+from pathlib import Path
+
+import pytest
+
+from tuneloom.testing.onnx_models import write_network
+from tuneloom.tuners.tvm import model_stages, model_times
+from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary, compile_model, open_model
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> ModelSummary:
+    folder: Path = tmp_path_factory.mktemp("model")
+    path = write_network(folder / "net.onnx", channels=32, size=16)
+    recipe = ModelRecipe(key="weighed", source=str(path), shapes={}, target="cpu")
+    opened = open_model(recipe)
+    assert isinstance(opened, ModelSummary)
+    compile_model(recipe, {})
+    return opened
+
+
+def test_every_kernel_of_a_model_is_timed_by_name(summary: ModelSummary) -> None:
+    model = model_stages._tuned["weighed"].open("cpu")
+    values = model_stages.seeded_inputs(summary.inputs, 0)
+    times = model_times.kernel_times(model, values)
+    assert {task.name for task in summary.tasks} <= times.keys()
+    assert all(0 < seconds < 10 for seconds in times.values())
+
+
+def test_only_kernels_that_lose_inside_the_model_are_told(
+    summary: ModelSummary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [task.name for task in summary.tasks]
+    tuned, plain = dict.fromkeys(names, 1.0), dict.fromkeys(names, 1.0)
+    tuned[names[0]] = 1.5
+    answers = iter([tuned, plain])
+    monkeypatch.setattr(model_times, "kernel_times", lambda _model, _values: next(answers))
+    keys = [task.key for task in summary.tasks]
+    assert model_times.slower_in_model("weighed", keys, 0, "cpu") == keys[:1]
