@@ -205,7 +205,7 @@ class Finish:
         for key in losers:
             self.verdicts[key].note = "its borrowed schedule was slower inside the model and was dropped"
             self.verdicts[key].chosen = None
-        if losers:
+        if losers or isinstance(result, Died):  # a new worker has nothing compiled yet
             return [self._compile_step()]
         return [self._export_step()] if self.export_to else self._end()
 
