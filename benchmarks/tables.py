@@ -7,6 +7,7 @@ other than a results file. Results under a name that is unknown here are shown a
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -195,12 +196,32 @@ SECTIONS = (
         draw=as_it_is,
     ),
     Section(
-        results="kernel_replay.jsonl",
-        title="Knob spaces: evaluations to within 5 % of the best",
-        about="Recorded and invented spaces, against Kernel Tuner's strategies in simulation mode; failed "
-        "evaluations count.",
-        command="benchmarks/kernel_replay.py",
-        draw=drawn_by("kernel_replay.py", "--out", str(RESULTS / "kernel_replay.jsonl"), "--report"),
+        results="sharing.json",
+        title="Sharing inside a model",
+        about="Performance against full tuning of every task, and the share of its time.",
+        command="benchmarks/sharing.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="transfer.json",
+        title="Transfer between models",
+        about="Each model with the others as bank, against plain tuning stopped at the same time.",
+        command="benchmarks/transfer.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="planning.json",
+        title="Planning with a large bank",
+        about="Clusters, donors and fits for a model, nothing measured.",
+        command="benchmarks/planning.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="kernel_c_matmul.json",
+        title="A matrix product in C",
+        about="A blocked product with knobs against its naive form, tuned on this machine.",
+        command="benchmarks/c_matmul.py",
+        draw=as_it_is,
     ),
 )
 
@@ -208,8 +229,9 @@ SECTIONS = (
 def drawn(section: Section) -> str:
     text = (RESULTS / section.results).read_text()
     data = json.loads(text) if section.results.endswith(".json") else None
+    about = f"{section.about}\n\n" if section.about else ""
     return (
-        f"## {section.title}\n\n{section.about}\n\n{section.draw(data)}\n\n"
+        f"## {section.title}\n\n{about}{section.draw(data)}\n\n"
         f"Measured by `python {section.command}`, raw results in `benchmarks/results/{section.results}`.\n"
     )
 
@@ -230,9 +252,15 @@ def unknown() -> list[Section]:
     ]
 
 
+def told() -> list[str]:
+    """Results that a benchmark tells in its own words, one level down."""
+    texts = [path.read_text().strip() for path in sorted(RESULTS.glob("*.md"))]
+    return [re.sub(r"^#", "##", text, flags=re.M) + "\n" for text in texts]
+
+
 def main() -> None:
     there = [s for s in (*SECTIONS, *unknown()) if (RESULTS / s.results).exists()]
-    PAGE.write_text("\n".join([INTRODUCTION, *map(drawn, there)]))
+    PAGE.write_text("\n".join([INTRODUCTION, *map(drawn, there), *told()]))
     missing = [s.results for s in SECTIONS if s not in there]
     print(f"{PAGE.name}: {len(there)} sections; without results: {', '.join(missing) or 'none'}")
 
