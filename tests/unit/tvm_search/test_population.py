@@ -95,9 +95,13 @@ def test_failures_score_lowest(population: Population) -> None:
 
 
 def test_a_trace_is_known_by_its_decisions_before_postprocessing() -> None:
-    instructions = [["SamplePerfectTile", [], [], []], ["EnterPostproc", [], [], []], ["SampleCategorical"]]
+    instructions = [
+        ["SamplePerfectTile", [], [], []],
+        ["EnterPostproc", [], [], []],
+        ["SampleCategorical", [], [], []],
+    ]
     text = json.dumps([instructions, [[0, [3, 4]], [2, 1]]])
-    assert decisions_in(text) == (("SamplePerfectTile",), [(3, 4)])
+    assert decisions_in(text) == (("SamplePerfectTile()",), [(3, 4)])
     other = json.dumps([instructions[:1], [[0, [3, 4]]]])
     assert key_of(text) == key_of(other)
     assert key_of(text) != key_of(json.dumps([instructions[:1], [[0, [4, 3]]]]))

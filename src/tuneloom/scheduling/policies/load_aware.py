@@ -280,10 +280,10 @@ class LoadAware:
         entry.feeds, lead_s, entry.guessed = way
         entry.lead_s = lead_s
         reach_s = path.reach_s if path.reach_s > lead_s else lead_s
-        level_s = self._fair.level_s(HOSTS)
+        chain_s = self._fair.chain_s(HOSTS)
         if stage.request.remaining_s is not None:
-            reach_s += level_s / GRADES
-        half_level_s = level_s / 2
+            reach_s += chain_s / GRADES
+        half_level_s = max(self._fair.level_s(HOSTS), chain_s) / 2
         entry.patience_s = reach_s if reach_s < half_level_s else half_level_s
         path.reach_s = max(lead_s, FADING * path.reach_s)
 

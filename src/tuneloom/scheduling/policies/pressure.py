@@ -19,6 +19,9 @@ SHARPNESS = 2
 GRADES = 4
 """Chains are told apart in so many grades: jobs that are nearly alike should not race each other."""
 
+NEGLIGIBLE = 0.05
+"""While others ask for less than this part of its own length, a chain loses nothing by sharing."""
+
 STEADY = 0.75
 """A forecast that fell by less than this is not counted anew."""
 
@@ -70,6 +73,7 @@ class Pressure:
         self._host_left_s = 0.0
         self._drain_s = 0.0
         self._drained = 0
+        self._slots = 1
 
     def used(self, appetite: Appetite, key: str | None, seconds: float) -> None:
         """A job spent time on a device of this key, or on a host."""
@@ -109,6 +113,8 @@ class Pressure:
         self._drained += 1
         if self._drained % REFRESH == 1:
             self._drain_s = self._drain()
+        if self._others_s(appetite) < NEGLIGIBLE * remaining_s:
+            return 0.0
         if remaining_s >= self._drain_s:
             return 1.0
         return round(GRADES * (remaining_s / self._drain_s) ** SHARPNESS) / GRADES
@@ -128,10 +134,19 @@ class Pressure:
         self._host_left_s += host_left_s - appetite.host_left_s
         appetite.host_left_s = host_left_s
 
+    def _others_s(self, appetite: Appetite) -> float:
+        """How long the pools that this job uses need for what all others will ask of them."""
+        own_s = appetite.host_left_s
+        longest_s = (self._host_left_s - own_s) / self._slots
+        for key, use in appetite.keys.items():
+            devices = len(self._floor.devices.get(key, ())) or 1
+            longest_s = max(longest_s, (self._left.get(key, 0.0) - use.left_s) / devices)
+        return longest_s
+
     def _drain(self) -> float:
         """How long the busiest pool needs for all that is known to come."""
-        slots = sum(host.slots for host in self._floor.hosts.values())
-        times = [self._host_left_s / max(slots, 1)]
+        self._slots = max(1, sum(host.slots for host in self._floor.hosts.values()))
+        times = [self._host_left_s / self._slots]
         times += [self._left.get(key, 0.0) / len(seats) for key, seats in self._floor.devices.items()]
         return max(times)
 

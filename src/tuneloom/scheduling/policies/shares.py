@@ -10,6 +10,12 @@ StageName = tuple[str, int]
 LEVEL_STAGES = 16
 """A level of priority is worth at least this many average stages of its pool."""
 
+CHAIN_STAGES = 48
+"""A chain that will outlast everything else is worth this many average stages of its pool."""
+
+TIME_PASSES = 0.5
+"""How much of what a chain is forgiven counts as time passed for all others."""
+
 
 @dataclass(slots=True)
 class Account:
@@ -35,8 +41,9 @@ class FairShares:
     LEVEL_STAGES average stages if that is more: while a stage waits, the tags of its
     rivals grow past it, so it is served at the latest when each rival has had that much
     a level more than it. A deadline is worth up to one level, the more of it the less
-    slack was left when the stage became ready; so is a chain that will outlast
-    everything else.
+    slack was left when the stage became ready. A chain that will outlast everything else
+    is worth CHAIN_STAGES average stages, and forgiven for being ahead; time passes for
+    those who wait behind it all the same.
     """
 
     def __init__(self, ageing_s: float) -> None:
@@ -44,6 +51,7 @@ class FairShares:
         self._virtual: dict[str, float] = {}
         self._service: dict[str, Estimate] = {}
         self._levels: dict[str, float] = {}
+        self._chain_s: dict[str, float] = {}
 
     def tag(self, account: Account, pool: str, stage: Stage, chain: float) -> float:
         """The tag of a stage that starts to wait; call once a part.
@@ -58,10 +66,24 @@ class FairShares:
         tag, used = self._virtual.get(pool, 0.0), account.used.get(pool)
         if used is not None:
             ahead_s = used - tag
-            tag += ahead_s * (1.0 - chain) if ahead_s > 0 else max(ahead_s, -self.level_s(pool) / 2)
+            if ahead_s > 0:
+                tag = self._forgive(pool, tag, ahead_s, chain)
+            else:
+                tag += max(ahead_s, -self.level_s(pool) / 2)
             account.used[pool] = tag
         account.stages[name] = (tag, 1)
         return tag
+
+    def _forgive(self, pool: str, now: float, ahead_s: float, chain: float) -> float:
+        """Forget what a chain is ahead, but let time pass for those who wait meanwhile.
+
+        So they come nearer to their turn with every stage that went before them, and wait
+        at the most until they have come nearer by what a chain is worth.
+        """
+        forgiven_s = ahead_s * chain
+        if forgiven_s:
+            self._virtual[pool] = now = now + forgiven_s * TIME_PASSES
+        return now + ahead_s - forgiven_s
 
     def drop(self, account: Account, stage: Stage) -> None:
         """A part neither waits nor runs any more."""
@@ -74,13 +96,20 @@ class FairShares:
         """What one level of priority is worth now in this pool's virtual time."""
         return self._levels.get(pool, self._ageing_s)
 
+    def chain_s(self, pool: str) -> float:
+        """What a chain that outlasts all others is worth now in this pool's virtual time."""
+        return self._chain_s.get(pool, self._ageing_s)
+
     def rank(self, account: Account, pool: str, tag: float, stage: Stage, at_s: float, chain: float) -> float:
         """The tag with priority, deadline and the weight of the job's chain (0 to 1) counted in."""
         ticket = account.job.ticket
+        worth_s = self.chain_s(pool) * chain
         if ticket.deadline_s is not None:
-            chain = max(chain, self._urgency(pool, ticket.deadline_s, stage, at_s))
-        levels = ticket.priority + chain
-        return tag - self.level_s(pool) * levels if levels else tag
+            urgency = self._urgency(pool, ticket.deadline_s, stage, at_s)
+            worth_s = max(worth_s, self.level_s(pool) * urgency)
+        if ticket.priority:
+            worth_s += self.level_s(pool) * ticket.priority
+        return tag - worth_s
 
     def turn(self, pool: str, tag: float) -> None:
         """It was the turn of a stage with this tag, whether or not it was served."""
@@ -98,6 +127,7 @@ class FairShares:
         if service is None:
             service = self._service[pool] = Estimate()
         service.add(service_s)
+        self._chain_s[pool] = CHAIN_STAGES * service.value
         self._levels[pool] = max(self._ageing_s, LEVEL_STAGES * service.value)
         difference_s = service_s - charged_s
         account.used[pool] = account.used.get(pool, 0.0) + difference_s / account.job.ticket.weight
