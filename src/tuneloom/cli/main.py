@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tuneloom import __version__
-from tuneloom.cli import bank, jobs, models, plan, report, runs, simulate, superb, tune
+from tuneloom.cli import bank, jobs, kernel, models, plan, report, runs, simulate, superb, tune
 from tuneloom.errors import TuneloomError
 
 DESCRIPTION = """\
@@ -17,7 +17,7 @@ Tunes neural networks for the hardware they run on.
   tuneloom evaluate fast/                                 time the bundle
   tuneloom report last -o report.html                     look at what happened
 """
-GROUPS = (tune, jobs, models, runs, report, simulate, superb, plan, bank)
+GROUPS = (tune, jobs, models, runs, kernel, report, simulate, superb, plan, bank)
 
 
 class OneLineParser(argparse.ArgumentParser):

@@ -93,7 +93,7 @@ def small(name: str, **values: object) -> JobSpec:
 
 
 def test_a_job_can_be_added_and_the_rest_cancelled(running: Running) -> None:
-    extra = ["mock:size=8", "--name", "extra", "--trials", "8", "--priority", "3"]
+    extra = ["mock:size=8", "--name", "extra", "--trials", "8"]
     assert main(["add", "last", *extra, "--store", running.place]) == 0
     running.until(lambda: running.status("extra") is JobStatus.FINISHED)
     assert running.trials("extra") == 8
