@@ -77,6 +77,10 @@ def test_a_shape_that_is_none_is_refused(text: str) -> None:
         (("resume", "no-such-run"), "no-such-run"),
         (("report", "no-such-run"), "no-such-run"),
         (("import", "nowhere"), "nowhere"),
+        (("kernel", "tune", "missing.toml"), "missing.toml"),
+        (("kernel", "replay", "missing.csv"), "missing.csv"),
+        (("tune", "--jobs", "missing.toml"), "missing.toml"),
+        (("superb", "missing.toml"), "missing.toml"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
