@@ -50,11 +50,14 @@ class DonorBank:
     _classes: dict[str, list[str]] = field(default_factory=dict)
 
     def donors(self, task: Task, asking: Asking = DONORS, favourite: str | None = None) -> list[Donor]:
-        """Records of the task's own workload, of its favourite, and of the workloads most like it."""
+        """Records of the task's own workload, of its favourite, and of the workloads most like it.
+
+        What the job itself measured of the task is left out: its search knows that.
+        """
         found: list[Donor] = []
         givers = 0
         for key, gflop in self._workloads(task, favourite):
-            records = self._records(key, gflop, asking.records)
+            records = self._records(key, gflop, asking.records, own_job=key != task.key)
             found += records
             givers += bool(records)
             if givers == asking.workloads:
@@ -83,10 +86,11 @@ class DonorBank:
             self._classes[kernel_class] = [other for other in every if same_anchor(kernel_class, other)]
         return self._classes[kernel_class]
 
-    def _records(self, key: str, gflop: float, count: int) -> list[Donor]:
+    def _records(self, key: str, gflop: float, count: int, *, own_job: bool) -> list[Donor]:
         try:
             records = self.store.workload_trials(key, self.family, 2 * count)
-            return list(self._as_donors(records, gflop))[:count]
+            wanted = [record for record in records if own_job or record.job != self.job]
+            return list(self._as_donors(wanted, gflop))[:count]
         except Exception:  # a damaged record costs its workload's gifts, nothing else
             self.unreadable += 1
             return []

@@ -97,6 +97,13 @@ def test_schedules_of_the_same_job_are_marked_as_shared(store: Store) -> None:
     assert {seed.origin for seed in reuse.options(progress, BASE).seeds} == {"share:other"}
 
 
+def test_what_the_job_measured_of_the_very_task_is_no_gift(store: Store) -> None:
+    job = job_of(store, TASK)
+    store.add_trials(job, "mine", [trial("a", 1.0, [(4, 16), (8, 7)])], HERE)
+    assert DonorBank(store, job, "llvm-512").donors(TASK) == []
+    assert len(DonorBank(store, "later.1", "llvm-512").donors(TASK)) == 1
+
+
 def test_sharing_takes_nothing_from_runs_that_have_ended(store: Store) -> None:
     ended = job_of(store, OTHER)
     store.add_trials(ended, "other", [trial("a", 1.0, [(4, 16), (4, 7)])], HERE)
