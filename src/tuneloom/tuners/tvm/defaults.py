@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.passes import gpu_default_schedules
 from tuneloom.tuners.tvm.targets import TargetSpec
 
@@ -12,5 +13,6 @@ def default_module(module: Any, target: TargetSpec) -> Any:
     """On a CPU the loops as they are; on a GPU they have to be bound to threads first."""
     if target.kind == "llvm":
         return module
+    copy = load_tvm().IRModule(dict(module.functions.items()))  # the pass would change its argument
     with target.to_tvm():
-        return gpu_default_schedules()(module)
+        return gpu_default_schedules()(copy)

@@ -6,7 +6,7 @@ from typing import Any
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing import ImportedModel, TensorInfo
 from tuneloom.tuners.tvm.layouts import block_layouts
-from tuneloom.tuners.tvm.passes import fusing_passes, preparing_passes, vectorising_passes
+from tuneloom.tuners.tvm.passes import folding_pass, fusing_passes, preparing_passes, vectorising_passes
 from tuneloom.tuners.tvm.targets import TargetSpec
 
 
@@ -38,7 +38,9 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
     tvm = load_tvm()
     chosen = options or LowerOptions()
     blocked = chosen.layout == "blocked" and target.kind == "llvm"
-    passes = [*(_blocking(target) if blocked else ()), *preparing_passes(), *fusing_passes()]
+    folds = not blocked and chosen.layout != "plain"
+    first = _blocking(target) if blocked else [folding_pass()] if folds else []
+    passes = [*first, *preparing_passes(), *fusing_passes()]
     with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
         module = tvm.transform.Sequential(passes)(imported.module)
     return LoweredModel(

@@ -22,6 +22,13 @@ def preparing_passes() -> list[Any]:
     ]
 
 
+def folding_pass() -> Any:
+    """Batch norms folded into the convolutions before them; blocking does it in its own way."""
+    from tvm.relax import transform
+
+    return transform.FoldBatchnormToConv2D()
+
+
 def fusing_passes() -> list[Any]:
     """Operators to kernels, and elementwise tails into the kernels before them."""
     from tvm.relax import transform
@@ -38,9 +45,11 @@ def fusing_passes() -> list[Any]:
 
 def finishing_passes(target: Any) -> list[Any]:
     """Kernels are final; memory is planned and the program becomes calls."""
-    from tvm.relax import pipeline, transform
+    from tvm.relax import transform
 
     if target.kind.name != "llvm":
+        from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two
+
         lowering = [*pipeline.dataflow_lower_passes(target), *pipeline.finalize_passes(target)]
         return [gpu_default_schedules(), *lowering]
     return [

@@ -15,6 +15,7 @@ from tuneloom.model import Candidate, SearchOptions, Seed, Task, Trial
 from tuneloom.tuners.tvm.defaults import NO_TRACE, default_module
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.payloads import pack_kernel, trace_text
+from tuneloom.tuners.tvm.plausibility import Plausibility
 from tuneloom.tuners.tvm.population import Population, Row
 from tuneloom.tuners.tvm.rules import is_template, space_for
 from tuneloom.tuners.tvm.seeding import history, lesson_rows, own_rows, replayed, row_at
@@ -28,7 +29,10 @@ _POOL = 512
 _GENERATIONS = 6
 _RANDOM_SHARE = 0.1
 _MIN_TO_LEARN = 16
-_REJECTED_PER_GOOD = 2  # what the postprocessors refuse teaches what can't run
+_CHUNK = 64  # rows replayed before what they taught is used
+_LOOKS = 8
+_REPLAYS = 600
+_REPLAYS_EACH = 20
 
 
 class TvmSearch:
@@ -58,7 +62,8 @@ class TvmSearch:
         self._surrogate = Surrogate(options.seed)
         self._seconds: dict[Row, float] = {}
         self._proposed: set[Row] = set()
-        self._rejected: list[Row] = []
+        self._survivors: list[Row] = []
+        self._plausibility = Plausibility(options.seed)
         self._programs: set[int] = set()
         self._keys: set[str] = set()
         self._seeds = list(options.seeds)
@@ -77,18 +82,25 @@ class TvmSearch:
         chosen += self._guessed(count - len(chosen))
         if self._only_seeds or len(chosen) >= count:
             return chosen
-        misses = 0
-        for row in self._ranked(count):
-            candidate = self._candidate(row)
-            misses = 0 if candidate else misses + 1
-            if candidate:
-                chosen.append(candidate)
-            if len(chosen) >= count or misses > 50 * count:
-                break
-        return chosen
+        return chosen + self._searched(count - len(chosen))
 
-    def plant(self, seeds: Sequence[Seed]) -> None:
-        self._seeds += seeds
+    def _searched(self, count: int) -> list[Candidate]:
+        """Up to so many new candidates; fewer when the space, or patience, is spent."""
+        chosen: list[Candidate] = []
+        replays = 0
+        while len(chosen) < count and replays < _REPLAYS_EACH * count + _REPLAYS:
+            rows = self._next_rows(count)
+            if not rows:
+                break
+            for row in rows:
+                candidate = None if row in self._proposed else self._candidate(row)
+                if candidate is not None:
+                    chosen.append(candidate)
+                if len(chosen) >= count:
+                    break
+            replays += len(rows)
+            self._plausibility.learn()
+        return chosen
 
     def update(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
@@ -135,20 +147,17 @@ class TvmSearch:
         known = history(self._seconds, self._lessons)
         good = sum(math.isfinite(s) for s in known.values())
         if self._stale and good >= _MIN_TO_LEARN:
-            rejected = self._rejected[-_REJECTED_PER_GOOD * good :]
-            rows = [*known, *rejected]
-            seconds = np.asarray([*known.values(), *(math.inf for _ in rejected)])
-            self._surrogate.fit(self._population.encode(rows), seconds)
+            self._surrogate.fit(self._population.encode(list(known)), np.asarray(list(known.values())))
             self._stale = False
 
-    def _ranked(self, count: int) -> Iterator[Row]:
-        """Rows worth measuring, best first, with some chance mixed in; ends when nothing new is found."""
-        for _ in range(8):
+    def _next_rows(self, count: int) -> list[Row]:
+        """Rows worth replaying, best first, with some chance mixed in; none when nothing new is found."""
+        for _ in range(_LOOKS):
             fresh = [row for row in self._evolved() if row not in self._proposed]
             lucky = [row for row in self._population.sample(2 * count) if row not in self._proposed]
-            if not fresh and not lucky:
-                return
-            yield from self._mixed(fresh, lucky)
+            if fresh or lucky:
+                return list(self._mixed(fresh, lucky))[: max(2 * count, _CHUNK)]
+        return []
 
     def _mixed(self, fresh: list[Row], lucky: list[Row]) -> Iterator[Row]:
         best, chance = iter(fresh), iter(lucky)
@@ -161,9 +170,9 @@ class TvmSearch:
                 yield row
 
     def _evolved(self) -> list[Row]:
-        """Rows by predicted score, best first; random ones while nothing is learned."""
+        """Rows by predicted score, best first; plausible ones while nothing is learned."""
         if not self._surrogate.trained:
-            return self._population.sample(_POOL)
+            return self._plausible()
         elite = sorted(self._seconds, key=self._seconds.__getitem__)[: _POOL // 8]
         taught = sorted(self._lessons, key=self._lessons.__getitem__)[: _POOL // 8]
         pool = list(dict.fromkeys(elite + taught + self._population.sample(_POOL // 2)))
@@ -175,6 +184,15 @@ class TvmSearch:
             seen.update(zip(born, self._score(born), strict=True))
         return sorted(seen, key=seen.__getitem__, reverse=True)[:_POOL]
 
+    def _plausible(self) -> list[Row]:
+        """Random rows and neighbours of survivors, the likeliest to survive first."""
+        near = [self._population.mutate(row) for row in self._survivors[-_POOL // 4 :] for _ in range(4)]
+        rows = list(dict.fromkeys(self._population.sample(_POOL) + near))
+        if not self._survivors:
+            return rows
+        odds = self._plausibility.probability(self._population.encode(rows))
+        return [rows[i] for i in np.argsort(-odds, kind="stable")]
+
     def _child(self, parents: list[Row]) -> Row:
         one = parents[int(len(parents) * self._random.random() ** 2)]
         if self._random.random() < 0.3:
@@ -184,15 +202,18 @@ class TvmSearch:
     def _score(self, rows: list[Row]) -> list[float]:
         if not rows:
             return []
-        return [float(score) for score in self._surrogate.predict(self._population.encode(rows))]
+        features = self._population.encode(rows)
+        scores = self._surrogate.predict(features) * self._plausibility.probability(features)
+        return [float(score) for score in scores]
 
     def _candidate(self, row: Row, origin: str = "search") -> Candidate | None:
         self._proposed.add(row)
         sketch = self._sketches[row[0]]
         schedule = sketch.replay(self._module, self._population.decisions(row), self._postprocs)
+        self._plausibility.observe(self._population.encode([row])[0], schedule is not None)
         if schedule is None:
-            self._rejected.append(row)
             return None
+        self._survivors.append(row)
         return self._wrap(schedule, origin)
 
     def _default(self) -> Candidate:
