@@ -26,6 +26,7 @@ from tuneloom.tuners.mock import MockTuner
 _LOOK_S = 1.0
 _ONE_AT_A_TIME = ("sequential", "synchronous", "interleaved")
 _LANES = 3
+_SLOTS_PER_LANE = 4  # a batch keeps about so many build slots busy while others are selected
 
 
 class Interrupted(TuneloomError):  # noqa: N818 - the name is the message
@@ -200,6 +201,12 @@ class TuningRun(Listener):
             self.conductor.pause(record.id)
         self.conductor.submit(program, spec.arrival_s)
 
+    @property
+    def _lanes(self) -> int:
+        if self.policy in _ONE_AT_A_TIME:
+            return 1
+        return _LANES + self.machine.host.slots // _SLOTS_PER_LANE
+
     def _program(self, job: str, spec: JobSpec) -> ModelJob:
         kind = MockModelJob if spec.tuner == MockTuner.name else ModelJob
         return kind(
@@ -207,7 +214,7 @@ class TuningRun(Listener):
             spec,
             opened=lambda summary: self._book.opened(job, spec, summary),
             keep=lambda task, trial, artifact: self._book.keep(job, task, trial, artifact),
-            lanes=1 if self.policy in _ONE_AT_A_TIME else _LANES,
+            lanes=self._lanes,
             tuners=self.machine.host.slots,
             reuse=JobReuse(self._store, job, spec) if spec.tuner == "tvm" else None,
         )

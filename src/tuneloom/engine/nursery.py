@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import sys
+import warnings
 
 from tuneloom.engine.calls import Call
 from tuneloom.engine.channel import Channel
@@ -26,6 +27,8 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Libraries may keep sleeping threads; no worker uses what they hold.
+    warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork.*")
     warmed = carry_out(Call(function=sys.argv[2])) if len(sys.argv) > 2 else None
     Channel(control).send(warmed)
     gc.collect()
