@@ -1,15 +1,14 @@
 """One run of the program: jobs taken from the store, conducted, and their results kept."""
 
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from tuneloom.app import bundling
 from tuneloom.app.bookkeeping import Book
 from tuneloom.app.conductor import Conductor, Listener, Span
+from tuneloom.app.interruptions import Interruptions
 from tuneloom.app.machine import Machine
 from tuneloom.app.mock_job import MockModelJob
 from tuneloom.app.model_job import ModelJob
@@ -64,6 +63,7 @@ class TuningRun(Listener):
         self._book = Book(store, run)
         self._display = display
         self._statuses: dict[str, JobStatus] = {}
+        self._interruptions = Interruptions()
         self._looked_s = 0.0
         self._arrived = time.monotonic()
         self.conductor = Conductor(Core(policy_named(policy)), engine, machine, self)
@@ -75,7 +75,8 @@ class TuningRun(Listener):
         for device in self.machine.devices:
             self.conductor.add_resource(device)
         try:
-            with _interrupted_by(signal.SIGTERM):
+            self._engine.prepare()
+            with self._interruptions:
                 self._conduct()
         except KeyboardInterrupt as error:
             self._book.flush()
@@ -123,6 +124,7 @@ class TuningRun(Listener):
         self._end(job, JobStatus.FAILED if failure else JobStatus.FINISHED, failure)
 
     def beat(self, now_s: float) -> None:
+        self._interruptions.check()
         if now_s - self._looked_s >= _LOOK_S:
             self._looked_s = now_s
             self._book.flush()
@@ -218,17 +220,3 @@ class TuningRun(Listener):
             tuners=self.machine.host.slots,
             reuse=JobReuse(self._store, job, spec) if spec.tuner == "tvm" else None,
         )
-
-
-@contextmanager
-def _interrupted_by(number: signal.Signals) -> Iterator[None]:
-    """Let a signal end the run as Ctrl-C does."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    earlier = signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(number, earlier)

@@ -16,6 +16,9 @@ class Engine(Protocol):
     def now_s(self) -> float:
         """The engine's clock, in seconds; never goes backwards."""
 
+    def prepare(self) -> None:
+        """Get ready for calls, if that takes time; an interrupt may come in the middle of it."""
+
     def start(self, call_id: str, call: Call) -> None:
         """Begin a call; its end is reported by `poll`."""
 

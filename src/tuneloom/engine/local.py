@@ -29,7 +29,7 @@ class LocalEngine:
     """Carries calls out in processes forked from one warm parent.
 
     Not thread-safe. Results of stopped calls are dropped. The parent process starts
-    with the first call.
+    with the first call, or with `prepare`.
     """
 
     def __init__(self, warm_up: str | None = None, environment: Mapping[str, str] | None = None) -> None:
@@ -43,6 +43,9 @@ class LocalEngine:
 
     def now_s(self) -> float:
         return time.monotonic()
+
+    def prepare(self) -> None:
+        self._ready_nursery()
 
     def start(self, call_id: str, call: Call) -> None:
         worker = self._worker_for(call)
@@ -86,13 +89,16 @@ class LocalEngine:
     def _worker_for(self, call: Call) -> _Worker:
         if call.worker is not None and call.worker in self._named:
             return self._named[call.worker]
-        if self._nursery is None:
-            self._nursery = Nursery(self._warm_up, self._environment)
-        worker = _Worker(self._nursery.fork(call.memory_bytes), call.worker)
+        worker = _Worker(self._ready_nursery().fork(call.memory_bytes), call.worker)
         self._selector.register(worker.process.channel, selectors.EVENT_READ, worker)
         if call.worker is not None:
             self._named[call.worker] = worker
         return worker
+
+    def _ready_nursery(self) -> Nursery:
+        if self._nursery is None:
+            self._nursery = Nursery(self._warm_up, self._environment)
+        return self._nursery
 
     def _send(self, worker: _Worker, call_id: str, call: Call) -> None:
         worker.current = _Running(call_id, call, self.now_s())

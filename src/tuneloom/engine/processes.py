@@ -40,7 +40,11 @@ class Nursery:
         )
         theirs.close()
         self._control = ours
-        self._await_warmth()
+        try:
+            self._await_warmth()
+        except BaseException:
+            self.close()
+            raise
 
     def fork(self, memory_bytes: int | None) -> WorkerProcess:
         """Fork one worker, with so much memory of its own at most."""

@@ -30,6 +30,9 @@ class ScriptedEngine:
     def now_s(self) -> float:
         return self._now_s
 
+    def prepare(self) -> None:
+        """Nothing has to be prepared."""
+
     def start(self, call_id: str, call: Call) -> None:
         self.started.append(call)
         end_s = self._now_s + self._takes_s(call)

@@ -72,7 +72,7 @@ def test_control_c_stops_within_two_seconds_keeps_everything_and_says_how_to_go_
     store = open_store(place.store)
     (run,) = store.runs()
     store.close()
-    assert process.returncode == 130
+    assert process.returncode == 130, error
     assert error == f"tuneloom: stopped; everything measured is kept: tuneloom resume {run.id}\n"
     assert run.status is RunStatus.INTERRUPTED and run.trials >= 3
     assert took_s < 2.0 * _crowd()
@@ -85,7 +85,7 @@ def test_control_c_before_the_first_trial_is_answered_as_well(place: Workplace) 
         assert wait_until(process, lambda: Path(place.store).exists() and bool(_runs(place)))
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, error
     assert error.startswith("tuneloom: stopped") and error.count("\n") == 1
 
 
