@@ -4,7 +4,8 @@
 
 Both get the same PrimFunc, trials, batch and evaluator, and the whole machine. Stock gets
 a build timeout that lets it work. Afterwards the best schedules of both are built again
-and timed side by side, in turn.
+and timed side by side, in turn. Every kernel is done with one seed before the next seed; a
+call that was interrupted goes on where it ended, unless its file is removed.
 """
 
 import argparse
@@ -47,20 +48,32 @@ class StageTimes(Listener):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=256)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--kernels", type=int, default=len(KERNELS))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/against_stock.json"))
     options = parser.parse_args()
-    rows = []
-    for model, rank in KERNELS[: options.kernels]:
-        task = heaviest(model, rank)
-        for seed in range(options.seeds):
-            rows.append(compare(task, model, seed, options.trials, options.batch))
-            options.out.parent.mkdir(exist_ok=True)
-            options.out.write_text(json.dumps(rows, indent=1) + "\n")
-            print(json.dumps({k: v for k, v in rows[-1].items() if k != "contest_s"}), flush=True)
+    rows = json.loads(options.out.read_text()) if options.out.exists() else []
+    for seed in range(options.seeds):
+        for model, rank in KERNELS[: options.kernels]:
+            task = heaviest(model, rank)
+            if not measured(rows, task, seed, options.trials, options.batch):
+                rows.append(compare(task, model, seed, options.trials, options.batch))
+                write(rows, options.out)
     print_table(rows)
+
+
+def measured(rows: list[dict[str, Any]], task: Task, seed: int, trials: int, batch: int) -> bool:
+    """Whether an earlier, interrupted call has this row already."""
+    wanted = (task.name, seed, trials, batch)
+    return any((row["kernel"], row["seed"], row["trials"], row["batch"]) == wanted for row in rows)
+
+
+def write(rows: list[dict[str, Any]], out: Path) -> None:
+    """Keep what is measured so far, and say it."""
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(json.dumps(rows, indent=1) + "\n")
+    print(json.dumps({k: v for k, v in rows[-1].items() if k != "contest_s"}), flush=True)
 
 
 def heaviest(model: str, rank: int) -> Task:
