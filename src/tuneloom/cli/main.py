@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tuneloom import __version__
-from tuneloom.cli import bank, jobs, kernel, models, plan, report, runs, simulate, superb, tune
+from tuneloom.cli.commands import CommandsAction
 from tuneloom.errors import TuneloomError
 
 DESCRIPTION = """\
@@ -17,7 +17,6 @@ Tunes neural networks for the hardware they run on.
   tuneloom evaluate fast/                                 time the bundle
   tuneloom report last -o report.html                     look at what happened
 """
-GROUPS = (tune, jobs, models, runs, kernel, report, simulate, superb, plan, bank)
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -53,9 +52,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tuneloom {__version__}")
     top.add_argument("--debug", action="store_true", help="show tracebacks")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for group in GROUPS:
-        group.add_parser(commands)
+    top.add_subparsers(metavar="COMMAND", required=True, action=CommandsAction)
     return top
 
 

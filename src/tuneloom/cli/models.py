@@ -1,47 +1,68 @@
-"""`tuneloom tasks|run|evaluate|export|import|zoo`: models, bundles and records without tuning."""
+"""`tuneloom tasks|run|evaluate|zoo`: models and bundles without tuning."""
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
-from tuneloom.app.job_sources import located
-from tuneloom.app.models import (
-    KnownTask,
-    evaluate_bundle,
-    export_records,
-    import_records,
-    list_tasks,
-    run_bundle,
-)
+from tuneloom.cli.tables import print_rows
 from tuneloom.cli.tune import shapes_of
-from tuneloom.errors import InputError
-from tuneloom.tuners.tvm.zoo import zoo_names
+
+if TYPE_CHECKING:
+    from tuneloom.app.models import KnownTask
+
+TASKS = """\
+Show what would be tuned: each different kernel of a model once, with its weight (how often
+the model runs it), its arithmetic, its shapes, and what is known of it from earlier runs.
+Nothing is measured.
+
+  tuneloom tasks zoo:squeezenet
+  tuneloom tasks net.onnx --shape input=1,3,224,224 --json
+"""
+RUN = """\
+Run a bundle once: one NumPy file for each input, in the model's order, and one for each
+output. Outputs are written all or not at all.
+
+  tuneloom run fast/ --input x.npy --output y.npy
+"""
+EVALUATE = """\
+Time a bundle on a core of its own: the median of many runs, and how far they spread.
+
+  tuneloom evaluate fast/
+  tuneloom evaluate fast/ --seconds 10 --json
+"""
+COLUMNS = ("kernel", "weight", "GFLOP", "records", "best", "shapes")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the commands to the program."""
-    tasks = subparsers.add_parser("tasks", help="show what would be tuned, and what is known already")
+    tasks = _command(subparsers, "tasks", "show what would be tuned, and what is known already", TASKS)
     tasks.add_argument("model", metavar="MODEL", help="a model file, or zoo:NAME")
-    tasks.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON")
+    tasks.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: cpu)")
     tasks.add_argument(
         "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"
     )
-    _add_common(tasks)
+    tasks.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    tasks.add_argument("--json", action="store_true", help="print JSON, for programs")
     tasks.set_defaults(func=show_tasks)
     _add_bundle_parsers(subparsers)
-    _add_record_parsers(subparsers)
     zoo = subparsers.add_parser("zoo", help="list the models that need no file")
+    zoo.add_argument("--json", action="store_true", help="print JSON, for programs")
     zoo.set_defaults(func=show_zoo)
 
 
+def _command(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str, text: str
+) -> argparse.ArgumentParser:
+    return subparsers.add_parser(
+        name, help=words, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
 def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    run = subparsers.add_parser("run", help="run a bundle on NumPy files")
-    run.add_argument("bundle", type=Path, metavar="BUNDLE")
+    run = _command(subparsers, "run", "run a bundle on NumPy files", RUN)
+    run.add_argument("bundle", type=Path, metavar="BUNDLE", help="a folder that `tuneloom tune --out` wrote")
     run.add_argument(
         "--input", type=Path, nargs="+", required=True, metavar="X.npy", help="one file for each input"
     )
@@ -49,62 +70,38 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
         "--output", type=Path, nargs="+", required=True, metavar="Y.npy", help="one for each output"
     )
     run.set_defaults(func=run_files)
-    evaluate = subparsers.add_parser("evaluate", help="time a bundle: median and spread")
-    evaluate.add_argument("bundle", type=Path, metavar="BUNDLE")
-    evaluate.add_argument("--seconds", type=float, default=3.0, help="how long to time it (default: 3)")
+    evaluate = _command(subparsers, "evaluate", "time a bundle: median and spread", EVALUATE)
+    evaluate.add_argument(
+        "bundle", type=Path, metavar="BUNDLE", help="a folder that `tuneloom tune --out` wrote"
+    )
+    evaluate.add_argument(
+        "--seconds", type=float, default=3.0, metavar="S", help="how long to time it (default: 3)"
+    )
     evaluate.add_argument("--json", action="store_true", help="print JSON, for programs")
     evaluate.set_defaults(func=evaluate_it)
 
 
-def _add_record_parsers(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    export = subparsers.add_parser("export", help="write a run's records as a stock MetaSchedule database")
-    export.add_argument("run", metavar="RUN", help="the run's name, or `last`")
-    export.add_argument(
-        "--to", nargs=2, required=True, metavar=("FORMAT", "DIR"), help="metaschedule and a folder"
-    )
-    export.add_argument("--store", help="a store's path or address")
-    export.set_defaults(func=export_run)
-    importing = subparsers.add_parser("import", help="take a stock MetaSchedule database into the bank")
-    importing.add_argument("folder", type=Path, metavar="DIR")
-    importing.add_argument("--device", default="cpu", metavar="KEY", help="the device its times come from")
-    importing.add_argument("--store", help="a store's path or address")
-    importing.set_defaults(func=import_folder)
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
-
-
 def show_tasks(options: argparse.Namespace) -> int:
     """Print the tasks of a model."""
+    from tuneloom.app.job_sources import located
+    from tuneloom.app.models import list_tasks
+
     tasks = list_tasks(located(options.model), options.target, shapes_of(options.shape), options.store)
     if options.json:
         print(json.dumps([_task_json(known) for known in tasks], indent=2))
-    elif sys.stdout.isatty():
-        Console().print(_task_table(tasks))
     else:
-        for known in tasks:
-            print("\t".join(_task_cells(known)))
+        rows = [_task_cells(known) for known in tasks]
+        print_rows(COLUMNS, rows, numbers=("weight", "GFLOP", "records", "best"))
     return 0
 
 
-def _task_json(known: KnownTask) -> dict[str, object]:
+def _task_json(known: "KnownTask") -> dict[str, object]:
     task = asdict(known.task)
     del task["payload"]
     return {**task, "records": known.records, "best_s": known.best_s}
 
 
-def _task_table(tasks: list[KnownTask]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for column in ("kernel", "weight", "GFLOP", "records", "best", "shapes"):
-        table.add_column(column, justify="left" if column in ("kernel", "shapes") else "right")
-    for known in tasks:
-        table.add_row(*_task_cells(known))
-    return table
-
-
-def _task_cells(known: KnownTask) -> tuple[str, ...]:
+def _task_cells(known: "KnownTask") -> tuple[str, ...]:
     task = known.task
     best = f"{known.best_s * 1e3:.3f} ms" if known.best_s else "–"
     return (task.name, str(task.weight), f"{task.gflop:.3f}", str(known.records), best, task.shapes)
@@ -112,12 +109,16 @@ def _task_cells(known: KnownTask) -> tuple[str, ...]:
 
 def run_files(options: argparse.Namespace) -> int:
     """Run a bundle once."""
+    from tuneloom.app.models import run_bundle
+
     run_bundle(options.bundle, options.input, options.output)
     return 0
 
 
 def evaluate_it(options: argparse.Namespace) -> int:
     """Time a bundle and print the result."""
+    from tuneloom.app.models import evaluate_bundle
+
     result = evaluate_bundle(options.bundle, options.seconds)
     if options.json:
         print(json.dumps(result))
@@ -128,27 +129,10 @@ def evaluate_it(options: argparse.Namespace) -> int:
     return 0
 
 
-def export_run(options: argparse.Namespace) -> int:
-    """Write records for stock MetaSchedule."""
-    form, folder = options.to
-    if form != "metaschedule":
-        raise InputError(f"no format {form!r}; known: 'metaschedule'")
-    count = export_records(options.run, Path(folder), options.store)
-    print(f"{count} records written to {folder}")
-    return 0
-
-
-def import_folder(options: argparse.Namespace) -> int:
-    """Take records from stock MetaSchedule."""
-    summary = import_records(options.folder, options.device, options.store)
-    print(f"{summary.added} records of {summary.tasks} tasks imported as run {summary.run}")
-    for reason, count in summary.skipped.items():
-        print(f"  left out: {count} × {reason}")
-    return 0
-
-
-def show_zoo(_options: argparse.Namespace) -> int:
+def show_zoo(options: argparse.Namespace) -> int:
     """Print the zoo."""
-    for name in zoo_names():
-        print(f"zoo:{name}")
+    from tuneloom.tuners.tvm.zoo import zoo_names
+
+    names = [f"zoo:{name}" for name in zoo_names()]
+    print(json.dumps(names) if options.json else "\n".join(names))
     return 0

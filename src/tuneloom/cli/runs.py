@@ -2,16 +2,14 @@
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from tuneloom.cli.tables import print_rows
 
-from tuneloom.app.reporting import known_runs
-from tuneloom.store import RunRecord
+if TYPE_CHECKING:
+    from tuneloom.store import RunRecord
 
 COLUMNS = ("run", "state", "started", "took", "jobs", "trials", "command")
 NUMBERS = frozenset({"took", "jobs", "trials"})
@@ -32,38 +30,26 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print a JSON list, for programs")
-    parser.add_argument("--limit", type=int, help="only so many, the newest")
+    parser.add_argument("--limit", type=int, metavar="N", help="only so many, the newest")
     parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
     parser.set_defaults(func=list_runs)
 
 
 def list_runs(options: argparse.Namespace) -> int:
     """Print the runs as JSON, as a table on a terminal, or as lines with tabs."""
+    from tuneloom.app.reporting import known_runs
+
     runs = known_runs(options.store, options.limit)
     if options.json:
         print(json.dumps([asdict(run) for run in runs], indent=2))
     elif not runs:
         print("no runs yet; `tuneloom tune MODEL` starts one")
-    elif sys.stdout.isatty():
-        Console().print(_table(runs))
     else:
-        for run in runs:
-            print("\t".join(_cells(run)))
+        print_rows(COLUMNS, [_cells(run) for run in runs], numbers=NUMBERS, styles=STYLES)
     return 0
 
 
-def _table(runs: list[RunRecord]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for column in COLUMNS:
-        table.add_column(column, justify="right" if column in NUMBERS else "left", overflow="fold")
-    for run in runs:
-        name, status, *others = map(Text, _cells(run))
-        status.stylize(STYLES[run.status])
-        table.add_row(name, status, *others)
-    return table
-
-
-def _cells(run: RunRecord) -> list[str]:
+def _cells(run: "RunRecord") -> list[str]:
     return [
         run.id,
         run.status.value,
@@ -75,7 +61,7 @@ def _cells(run: RunRecord) -> list[str]:
     ]
 
 
-def _took(run: RunRecord) -> str:
+def _took(run: "RunRecord") -> str:
     if run.ended is None:
         return "–"
     minutes, seconds = divmod(round(run.ended - run.created), 60)

@@ -6,15 +6,13 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tuneloom.app.job_sources import job_names, located
-from tuneloom.app.jobs_file import job_spec, read_jobs
-from tuneloom.app.tuning_service import RunOutcome, RunSettings, resume, tune
-from tuneloom.cli.live import display_for
-from tuneloom.cli.summary import print_outcome
 from tuneloom.errors import InputError
 from tuneloom.model import REUSE, JobSpec, MeasuringPolicy
+
+if TYPE_CHECKING:
+    from tuneloom.app.tuning_service import RunOutcome
 
 DESCRIPTION = """\
 Tune models for a device: find fast kernels by trial, build the model with them, check its
@@ -97,6 +95,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def run_tune(options: argparse.Namespace) -> int:
     """Tune and print what came out."""
+    from tuneloom.app.tuning_service import RunSettings, tune
+    from tuneloom.cli.live import display_for
+
     settings = RunSettings(policy=options.policy, store=options.store, device_cores=options.device_cores)
     command = shlex.join(["tuneloom", *sys.argv[1:]])
     with display_for(quiet=options.quiet or options.json) as display:
@@ -106,12 +107,17 @@ def run_tune(options: argparse.Namespace) -> int:
 
 def run_resume(options: argparse.Namespace) -> int:
     """Resume and print what came out."""
+    from tuneloom.app.tuning_service import resume
+    from tuneloom.cli.live import display_for
+
     with display_for(quiet=options.quiet or options.json) as display:
         outcome = resume(options.run, options.store, display)
     return _finish(outcome, options.json)
 
 
-def _finish(outcome: RunOutcome, as_json: bool) -> int:
+def _finish(outcome: "RunOutcome", as_json: bool) -> int:
+    from tuneloom.cli.summary import print_outcome
+
     if as_json:
         jobs = [
             {"name": j.name, "status": j.status.value, "spec": j.spec, "result": j.result}
@@ -127,6 +133,9 @@ def _finish(outcome: RunOutcome, as_json: bool) -> int:
 
 def job_specs(options: argparse.Namespace) -> list[JobSpec]:
     """One job for each model of the command line, or the jobs of a file."""
+    from tuneloom.app.job_sources import job_names, located
+    from tuneloom.app.jobs_file import job_spec, read_jobs
+
     if options.jobs is not None:
         if options.models:
             raise InputError("give either models or --jobs FILE, not both; a file names its models itself")

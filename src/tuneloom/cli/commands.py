@@ -1,0 +1,68 @@
+"""Which module has which command: only that one is imported when a command is called."""
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+GROUPS = {
+    "tune": {
+        "tune": "tune models and write bundles",
+        "resume": "go on with an interrupted run",
+    },
+    "jobs": {
+        "add": "add jobs to a running run",
+        "cancel": "end a job of a running run, or all of them",
+        "pause": "start no new stage of a job",
+        "unpause": "let a paused job go on",
+        "stages": "print what the stages of a run took",
+    },
+    "models": {
+        "tasks": "show what would be tuned, and what is known already",
+        "run": "run a bundle on NumPy files",
+        "evaluate": "time a bundle: median and spread",
+        "zoo": "list the models that need no file",
+    },
+    "records": {
+        "export": "write a run's records as a stock MetaSchedule database",
+        "import": "take a stock MetaSchedule database into the bank",
+    },
+    "runs": {"runs": "list what was run"},
+    "kernel": {"kernel": "tune hand-written kernels"},
+    "report": {"report": "write a page about a run"},
+    "simulate": {"simulate": "play jobs under a virtual clock and compare policies"},
+    "superb": {"superb": "run all combinations of a grid"},
+    "plan": {"plan": "show what tuning a model would reuse"},
+    "bank": {"bank": "look at, exchange and prune what is known"},
+}
+"""Modules beside this one, each with its commands and a line about them."""
+
+_MODULES = {command: module for module, commands in GROUPS.items() for command in commands}
+
+
+class CommandsAction(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """Knows all commands by name, and makes the parser of one when it is called."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for commands in GROUPS.values():
+            for name, text in commands.items():
+                super().add_parser(name, help=text, add_help=False)
+
+    def add_parser(self, name: str, *, deprecated: bool = False, **options: Any) -> Any:
+        """Put the real parser in the place of its name, which is listed already."""
+        options.pop("help", None)
+        self._name_parser_map.pop(name, None)
+        return super().add_parser(name, **options)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        command = str(values[0]) if values else ""
+        if command in _MODULES:
+            importlib.import_module(f"tuneloom.cli.{_MODULES[command]}").add_parser(self)
+        super().__call__(parser, namespace, values, option_string)

@@ -1,0 +1,78 @@
+"""`tuneloom export|import`: records for and from stock MetaSchedule."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from tuneloom.errors import InputError
+
+FORMAT = "metaschedule"
+EXPORT = """\
+Write the measured trials of a run as a stock MetaSchedule database: a folder with
+database_workload.json and database_tuning_record.json.
+
+  tuneloom export last --to metaschedule database/
+"""
+IMPORT = """\
+Take a stock MetaSchedule database into the bank, where later runs find it. What can't be
+used is left out and counted by reason; nothing in a database is executed.
+
+  tuneloom import database/
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the program."""
+    export = _command(subparsers, "export", "write a run's records as a stock MetaSchedule database", EXPORT)
+    export.add_argument("run", metavar="RUN", help="the run's name, or `last`")
+    export.add_argument(
+        "--to", nargs=2, required=True, metavar=("FORMAT", "DIR"), help=f"{FORMAT} and a folder"
+    )
+    export.set_defaults(func=export_run)
+    importing = _command(subparsers, "import", "take a stock MetaSchedule database into the bank", IMPORT)
+    importing.add_argument("folder", type=Path, metavar="DIR", help="the folder of the database")
+    importing.add_argument(
+        "--device", default="cpu", metavar="KEY", help="the device its times come from (default: cpu)"
+    )
+    importing.set_defaults(func=import_folder)
+
+
+def _command(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str, text: str
+) -> argparse.ArgumentParser:
+    parser = subparsers.add_parser(
+        name, help=words, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    return parser
+
+
+def export_run(options: argparse.Namespace) -> int:
+    """Write records for stock MetaSchedule."""
+    from tuneloom.app.models import export_records
+
+    form, folder = options.to
+    if form != FORMAT:
+        raise InputError(f"no format {form!r}; known: {FORMAT!r}")
+    count = export_records(options.run, Path(folder), options.store)
+    if options.json:
+        print(json.dumps({"records": count, "folder": folder}))
+    else:
+        print(f"{count} records written to {folder}")
+    return 0
+
+
+def import_folder(options: argparse.Namespace) -> int:
+    """Take records from stock MetaSchedule."""
+    from tuneloom.app.models import import_records
+
+    summary = import_records(options.folder, options.device, options.store)
+    if options.json:
+        print(json.dumps(asdict(summary)))
+        return 0
+    print(f"{summary.added} records of {summary.tasks} tasks imported as run {summary.run}")
+    for reason, count in summary.skipped.items():
+        print(f"  left out: {count} × {reason}")
+    return 0
