@@ -1,22 +1,15 @@
 """The store's records as donors for the tasks of one job: few, and the likely ones."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tuneloom.app.origins import SHARE, TRANSFER
 from tuneloom.app.progress import DEFAULT
 from tuneloom.model import Measurement, Task
 from tuneloom.store import Store, TrialRecord
 from tuneloom.transfer import Donor, nearest, same_anchor
 
-TRANSFER, SHARE = "transfer:", "share:"
-"""How the origin of a borrowed candidate begins."""
-
 Accept = Callable[[TrialRecord], bool]
-
-
-def is_borrowed(origin: str) -> bool:
-    """Whether a candidate with this origin came from another task."""
-    return origin.startswith((TRANSFER, SHARE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +29,13 @@ _MOST_ASKED = 32
 class DonorBank:
     """Questions of one job to the bank; the answers are bounded however large the bank is.
 
-    Only records of the job's target family are looked at. `unreadable` counts workloads
-    whose records are damaged: they give nothing, and stop nothing.
+    Only records of the job's target family are looked at.
     """
 
     store: Store
     job: str
     family: str
     accept: Accept = lambda _record: True
-    unreadable: int = 0
     names: dict[str, str] = field(default_factory=dict)
     """What people call the workloads that gave something, by key."""
     _classes: dict[str, list[str]] = field(default_factory=dict)
@@ -87,27 +78,25 @@ class DonorBank:
         return self._classes[kernel_class]
 
     def _records(self, key: str, gflop: float, count: int, *, own_job: bool) -> list[Donor]:
-        try:
-            records = self.store.workload_trials(key, self.family, 2 * count)
-            wanted = [record for record in records if own_job or record.job != self.job]
-            return list(self._as_donors(wanted, gflop))[:count]
-        except Exception:  # a damaged record costs its workload's gifts, nothing else
-            self.unreadable += 1
-            return []
+        records = self.store.workload_trials(key, self.family, 2 * count)
+        wanted = [record for record in records if own_job or record.job != self.job]
+        found = (self._as_donor(record, gflop) for record in wanted)
+        return [donor for donor in found if donor is not None][:count]
 
-    def _as_donors(self, records: Iterable[TrialRecord], gflop: float) -> Iterable[Donor]:
-        for record in records:
-            outcome, candidate = record.trial.outcome, record.trial.candidate
-            if candidate.origin == DEFAULT or not isinstance(outcome, Measurement) or not self.accept(record):
-                continue
-            own = record.job == self.job
-            yield Donor(
-                record=record.id,
-                task_key=record.task_key,
-                kernel_class=record.kernel_class,
-                gflop=gflop,
-                seconds=outcome.best_s,
-                device_key=record.provenance.device_key,
-                origin=f"{SHARE}{record.task_key}" if own else f"{TRANSFER}{record.id}",
-                trace=candidate.configuration,
-            )
+    def _as_donor(self, record: TrialRecord, gflop: float) -> Donor | None:
+        outcome, candidate = record.trial.outcome, record.trial.candidate
+        if candidate.origin == DEFAULT or not isinstance(outcome, Measurement) or not self.accept(record):
+            return None
+        if not outcome.best_s > 0:  # damaged: no number
+            return None
+        own = record.job == self.job
+        return Donor(
+            record=record.id,
+            task_key=record.task_key,
+            kernel_class=record.kernel_class,
+            gflop=gflop,
+            seconds=outcome.best_s,
+            device_key=record.provenance.device_key,
+            origin=f"{SHARE}{record.task_key}" if own else f"{TRANSFER}{record.id}",
+            trace=candidate.configuration,
+        )

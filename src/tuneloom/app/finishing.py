@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from tuneloom.app.bank_donors import is_borrowed
+from tuneloom.app.origins import is_borrowed
 from tuneloom.app.outcomes import built
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import Contender, TaskProgress
@@ -26,11 +26,13 @@ _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
 class Verdict:
     """What became of a task: the schedule that is used, if any, and the times that decided.
 
-    `kept` is the default schedule where nothing tuned beats it.
+    `kept` is the default schedule where nothing tuned beats it. `own` are schedules that no
+    other task gave and that beat the default, fastest first, in case a borrowed one fails.
     """
 
     chosen: Contender | None = None
     kept: Contender | None = None
+    own: list[tuple[float, Contender]] = field(default_factory=list)
     tuned_s: float | None = None
     default_s: float | None = None
     note: str = ""
@@ -55,6 +57,7 @@ class Finish:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     _open: int = 0
     _tries: int = 0
+    _models: int = 0
     _weighed: bool = False
 
     def begin(self) -> list[Step]:
@@ -79,8 +82,12 @@ class Finish:
         if not progress.best:
             return []
         default = progress.default
-        close = default is not None and default.seconds < 2 * progress.best[0].seconds
-        return [*progress.best, *([default] if default is not None and close else [])]
+        found = list(progress.best)
+        if progress.own is not None and all(contender is not progress.own for contender in found):
+            found.append(progress.own)
+        if default is not None and default.seconds < 2 * progress.best[0].seconds:
+            found.append(default)
+        return found
 
     def _prepare(self, progress: TaskProgress, contenders: list[Contender]) -> list[Step]:
         missing = [c for c in contenders if c.artifact is None]
@@ -150,6 +157,7 @@ class Finish:
         return [] if self._open else [self._compile_step()]
 
     def _compile_step(self) -> Step:
+        self._models += 1
         call = Call(
             function=f"{MODEL_STAGES}:compile_model",
             arguments=(self.recipe, self.schedules),
@@ -199,12 +207,11 @@ class Finish:
         return self._step("finish", 4, StageKind.FINALISE, "/weigh", demand, lambda: call, self._weighed_up)
 
     def _weighed_up(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
-        """Best alone is not best in the model: borrowed schedules that lose there are dropped."""
+        """Best alone is not best in the model: borrowed schedules that lose there give way."""
         self._weighed = True
         losers: list[str] = result.value if isinstance(result, Returned) else []
         for key in losers:
-            self.verdicts[key].note = "its borrowed schedule was slower inside the model and was dropped"
-            self.verdicts[key].chosen = None
+            fall_back(self.verdicts[key])
         if losers or isinstance(result, Died):  # a new worker has nothing compiled yet
             return [self._compile_step()]
         return [self._export_step()] if self.export_to else self._end()
@@ -278,7 +285,7 @@ class Finish:
         ended: Callable[[CallResult, float], Sequence[Step] | None],
     ) -> Step:
         request = StageRequest(
-            id=f"{lane}/{kind}{part}#{self._tries}.{len(self.schedules)}",
+            id=f"{lane}/{kind}{part}#{self._models}",
             job=self.job,
             lane=lane,
             step=step,
@@ -305,8 +312,25 @@ def decide(
         verdict.note = "none of its best schedules could be built again"
         return
     verdict.tuned_s = best_s
-    if verdict.default_s is None or best_s < _WORTH_IT * verdict.default_s:
+    worth_s = float("inf") if verdict.default_s is None else _WORTH_IT * verdict.default_s
+    if best_s < worth_s:
         verdict.chosen = best
+        verdict.own = [(s, c) for s, c in ranked if s < worth_s and _is_own(c, default)]
     else:
         verdict.kept = default
         verdict.note = "not faster than the default schedule, so not used"
+
+
+def _is_own(contender: Contender, default: Contender | None) -> bool:
+    return contender is not default and not is_borrowed(contender.trial.candidate.origin)
+
+
+def fall_back(verdict: Verdict) -> None:
+    """Put the task's own best in place of a borrowed schedule, or the default where there is none."""
+    slower = "its borrowed schedule was slower inside the model"
+    if verdict.own:
+        verdict.tuned_s, verdict.chosen = verdict.own[0]
+        verdict.note = f"{slower}: its own best is used instead"
+    else:
+        verdict.chosen = None
+        verdict.note = f"{slower} and was dropped"

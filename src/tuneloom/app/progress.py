@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tuneloom.app.origins import is_borrowed
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Task, Trial
 
 DEFAULT = "default"
@@ -27,6 +28,7 @@ class Contender:
 class TaskProgress:
     """The trials of a task so far, its best few, and what is under way.
 
+    `own` is the best that neither is the default nor was given by another task.
     `waits_for` is the task from whose best this one goes on after its first batch, once
     that has made `share` trials; `seeded` says that it was given them. `quota` is the most
     trials it gets (None: no limit of its own).
@@ -37,6 +39,7 @@ class TaskProgress:
     trials: list[Trial] = field(default_factory=list)
     best: list[Contender] = field(default_factory=list)
     default: Contender | None = None
+    own: Contender | None = None
     failures: Counter[FailureKind] = field(default_factory=Counter)
     first_error: str = ""
     curve: list[tuple[int, float]] = field(default_factory=list)
@@ -109,6 +112,8 @@ class TaskProgress:
             self.default = contender
         else:
             self.best = sorted([*self.best, contender], key=lambda c: c.seconds)[:_CONTENDERS]
+            if not is_borrowed(trial.candidate.origin) and contender.seconds < _seconds(self.own):
+                self.own = contender
         best_s = self.best_s
         if best_s is not None and (not self.curve or best_s < self.curve[-1][1]):
             self.curve.append((len(self.trials), best_s))
@@ -120,3 +125,7 @@ class TaskProgress:
             return 0.0
         earlier = [s for count, s in self.curve if count <= len(self.trials) - trials]
         return (earlier[-1] if earlier else self.curve[0][1]) - now
+
+
+def _seconds(contender: Contender | None) -> float:
+    return float("inf") if contender is None else contender.seconds

@@ -6,7 +6,8 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from tuneloom.app.bank_donors import SHARE, TEACHERS, DonorBank, is_borrowed
+from tuneloom.app.bank_donors import TEACHERS, DonorBank
+from tuneloom.app.origins import SHARE, is_borrowed
 from tuneloom.app.planning import BORROWS, Action, JobPlan, Known, TaskPlan, make_plan
 from tuneloom.app.progress import TaskProgress
 from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace

@@ -1,6 +1,6 @@
 """All trials together: the bank that later jobs draw on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, distinct, func, select
@@ -10,7 +10,7 @@ from tuneloom.store.encoding import unpack
 from tuneloom.store.queries import Queries
 from tuneloom.store.records import BankRow, RunStatus, TrialRecord, WorkloadRecord
 from tuneloom.store.schema import JOBS, PROVENANCES, RUNS, TRIALS, WORKLOADS
-from tuneloom.store.trial_rows import RECORDS, record_of
+from tuneloom.store.trial_rows import RECORDS, readable
 
 PAGE = 1000
 MEASURED = TRIALS.c.best_s.is_not(None)
@@ -28,17 +28,17 @@ class BankQueries(Queries):
         if device_key is not None:
             query = query.where(PROVENANCES.c.device_key == device_key)
         with self._database.reading() as connection:
-            return [record_of(row) for row in connection.execute(query)]
+            return list(readable(connection.execute(query)))
 
     def workload_trials(self, task_key: str, family: str, limit: int) -> list[TrialRecord]:
         with self._database.reading() as connection:
-            return [record_of(row) for row in connection.execute(_fastest(task_key, family, limit))]
+            return _readable_fastest(connection, task_key, family, limit)
 
     def donors(self, kernel_class: str, family: str, per_workload: int) -> list[TrialRecord]:
         with self._database.reading() as connection:
             found: list[TrialRecord] = []
             for key in sorted({workload.key for workload in _workloads(connection, kernel_class, family)}):
-                found += map(record_of, connection.execute(_fastest(key, family, per_workload)))
+                found += _readable_fastest(connection, key, family, per_workload)
             return found
 
     def workloads(self, kernel_class: str, family: str) -> list[WorkloadRecord]:
@@ -71,7 +71,7 @@ class BankQueries(Queries):
             wanted = wanted & (TRIALS.c.family == family)
         seen = 0
         while page := self._page(wanted, seen):
-            yield from page
+            yield from readable(page)
             seen = page[-1].id
 
     def prune_bank(self, keep_per_workload: int) -> int:
@@ -82,10 +82,23 @@ class BankQueries(Queries):
                 delete(TRIALS).where(TRIALS.c.id.in_(_spare(keep_per_workload)))
             ).rowcount
 
-    def _page(self, wanted: ColumnElement[bool], seen: int) -> list[TrialRecord]:
+    def _page(self, wanted: ColumnElement[bool], seen: int) -> Sequence[Row[Any]]:
         query = RECORDS.where(wanted & (TRIALS.c.id > seen)).order_by(TRIALS.c.id).limit(PAGE)
         with self._database.reading() as connection:
-            return [record_of(row) for row in connection.execute(query)]
+            return connection.execute(query).all()
+
+
+def _readable_fastest(connection: Connection, task_key: str, family: str, limit: int) -> list[TrialRecord]:
+    """The fastest records that can be read; damaged ones take no other's place."""
+    found: list[TrialRecord] = []
+    looked = 0
+    while len(found) < limit:
+        rows = connection.execute(_fastest(task_key, family, limit).offset(looked)).all()
+        found += readable(rows)
+        looked += len(rows)
+        if len(rows) < limit:
+            break
+    return found[:limit]
 
 
 def _fastest(task_key: str, family: str, limit: int) -> Select[Any]:

@@ -1,5 +1,7 @@
 """Rows of the table of trials as records."""
 
+import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sqlalchemy import Row, select
@@ -37,6 +39,15 @@ def record_of(row: Row[Any]) -> TrialRecord:
         features=from_json(row.features),
         created=row.created,
     )
+
+
+def readable(rows: Iterable[Row[Any]]) -> Iterator[TrialRecord]:
+    """The records of rows; a damaged one is left out, so that it hides no other."""
+    for row in rows:
+        try:
+            yield record_of(row)
+        except (ValueError, TypeError, zlib.error):
+            continue
 
 
 def _outcome(row: Row[Any]) -> Outcome:

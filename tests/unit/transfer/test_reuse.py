@@ -1,5 +1,6 @@
 """A job's questions to a bank, and what becomes of its gifts."""
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,18 +141,17 @@ def test_gifts_tell_who_gave_what_it_took_and_whether_it_is_used(store: Store) -
     assert told.startswith("1 schedules were given, 1 are used; 98 of 100 trials saved, about ")
 
 
-def test_a_damaged_record_costs_its_gifts_and_nothing_else(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("damage", ["configuration = x'01ffff'", "seconds = '[0]'", "seconds = 'torn'"])
+def test_a_damaged_record_costs_its_own_gift_and_hides_no_other(
+    store: Store, tmp_path: Path, damage: str
 ) -> None:
-    store.add_trials(job_of(store, OTHER), "other", [trial("a", 1.0, [(4, 16), (4, 7)])], HERE)
-
-    def torn(*_arguments: object) -> None:
-        raise ValueError("incorrect header check")
-
-    monkeypatch.setattr(store, "workload_trials", torn)
-    bank = DonorBank(store, "x", "llvm-512")
-    assert bank.donors(TASK) == []
-    assert bank.unreadable == 1
+    trials = [trial(str(n), 1.0 + n, [(4, 16), (4, 7)]) for n in range(10)]
+    store.add_trials(job_of(store, OTHER), "other", trials, HERE)
+    with sqlite3.connect(tmp_path / "store.db") as database:
+        database.execute(f"UPDATE trials SET {damage} WHERE best_s < 8.5")
+    database.close()
+    assert [donor.seconds for donor in DonorBank(store, "x", "llvm-512").donors(TASK)] == [9.0, 10.0]
+    assert [record.seconds for record in store.all_trials()] == [9.0, 10.0]
 
 
 def test_time_is_expected_from_runs_that_measured(store: Store) -> None:

@@ -21,13 +21,15 @@ class Stages:
     weighed: CallResult
     calls: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    contest_s: list[float] | None = None
 
     def __call__(self, call: Call) -> CallResult:
         function = call.function.partition(":")[2]
         self.calls.append(function)
         match function:
             case "contest":
-                return Returned(value=[[1.0] for _ in call.arguments[0]])
+                times = self.contest_s or [1.0] * len(call.arguments[0])
+                return Returned(value=[[seconds] for seconds in times])
             case "check_model":
                 return Returned(value=SAME)
             case "slower_in_model":
@@ -85,3 +87,25 @@ def test_what_cannot_be_weighed_is_kept(weighed: CallResult, compiles: int) -> N
     assert set(finish.schedules) == {"key-a"}
     assert stages.calls.count("compile_model") == compiles
     assert stages.calls[-1] == "export_model"
+
+
+def test_a_borrowed_kernel_that_loses_gives_way_to_the_tasks_own_best() -> None:
+    tasks = tuned(a="transfer:7")
+    for number, origin in enumerate(["share:b", "share:c", "guess", "search"]):
+        tasks[0].add(
+            measured_trial(f"q{number}", 1.1 + number / 10, origin), Artifact(payload=origin.encode())
+        )
+    stages = Stages(Returned(value=["key-a"]))
+    finish = finished(tasks, stages)
+    verdict = finish.verdicts["key-a"]
+    assert verdict.chosen is not None and verdict.chosen.trial.candidate.origin == "guess"
+    assert verdict.note == "its borrowed schedule was slower inside the model: its own best is used instead"
+    assert stages.calls.count("slower_in_model") == 1 and stages.calls.count("compile_model") == 2
+
+
+def test_an_own_schedule_slower_than_the_default_is_no_way_out() -> None:
+    tasks = tuned(a="transfer:7")
+    tasks[0].add(measured_trial("slow", 11.0, "search"), Artifact(payload=b"so"))
+    stages = Stages(Returned(value=["key-a"]), contest_s=[1.0, 11.0])
+    finish = finished(tasks, stages)
+    assert finish.schedules == {} and "was dropped" in finish.verdicts["key-a"].note
