@@ -91,6 +91,8 @@ class GuidedSearch:
 
     def relevance(self) -> dict[str, float]:
         """How strongly the model of time depends on each knob, as shares of one."""
+        if len(self._times) > 1:
+            self._fit()
         weights = self._process.relevance()
         tables, columns = self._encoding.smooth_tables, 0
         shares: dict[str, float] = {}
