@@ -20,10 +20,11 @@ from tuneloom.app import bundling
 from tuneloom.app.job_sources import device_for
 from tuneloom.app.models import evaluate_bundle
 from tuneloom.app.tuning_service import RunSettings, note_on_run, tune
-from tuneloom.errors import BundleError, InputError, OrderError
+from tuneloom.errors import BundleError, OrderError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles import Bundle, load_bundle
 from tuneloom.tuners.tvm.importing import require_source
+from tuneloom.tuners.tvm.importing_torch import write_module
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -154,18 +155,8 @@ class Session:
 
     def _exported(self, module: Any, example_inputs: Sequence[Any]) -> tuple[str, str]:
         """A torch module as a file that a worker can import."""
-        try:
-            import torch
-        except ImportError as error:
-            raise InputError("a torch module needs torch: pip install 'tuneloom[torch]'") from error
-        if not isinstance(module, torch.nn.Module):
-            raise InputError(
-                f"from_model takes a path, zoo:NAME or a torch module, got {type(module).__name__}"
-            )
-        if not example_inputs:
-            raise InputError("a torch module needs example inputs: from_model(module, [x])")
         path = self._scratch / f"{type(module).__name__}.pt2"
-        torch.export.save(torch.export.export(module.eval(), tuple(example_inputs)), path)
+        write_module(module, example_inputs, path)
         return str(path), type(module).__name__
 
     def _require(self, thing: object, step: str, first: str) -> None:

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
 from tuneloom.errors import ModelError, TargetError
-from tuneloom.tuners.tvm.importing import import_model, import_module
+from tuneloom.tuners.tvm.importing import import_model
 from tuneloom.tuners.tvm.targets import cpu_features_of, host_cpu, resolve_target
 from tuneloom.tuners.tvm.targets_cpu import cpu_features_needed, missing_cpu_features
 
@@ -65,16 +64,6 @@ def test_digest_follows_content_and_shapes(tmp_path: Path) -> None:
     path = saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], ("batch", 3))
     digests = {import_model(path, {"x": (size, 3)}).digest for size in (1, 2, 1)}
     assert len(digests) == 2
-
-
-def test_torch_module_without_torch_names_the_extra() -> None:
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        with pytest.raises(ModelError, match=r"tuneloom\[torch\]"):
-            import_module(object(), [np.zeros(1)])
-    else:
-        pytest.skip("torch is installed")
 
 
 def test_host_is_recognised() -> None:

@@ -1,14 +1,15 @@
-"""How a model comes in: from a file, from the zoo, or from a module in memory."""
+"""How a model comes in: from a file, or from the zoo."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing_onnx import import_onnx, read_onnx
-from tuneloom.tuners.tvm.importing_others import import_exported, import_tflite, read_exported, read_tflite
+from tuneloom.tuners.tvm.importing_tflite import import_tflite, read_tflite
+from tuneloom.tuners.tvm.importing_torch import EXPORT_WORDS, import_exported, read_exported
 from tuneloom.tuners.tvm.zoo import require_name, zoo_model
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -53,33 +54,14 @@ def import_model(source: str, shapes: Shapes | None = None) -> ImportedModel:
     return _finish(path.stem, *_import_file(path, content, bound), _digest(content, bound))
 
 
-def import_module(module: Any, example_inputs: Sequence[Any], name: str = "") -> ImportedModel:
-    """Import a `torch.nn.Module` by exporting it on example inputs.
-
-    Raises ModelError when torch is missing or can't export the module.
-    """
-    try:
-        import torch
-    except ImportError as error:
-        raise ModelError(
-            "a torch module needs torch; install it with: pip install 'tuneloom[torch]'"
-        ) from error
-    try:
-        program = torch.export.export(module.eval(), tuple(example_inputs))
-    except Exception as error:
-        raise ModelError(f"torch.export can't export {type(module).__name__}: {_one_line(error)}") from error
-    found = import_exported(program, type(module).__name__)
-    text = program.graph_module.code.encode()
-    state = b"".join(value.detach().cpu().numpy().tobytes() for value in program.state_dict.values())
-    return _finish(name or type(module).__name__, *found, _digest(text + state, {}))
-
-
 def require_source(source: str) -> None:
     """Raise ModelError if there is no such file or network; cheap, nothing is read."""
     path = Path(source)
     if source.startswith(_ZOO):
         require_name(source.removeprefix(_ZOO))
         return
+    if path.suffix in (".pt", ".pth"):
+        raise ModelError(f"{source}: weights alone are no model; export it: {EXPORT_WORDS}")
     if path.suffix not in _SUFFIXES:
         raise ModelError(
             f"{source}: not a model file I know; give a path ending in {', '.join(_SUFFIXES)} or zoo:NAME"
@@ -92,7 +74,7 @@ def _import_file(path: Path, content: bytes, shapes: Shapes) -> tuple[Any, Any, 
     if path.suffix == ".onnx":
         return import_onnx(read_onnx(path, content), path.name, shapes)
     if path.suffix == ".pt2":
-        return import_exported(read_exported(path), path.name)
+        return import_exported(read_exported(path, content), path.name, shapes)
     return import_tflite(read_tflite(path, content), path.name, shapes)
 
 
@@ -110,8 +92,3 @@ def _digest(content: bytes, shapes: Shapes) -> str:
     sha = hashlib.sha256(content)
     sha.update(repr(sorted(shapes.items())).encode())
     return sha.hexdigest()
-
-
-def _one_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

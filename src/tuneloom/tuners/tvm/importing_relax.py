@@ -1,6 +1,6 @@
 """What the importers of all formats share: reading an interface off a Relax function."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tuneloom.errors import ModelError
@@ -37,10 +37,71 @@ def static_shape(tensor: Any, what: str, where: str) -> tuple[int, ...]:
         raise ModelError(f"{where}: the shape of {what} is unknown; bind all inputs with --shape name=…")
     extents = [getattr(extent, "value", None) for extent in shape.values]
     if any(extent is None for extent in extents):
+        remedy = ",".join("1" if extent is None else str(extent) for extent in extents)
+        name = what.removeprefix("input ").strip("'") if what.startswith("input ") else "NAME"
         raise ModelError(
-            f"{where}: the shape of {what} depends on {list(shape.values)}; bind it with --shape name=…"
+            f"{where}: {what} has an unbound shape ({_shown(shape.values)}); "
+            f"bind it with --shape {name}={remedy}"
         )
     return tuple(int(str(extent)) for extent in extents)
+
+
+def bind_shapes(
+    module: Any,
+    shapes: Mapping[str, tuple[int, ...]],
+    ranges: Mapping[str, tuple[int, int | None]],
+    where: str,
+) -> Any:
+    """The module with its open dimensions replaced by numbers.
+
+    `ranges` are the least and greatest size of an open dimension, by its name. Raises
+    ModelError for an input that is not there, a shape that does not fit, and a size out of range.
+    """
+    from tvm import relax
+
+    open_inputs = {str(param.name): param.ty for param in module["main"].params}
+    sizes: dict[str, int] = {}
+    for name, given in shapes.items():
+        if name not in open_inputs:
+            raise ModelError(f"{where}: no input {name!r} to give a shape; inputs: {', '.join(open_inputs)}")
+        for dim, size in _open_dims(name, open_inputs[name], given, where):
+            if sizes.setdefault(dim, size) != size:
+                raise ModelError(f"{where}: {dim} can't be {sizes[dim]} and {size} at once; bind it once")
+            _check_range(name, dim, size, ranges.get(dim, (1, None)), where)
+    return relax.transform.BindSymbolicVars(sizes)(module) if sizes else module
+
+
+def _open_dims(name: str, tensor: Any, given: tuple[int, ...], where: str) -> list[tuple[str, int]]:
+    """The open dimensions of an input with the size each is given."""
+    extents = list(tensor.shape.values)
+    fits = len(extents) == len(given) and all(
+        not hasattr(extent, "value") or int(extent.value) == size
+        for extent, size in zip(extents, given, strict=True)
+    )
+    if not fits:
+        wanted = ",".join(map(str, given))
+        raise ModelError(
+            f"{where}: input {name!r} is ({_shown(extents)}); --shape {name}={wanted} does not fit it"
+        )
+    return [
+        (str(extent.name), size)
+        for extent, size in zip(extents, given, strict=True)
+        if hasattr(extent, "name")
+    ]
+
+
+def _check_range(name: str, dim: str, size: int, allowed: tuple[int, int | None], where: str) -> None:
+    low, high = allowed
+    if size < low or (high is not None and size > high):
+        most = "any number" if high is None else str(high)
+        raise ModelError(
+            f"{where}: {dim} of input {name!r} was exported for {low} to {most}, not {size}; "
+            "choose another --shape"
+        )
+
+
+def _shown(extents: Sequence[Any]) -> str:
+    return ",".join(str(getattr(extent, "value", extent)) for extent in extents)
 
 
 def one_line(error: BaseException) -> str:
