@@ -6,13 +6,15 @@ from tuneloom.app.progress import TaskProgress
 
 _HOPE = 0.5  # weight of what may be found against what was found lately
 _SIMILAR = 1.25  # a task this much slower than its like is expected to catch up
+_FASTEST = 0.25  # of the hope of others is left to the one with the best rate of its class
 
 
 def next_task(tasks: Sequence[TaskProgress], batch: int, lanes_per_task: int) -> TaskProgress | None:
     """The task to tune on, or None if every one is spent, busy or waits for another.
 
-    Every task gets its first batch first; then those that may borrow go on from what they
-    are given, and those others wait for get their share, with a lane more than usual.
+    Every task gets its first batch first; then those that may borrow measure what they are
+    given, and those others wait for get their share, with a lane more than usual. That is
+    little; all the rest goes where the model gains most.
     """
     free = [t for t in tasks if t.open_to_more and t.lanes < lanes_per_task]
     fresh = [t for t in free if t.batches == 0]
@@ -29,13 +31,12 @@ def next_task(tasks: Sequence[TaskProgress], batch: int, lanes_per_task: int) ->
 
 
 def best_rates(tasks: Sequence[TaskProgress]) -> dict[str, float]:
-    """The highest GFLOP/s reached by any task of each kernel class."""
-    rates: dict[str, float] = {}
+    """The highest GFLOP/s reached in each kernel class that has several tasks to compare."""
+    rates: dict[str, list[float]] = {}
     for t in tasks:
         if t.best_s and t.task.gflop:
-            rate = t.task.gflop / t.best_s
-            rates[t.task.kernel_class] = max(rate, rates.get(t.task.kernel_class, 0.0))
-    return rates
+            rates.setdefault(t.task.kernel_class, []).append(t.task.gflop / t.best_s)
+    return {kernel_class: max(several) for kernel_class, several in rates.items() if len(several) > 1}
 
 
 def expected_gain_s(progress: TaskProgress, batch: int, rates: dict[str, float]) -> float:
@@ -53,5 +54,5 @@ def expected_gain_s(progress: TaskProgress, batch: int, rates: dict[str, float])
     rate = rates.get(progress.task.kernel_class, 0.0)
     if rate and progress.task.gflop:
         potential = best_s - progress.task.gflop / rate
-        hope = min(hope, max(_SIMILAR * potential, 0.1 * hope))
+        hope = min(hope, max(_SIMILAR * potential, _FASTEST * hope))
     return progress.task.weight * ((1 - _HOPE) * lately + _HOPE * hope)

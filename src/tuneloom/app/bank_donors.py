@@ -55,6 +55,14 @@ class DonorBank:
                 break
         return found
 
+    def elsewhere(self, task: Task, device_key: str, count: int) -> list[TrialRecord]:
+        """The fastest tuned records of the very same kernel and device by other jobs of this run."""
+        run = self.job.rpartition(".")[0]
+        records = self.store.workload_trials(task.key, self.family, count)
+        others = [r for r in records if r.job != self.job and r.job.rpartition(".")[0] == run]
+        there = [r for r in others if r.provenance.device_key == device_key]
+        return [record for record in there if record.trial.candidate.origin != DEFAULT]
+
     def refresh(self) -> None:
         """Look for classes that appeared since."""
         self._classes.clear()

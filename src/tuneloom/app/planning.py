@@ -8,20 +8,11 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from tuneloom.app.planning_division import GUESSES, Division, divide, importance
 from tuneloom.model import JobSpec, Task, TaskSpace
 from tuneloom.transfer import CLUSTERINGS, FittedSeed, KernelProfile, TaskCluster
 
-_PART = 4  # sharing spends a quarter of what tuning every task would
-_FEWEST = 5  # trials a task is worth at least: the default, guesses, a few seeds
-_GLANCE = 3
-_MOST_FOR_ONE = 96  # after so many trials a representative has seen enough to share
-_FOR_LEADS = 0.6  # of what is left when every task had its few
-_SEEDS = 6
-_SEEDS_OF_SMALL = 3
-_GUESSES = (
-    2  # a template's own guesses are tried where nobody gives anything, one of them where somebody does
-)
-_SMALL = 0.01  # of the model's work
+_SAME = 2  # records of the very same workload: one would do, the second is for noise
 BORROWS = frozenset(("auto", "transfer", "transfer-only"))
 SHARES = frozenset(("auto", "share"))
 
@@ -52,8 +43,9 @@ class DonorNote:
 class TaskPlan:
     """What is planned for one task, and why in words.
 
-    `share` is how many trials it makes before others may borrow from it, `quota` the
-    most it gets at all (None: as many as it is worth).
+    A plan says where a task starts and who comes first; how many trials it gets is decided
+    while they are made. `share` is how many it makes before others may borrow from it,
+    `quota` the most where nothing is searched (None: as many as it is worth).
     """
 
     task_key: str
@@ -134,41 +126,6 @@ def clusters_of(
     return [cluster for cluster in CLUSTERINGS[clustering](kernels) if len(cluster.members) > 1]
 
 
-def importance(task: Task) -> float:
-    """How much of the model's work a task is; kernels that only move values count a little."""
-    return task.weight * max(task.gflop, 1e-6)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """How the trials of a job are divided: all of them, those of representatives, seeds of each task."""
-
-    trials: int
-    shares: Mapping[str, int]
-    seeds: Mapping[str, int]
-
-
-def divide(spec: JobSpec, tasks: Sequence[Task], clusters: Sequence[TaskCluster]) -> Division:
-    """Every task can measure its default and a few seeds; of the rest representatives get the most."""
-    trials = spec.budget.trials
-    if spec.reuse == "share":
-        trials = min(trials, max(_FEWEST * len(tasks), trials // _PART))
-    parts = {task.key: importance(task) for task in tasks}
-    work = sum(parts.values())
-    leads = {c.representative: sum(parts[m] for m in c.members) / work for c in clusters}
-    others = len(tasks) - len(leads)
-    pool = _FOR_LEADS * max(0, trials - _FEWEST * others) / (sum(leads.values()) or 1.0)
-    shares = {key: round(min(_MOST_FOR_ONE, max(_FEWEST, pool * part))) for key, part in leads.items()}
-    each = (trials - sum(shares.values())) // max(others, 1) - _GLANCE
-    if spec.reuse == "transfer-only":
-        each = _SEEDS
-    seeds = {
-        key: max(1, min(_SEEDS if part >= _SMALL * work else _SEEDS_OF_SMALL, each))
-        for key, part in parts.items()
-    }
-    return Division(trials=trials, shares=shares, seeds=seeds)
-
-
 def _plan_task(
     spec: JobSpec, task: Task, known: Known | None, cluster: TaskCluster | None, division: Division
 ) -> TaskPlan:
@@ -179,7 +136,7 @@ def _plan_task(
         return _borrowing(spec, task, known, seeds)
     if spec.reuse == "transfer-only":
         reason = "nobody has tuned a kernel like it: as it is, or as a first guess has it"
-        quota = 1 + _GUESSES
+        quota = 1 + GUESSES
         return TaskPlan(task_key=task.key, name=task.name, action=Action.KEEP, reason=reason, quota=quota)
     if cluster is not None:
         return _sharing(task, cluster, seeds, division)
@@ -188,24 +145,28 @@ def _plan_task(
 
 
 def _borrowing(spec: JobSpec, task: Task, known: Known, seeds: int) -> TaskPlan:
-    notes = tuple(_note(seed, known.names) for seed in known.seeds[:seeds])
-    own = [note for note in notes if note.task_key == task.key]
-    first = own[0] if own else notes[0]
-    if own:
-        reason = f"tuned before: starts from record {first.record}, measured on {first.device_key}"
-    else:
-        reason = (
-            f"starts from {first.name} (record {first.record} of {first.device_key}, "
-            f"promise {first.expected:.2f}) and {len(notes) - 1} more"
-        )
+    own = [seed for seed in known.seeds if seed.donor.task_key == task.key]
+    only = spec.reuse == "transfer-only"
+    given = own[:_SAME] if own and only else known.seeds[:seeds]
+    notes = tuple(_note(seed, known.names) for seed in given)
     return TaskPlan(
         task_key=task.key,
         name=task.name,
         action=Action.CONTINUE if own else Action.TRANSFER,
-        reason=reason,
+        reason=_why_borrowed(notes, tuned_before=bool(own)),
         donors=notes,
         seeds=len(notes),
-        quota=1 + len(notes) + 1 if spec.reuse == "transfer-only" else None,
+        quota=1 + len(notes) + (not own) if only else None,
+    )
+
+
+def _why_borrowed(notes: Sequence[DonorNote], *, tuned_before: bool) -> str:
+    first = notes[0]
+    if tuned_before:
+        return f"tuned before: starts from record {first.record}, measured on {first.device_key}"
+    return (
+        f"starts from {first.name} (record {first.record} of {first.device_key}, "
+        f"promise {first.expected:.2f}) and {len(notes) - 1} more"
     )
 
 

@@ -53,6 +53,7 @@ class TaskProgress:
     seeded: bool = False
     quota: int | None = None
     _seen: set[str] = field(default_factory=set)
+    _gains: list[tuple[int, float]] = field(default_factory=list)
 
     @property
     def best_s(self) -> float | None:
@@ -111,21 +112,24 @@ class TaskProgress:
         if trial.candidate.origin == DEFAULT:
             self.default = contender
         else:
-            self.best = sorted([*self.best, contender], key=lambda c: c.seconds)[:_CONTENDERS]
-            if not is_borrowed(trial.candidate.origin) and contender.seconds < _seconds(self.own):
-                self.own = contender
+            self._add_tuned(contender)
         best_s = self.best_s
         if best_s is not None and (not self.curve or best_s < self.curve[-1][1]):
             self.curve.append((len(self.trials), best_s))
 
+    def _add_tuned(self, contender: Contender) -> None:
+        if not is_borrowed(contender.trial.candidate.origin):
+            if self.best and contender.seconds < self.best[0].seconds:
+                self._gains.append((len(self.trials), self.best[0].seconds - contender.seconds))
+            if self.own is None or contender.seconds < self.own.seconds:
+                self.own = contender
+        self.best = sorted([*self.best, contender], key=lambda c: c.seconds)[:_CONTENDERS]
+
     def gained_s(self, trials: int) -> float:
-        """By how much the best time fell over the last so many trials."""
-        now = self.best_s
-        if now is None:
-            return 0.0
-        earlier = [s for count, s in self.curve if count <= len(self.trials) - trials]
-        return (earlier[-1] if earlier else self.curve[0][1]) - now
+        """By how much the search lowered the best time over the last so many trials.
 
-
-def _seconds(contender: Contender | None) -> float:
-    return float("inf") if contender is None else contender.seconds
+        The step from the default to the first schedule does not count, nor do gifts: they
+        say nothing about what searching on will find.
+        """
+        since = len(self.trials) - trials
+        return sum(gain for count, gain in self._gains if count > since)

@@ -7,9 +7,10 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.bank_donors import TEACHERS, DonorBank
-from tuneloom.app.origins import SHARE, is_borrowed
-from tuneloom.app.planning import BORROWS, Action, JobPlan, Known, TaskPlan, make_plan
+from tuneloom.app.planning import BORROWS, SHARES, Action, JobPlan, Known, TaskPlan, make_plan
 from tuneloom.app.progress import TaskProgress
+from tuneloom.app.reuse_gifts import GiftDesk, Parcel, of_others
+from tuneloom.app.reuse_worth import gifts_of
 from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace
 from tuneloom.store import RunStatus, Store, TrialRecord
 from tuneloom.transfer import Donor, FittedSeed, Form, best_sketch, fitted_seeds, form_of, lessons_for
@@ -29,9 +30,10 @@ def follow(plan: JobPlan, tasks: Sequence[TaskProgress]) -> None:
             progress.waits_for = by_key.get(str(own.representative))
 
 
-def _of_others(donors: Sequence[Donor]) -> list[Donor]:
-    """Donors that are not of the job itself."""
-    return [donor for donor in donors if not donor.origin.startswith(SHARE)]
+def _number(job: str) -> int:
+    """How many jobs of its run came before it."""
+    number = job.rpartition(".")[2]
+    return max(0, int(number) - 1) if number.isdecimal() else 0
 
 
 class JobReuse:
@@ -48,9 +50,7 @@ class JobReuse:
         self._bank = DonorBank(store, job, "")
         self._spaces: dict[str, TaskSpace] = {}
         self._asked: dict[str, list[Donor]] = {}
-        self._donors: dict[str, Donor] = {}
-        self._seeds: dict[str, tuple[FittedSeed, ...]] = {}
-        self._planted: set[str] = set()
+        self._desk = self._open_desk()
         self._foreign: dict[str, list[FittedSeed]] = {}
         self.job_plan: JobPlan | None = None
         self._planned_s = 0.0
@@ -63,6 +63,7 @@ class JobReuse:
     def look(self, family: str, tasks: Sequence[Task], spaces: Sequence[TaskSpace]) -> dict[str, list[Donor]]:
         """Take the spaces in; returns donors, by task, whose schedules have a form no space offers."""
         self._bank = DonorBank(self._store, self._job, family, self._accept())
+        self._desk = self._open_desk()
         self._asked = {task.key: self._bank.donors(task) for task in tasks}
         self._spaces = {space.task_key: space for space in spaces}
         if self._spec.reuse not in BORROWS:
@@ -92,48 +93,45 @@ class JobReuse:
         plan = self._plan_of(task)
         if plan is None or plan.action is Action.KEEP or task.key not in self._spaces:
             return 0
-        if task.key not in self._seeds:
-            self._bank.refresh()
-            wanted = plan.seeds or _PLANNED // 2
-            donors = self._bank.donors(task, favourite=plan.representative)
-            if self._spec.reuse == "transfer-only":
-                donors = _of_others(donors)
-            found = self._fitted(task, donors, wanted, plan.representative)
-            self._seeds[task.key] = found
-            self._donors |= {seed.seed.origin: seed.donor for seed in found}
-        return len(self._seeds[task.key])
+        return self._desk.first(
+            task,
+            self._spaces[task.key],
+            plan.seeds or _PLANNED // 2,
+            plan.representative,
+            self._foreign.get(task.key, ()),
+        )
 
-    def take_seeds(self, progress: TaskProgress) -> tuple[Seed, ...]:
-        """Seeds that were prepared for a search that is open already, once."""
+    def look_for_news(self, progress: TaskProgress) -> None:
+        """Let a task that was given its first gifts hear what others found since."""
         key = progress.task.key
-        if key in self._planted or not self._seeds.get(key):
-            return ()
-        self._planted.add(key)
-        return self._seeds_of(progress.task)
+        plan = self._plan_of(progress.task)
+        if plan is not None and key in self._spaces and self._spec.reuse != "transfer-only":
+            self._desk.news(progress, self._spaces[key], plan.representative)
 
-    def _seeds_of(self, task: Task) -> tuple[Seed, ...]:
-        return tuple(fitted.seed for fitted in self._seeds.get(task.key, ()))
+    def collect(self, progress: TaskProgress) -> Parcel:
+        """What waits for a search that is open already, once."""
+        return self._desk.collect(progress.task.key)
 
     def options(self, progress: TaskProgress, base: SearchOptions) -> SearchOptions:
-        """What the search of a task begins with."""
+        """What the search of a task begins with; jobs of one run search differently."""
         if not self.wanted:
             return base
         only = self._spec.reuse == "transfer-only"
         if not progress.waits:
             self.prepare(progress)
-        seeds = self._seeds_of(progress.task)
-        if seeds:
-            self._planted.add(progress.task.key)
+        seeds = self._desk.begin(progress.task.key)
         space = self._spaces.get(progress.task.key)
         lessons = lessons_for(space, self._bank.donors(progress.task, TEACHERS)) if space and not only else []
-        return replace(base, seeds=seeds, lessons=tuple(lessons), only_seeds=only)
+        seed = base.seed + _number(self._job)
+        return replace(base, seed=seed, seeds=seeds, lessons=tuple(lessons), only_seeds=only)
 
     def settle(self, tasks: Sequence[TaskProgress], used: Mapping[str, str]) -> None:
         """Note with every task what its gifts were worth; `used` are candidates in the final model."""
         every: list[dict[str, Any]] = []
         for progress in tasks:
             plan = self._plan_of(progress.task)
-            gifts = self._gifts(progress, used.get(progress.task.key, ""))
+            used_here = used.get(progress.task.key, "")
+            gifts = gifts_of(progress, used_here, self._desk.donors, self._bank.names)
             every += gifts
             if plan is not None and gifts:
                 self._store.set_plan(self._job, progress.task.key, plan.to_json() | {"gifts": gifts})
@@ -151,42 +149,18 @@ class JobReuse:
         notes = self._store.notes(run).get("reuse", {})
         self._store.set_note(run, "reuse", {**notes, name: told})
 
-    def _gifts(self, progress: TaskProgress, used: str) -> list[dict[str, Any]]:
-        gifts: dict[str, dict[str, Any]] = {}
-        for trial in progress.trials:
-            origin = trial.candidate.origin
-            if not is_borrowed(origin) or trial.seconds is None:
-                continue
-            gift = gifts.setdefault(origin, self._gift(origin))
-            gift["after_s"] = min(trial.seconds, gift["after_s"] or trial.seconds)
-            gift["used"] = gift["used"] or trial.candidate.key == used
-        return list(gifts.values())
-
-    def _gift(self, origin: str) -> dict[str, Any]:
-        kind, _, name = origin.partition(":")
-        donor = self._donors.get(origin)
-        told = {"donor": name, "source": origin, "after_s": None, "used": False}
-        if donor is None:
-            return told
-        if kind == SHARE[:-1]:
-            return told | {"source": "this job"}
-        named = self._bank.names.get(donor.task_key, donor.task_key)
-        return told | {"donor": named, "source": f"record {donor.record}, measured on {donor.device_key}"}
-
     def _plan_of(self, task: Task) -> TaskPlan | None:
         return None if self.job_plan is None else self.job_plan.of(task.key)
 
     def _known(self, task: Task) -> Known:
         if not self.wanted or task.key not in self._spaces:
             return Known(names={})
-        seeds = self._fitted(task, _of_others(self._asked[task.key]), _PLANNED)
+        found, _ = fitted_seeds(self._spaces[task.key], of_others(self._asked[task.key]), _PLANNED)
+        seeds = (*found, *self._foreign.get(task.key, ()))[:_PLANNED]
         return Known(seeds=seeds, names=self._bank.names)
 
-    def _fitted(
-        self, task: Task, donors: Sequence[Donor], count: int, favourite: str | None = None
-    ) -> tuple[FittedSeed, ...]:
-        found, _ = fitted_seeds(self._spaces[task.key], donors, count, favourite)
-        return (*found, *self._foreign.get(task.key, ()))[:count]
+    def _open_desk(self) -> GiftDesk:
+        return GiftDesk(self._bank, self._spec.device_key, shares=self._spec.reuse in SHARES)
 
     def _formless(self, task: Task) -> list[Donor]:
         space = self._spaces[task.key]

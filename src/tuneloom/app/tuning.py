@@ -6,9 +6,11 @@ from typing import Any
 
 from tuneloom.app.allocation import next_task
 from tuneloom.app.outcomes import built, profiled
+from tuneloom.app.planning_division import GLANCE
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import DEFAULT, TaskProgress
 from tuneloom.app.reuse import JobReuse
+from tuneloom.app.reuse_gifts import Parcel
 from tuneloom.engine.calls import Call, CallResult, Raised, Returned
 from tuneloom.model import (
     Artifact,
@@ -18,7 +20,6 @@ from tuneloom.model import (
     Measurement,
     Outcome,
     SearchOptions,
-    Seed,
     StageKind,
     Task,
     Trial,
@@ -29,12 +30,10 @@ STAGES = "tuneloom.tuners.stages"
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
 _FIRST_BATCH = 4
-GLANCE = 3
-"""What a task that will borrow tries before: the default, and what the tuner guesses."""
 
 
 @dataclass(slots=True)
-class _Lane:
+class Lane:
     """One batch of a task on its way."""
 
     name: str
@@ -43,7 +42,7 @@ class _Lane:
     left: int = 0
     trials: list[Trial] = field(default_factory=list)
     tries: int = 0
-    seeds: tuple[Seed, ...] = ()
+    parcel: Parcel = field(default_factory=Parcel)
 
 
 class TaskTuning:
@@ -72,7 +71,7 @@ class TaskTuning:
         self._keep = keep
         self._most_lanes = lanes
         self._tuners = tuners
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, Lane] = {}
         self._stopping = False
         self._canary = b""
         self.canary_s: list[tuple[float, float]] = []
@@ -109,19 +108,22 @@ class TaskTuning:
     def _refill(self, at_s: float) -> list[Step]:
         steps: list[Step] = []
         while len(self._lanes) < self._most_lanes and not self._over(at_s):
-            per_task = 1 if len(self.tasks) > 1 else 2
-            progress = next_task(self.tasks, self._spec.batch, per_task)
+            progress = next_task(self.tasks, self._spec.batch, self._lanes_per_task())
             if progress is None:
                 break
             steps.append(self._open_lane(progress, min(self._batch(progress), self._left())))
         return steps
+
+    def _lanes_per_task(self) -> int:
+        return 1 if len(self.tasks) > 1 else 2
 
     def _batch(self, progress: TaskProgress) -> int:
         """A small first batch while the budget is small, so that every task gets its turn."""
         room = (progress.quota or self.most_trials) - len(progress.trials) - progress.in_flight
         seeds = self._seeds_for(progress)
         if progress.batches:
-            return min(seeds or self._spec.batch, room)
+            owing = max(_FIRST_BATCH, progress.due) if progress.due else self._spec.batch
+            return min(seeds or self._spec.batch, owing, room)
         fair = self.most_trials // (2 * len(self.tasks))
         wanted = 1 + seeds if seeds else max(_FIRST_BATCH, fair)
         if progress.quota is not None:
@@ -131,8 +133,11 @@ class TaskTuning:
         return min(max(self._spec.batch, 1 + seeds), wanted, room)
 
     def _seeds_for(self, progress: TaskProgress) -> int:
-        """How many seeds the next batch of a task begins with."""
-        if self._reuse is None or progress.waits or progress.seeded:
+        """How many first gifts the next batch of a task consists of; later ones come along with a batch."""
+        if self._reuse is None or progress.waits:
+            return 0
+        if progress.seeded:
+            self._reuse.look_for_news(progress)
             return 0
         progress.seeded = True
         return self._reuse.prepare(progress)
@@ -151,9 +156,9 @@ class TaskTuning:
         return budget.goal_ms is not None and latency_s is not None and latency_s * 1e3 <= budget.goal_ms
 
     def _open_lane(self, progress: TaskProgress, count: int) -> Step:
-        lane = _Lane(f"{progress.index}.{progress.batches}", progress, count)
+        lane = Lane(f"{progress.index}.{progress.batches}", progress, count)
         if self._reuse is not None and progress.opened:
-            lane.seeds = self._reuse.take_seeds(progress)
+            lane.parcel = self._reuse.collect(progress)
         progress.batches += 1
         progress.lanes += 1
         progress.in_flight += count
@@ -164,19 +169,19 @@ class TaskTuning:
             ended=lambda result, at_s: self._selected(lane, result, at_s),
         )
 
-    def _select_call(self, lane: _Lane) -> Call:
+    def _select_call(self, lane: Lane) -> Call:
         progress = lane.progress
         worker = self._worker(progress)
         if progress.opened:
             arguments: tuple[Any, ...] = (self._key(progress), lane.planned)
-            if lane.seeds:
-                arguments = (*arguments, lane.seeds)
+            if lane.parcel.seeds or lane.parcel.witnessed:
+                arguments = (*arguments, lane.parcel.seeds, lane.parcel.witnessed)
             return Call(function=f"{STAGES}:select", arguments=arguments, worker=worker)
         progress.opened = True
         arguments = (
             self._key(progress),
             self._spec.tuner,
-            progress.task,
+            self._task_for(StageKind.SELECT, progress),
             self._options(progress),
             list(progress.trials),
             lane.planned,
@@ -185,10 +190,12 @@ class TaskTuning:
 
     def _options(self, progress: TaskProgress) -> SearchOptions:
         spec = self._spec
-        base = SearchOptions(seed=spec.seed, trials=self.most_trials, batch=spec.batch)
+        base = SearchOptions(
+            seed=spec.seed, trials=self.most_trials, batch=spec.batch, extra=dict(spec.extra)
+        )
         return self._reuse.options(progress, base) if self._reuse else base
 
-    def _selected(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
+    def _selected(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._search_lost(lane, result, at_s)
         candidates = lane.progress.unseen(result.value)
@@ -203,7 +210,7 @@ class TaskTuning:
             steps.append(self._canary_step(lane))
         return steps
 
-    def _search_lost(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
+    def _search_lost(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
         """A search that raises is given up; one whose worker died is opened again elsewhere."""
         lane.tries += 1
         self._close_searches(lane.progress, result)
@@ -224,9 +231,9 @@ class TaskTuning:
             if self._worker(other) == self._worker(progress):
                 other.opened = False
 
-    def _build_step(self, lane: _Lane, number: int, candidate: Candidate) -> Step:
+    def _build_step(self, lane: Lane, number: int, candidate: Candidate) -> Step:
         policy = self._spec.policy
-        task = _without_payload(lane.progress.task)
+        task = self._task_for(StageKind.BUILD, lane.progress)
         call = Call(
             function=f"{STAGES}:build",
             arguments=(self._spec.tuner, task, candidate, policy),
@@ -235,20 +242,27 @@ class TaskTuning:
         )
         device = DeviceDemand(key=self._spec.device_key)
         return Step(
-            request=self._request(lane, 1, StageKind.BUILD, f"/{number}", SlotDemand(lendable=True), device),
+            request=self._request(lane, 1, StageKind.BUILD, f"/{number}", self._build_demand(), device),
             call=lambda: call,
             ended=lambda result, at_s: self._built(lane, number, candidate, result, at_s),
         )
 
+    def _build_demand(self) -> Demand:
+        return SlotDemand(lendable=True)
+
+    def _task_for(self, stage: StageKind, progress: TaskProgress) -> Task:
+        """The task as it travels to a stage; a candidate carries what building needs, if anything does."""
+        return progress.task if stage is StageKind.SELECT else _without_payload(progress.task)
+
     def _built(
-        self, lane: _Lane, number: int, candidate: Candidate, result: CallResult, at_s: float
+        self, lane: Lane, number: int, candidate: Candidate, result: CallResult, at_s: float
     ) -> Sequence[Step]:
         artifact: Artifact | Failure = built(result)
         if isinstance(artifact, Failure):
             return self._settle(lane, candidate, artifact, None, at_s)
         return [self._profile_step(lane, number, candidate, artifact)]
 
-    def _profile_step(self, lane: _Lane, number: int, candidate: Candidate, artifact: Artifact) -> Step:
+    def _profile_step(self, lane: Lane, number: int, candidate: Candidate, artifact: Artifact) -> Step:
         def settled(result: CallResult, at_s: float) -> Sequence[Step]:
             return self._settle(lane, candidate, profiled(result), artifact, at_s)
 
@@ -271,13 +285,19 @@ class TaskTuning:
         policy = self._spec.policy
         return Call(
             function=f"{STAGES}:profile",
-            arguments=(self._spec.tuner, _without_payload(progress.task), artifact, policy, best_s),
+            arguments=(
+                self._spec.tuner,
+                self._task_for(StageKind.PROFILE, progress),
+                artifact,
+                policy,
+                best_s,
+            ),
             timeout_s=policy.run_timeout_s,
             memory_bytes=policy.memory_bytes,
         )
 
     def _settle(
-        self, lane: _Lane, candidate: Candidate, outcome: Outcome, artifact: Artifact | None, at_s: float
+        self, lane: Lane, candidate: Candidate, outcome: Outcome, artifact: Artifact | None, at_s: float
     ) -> Sequence[Step]:
         self._latest_s = at_s
         trial = Trial(candidate=candidate, outcome=outcome)
@@ -287,11 +307,11 @@ class TaskTuning:
         lane.trials.append(trial)
         return self._one_less(lane)
 
-    def _one_less(self, lane: _Lane) -> Sequence[Step]:
+    def _one_less(self, lane: Lane) -> Sequence[Step]:
         lane.left -= 1
         return [] if lane.left else [self._update_step(lane)]
 
-    def _update_step(self, lane: _Lane) -> Step:
+    def _update_step(self, lane: Lane) -> Step:
         call = Call(
             function=f"{STAGES}:update",
             arguments=(self._key(lane.progress), lane.trials),
@@ -303,17 +323,17 @@ class TaskTuning:
             ended=lambda result, at_s: self._updated(lane, result, at_s),
         )
 
-    def _updated(self, lane: _Lane, result: CallResult, at_s: float) -> Sequence[Step]:
+    def _updated(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step]:
         if not isinstance(result, Returned):
             self._close_searches(lane.progress, result)
         return self._close_lane(lane, at_s)
 
-    def _close_lane(self, lane: _Lane, at_s: float) -> list[Step]:
+    def _close_lane(self, lane: Lane, at_s: float) -> list[Step]:
         lane.progress.lanes -= 1
         del self._lanes[lane.name]
         return self._refill(at_s)
 
-    def _canary_step(self, lane: _Lane) -> Step:
+    def _canary_step(self, lane: Lane) -> Step:
         policy = self._spec.policy
         artifact = Artifact(payload=self._canary)
         call = Call(
@@ -332,7 +352,7 @@ class TaskTuning:
         return Step(request=request, call=lambda: call, ended=sung)
 
     def _request(
-        self, lane: _Lane, step: int, kind: str, part: str, needs: Demand, then: Demand
+        self, lane: Lane, step: int, kind: str, part: str, needs: Demand, then: Demand
     ) -> StageRequest:
         return StageRequest(
             id=f"{lane.name}/{kind}{part}",

@@ -46,11 +46,18 @@ def open_and_select(
     return _searches[key].select(count)
 
 
-def select(key: str, count: int, seeds: Sequence[Seed] = ()) -> list[Candidate]:
-    """Select from a search that this process opened, after giving it seeds if it takes any."""
+def select(
+    key: str, count: int, seeds: Sequence[Seed] = (), witnessed: Sequence[Trial] = ()
+) -> list[Candidate]:
+    """Select from a search that this process opened.
+
+    Before, it gets seeds, if it takes any, and learns from trials that others made of its task.
+    """
     search = _searches[key]
     if seeds and isinstance(search, SeededSearch):
         search.plant(seeds)
+    if witnessed:
+        search.update(witnessed)
     return search.select(count)
 
 

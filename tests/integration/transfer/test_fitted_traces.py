@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from tuneloom.model import Artifact, Measurement, MeasuringPolicy, SearchOptions, Seed, Task
+from tuneloom.model import Artifact, Measurement, MeasuringPolicy, SearchOptions, Seed, Task, Trial
 from tuneloom.transfer import DoesNotFit, Donor, fitted_seeds
 from tuneloom.transfer.traces import fit_trace, fit_traces
+from tuneloom.tuners.stages import forget, open_and_select, select
 from tuneloom.tuners.tvm import TvmTuner
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.payloads import pack_kernel, trace_text, unpack_kernel
@@ -103,6 +104,33 @@ def test_another_shape_and_another_epilogue_begin_with_what_they_are_given(
     assert first.origin == "default" and given
     assert [c.origin for c in others[: len(given)]] == [c.origin for c in given]
     assert all(runs(task, candidate) for candidate in given)
+
+
+def test_a_search_that_is_open_proposes_what_it_is_given_next(
+    donors: list[Donor],
+) -> None:
+    receiver = product(36, 128)
+    (space,) = describe([receiver])
+    fitted, _ = fitted_seeds(space, donors, 3)
+    seeds = tuple(each.seed for each in fitted)
+    open_and_select("open", "tvm", receiver, SearchOptions(seed=1, trials=8, batch=8), [], 3)
+    origins = [candidate.origin for candidate in select("open", 8, seeds)]
+    forget("open")
+    given = [origin for origin in origins if origin.startswith("transfer:")]
+    assert given and origins[: len(given)] == given
+    assert "search" in origins
+
+
+def test_a_search_never_proposes_what_others_were_seen_to_try() -> None:
+    receiver = product(36, 128)
+    options = SearchOptions(seed=1, trials=64, batch=8)
+    twins = [open_and_select(name, "tvm", receiver, options, [], 6) for name in ("one", "two")]
+    assert [c.key for c in twins[0]] == [c.key for c in twins[1]]
+    tried = [Trial(candidate=c, outcome=Measurement(seconds=(1.0,))) for c in select("one", 8)]
+    second = select("two", 8, (), tried)
+    forget("one")
+    forget("two")
+    assert not {c.key for c in second} & {trial.candidate.key for trial in tried}
 
 
 def test_with_only_seeds_nothing_is_searched(donors: list[Donor], giver: Task) -> None:

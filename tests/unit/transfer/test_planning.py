@@ -66,8 +66,8 @@ def test_transfer_only_measures_the_default_the_seeds_and_a_guess_and_stops() ->
     assert plan.trials == sum(task.quota or 0 for task in plan.tasks)
 
 
-def test_sharing_spends_a_quarter_of_the_budget() -> None:
-    assert make_plan(spec("share", 400), TASKS, SPACES, {}).trials == 100
+def test_sharing_spends_a_fifth_of_the_budget() -> None:
+    assert make_plan(spec("share", 400), TASKS, SPACES, {}).trials == 80
     assert make_plan(spec("share", 20), TASKS, SPACES, {}).trials == 15
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tuneloom.app.planning_division import GLANCE
 from tuneloom.app.progress import TaskProgress
 from tuneloom.app.reuse import JobReuse, follow
-from tuneloom.app.tuning import GLANCE, TaskTuning
+from tuneloom.app.tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult
 from tuneloom.model import Artifact, Budget, JobSpec, Seed, Task, Trial
 from tuneloom.store import Provenance, Store, open_store
@@ -30,7 +31,7 @@ class SeededStages(FakeStages):
 
     def __call__(self, call: Call) -> CallResult:
         if call.function.endswith(":select") and len(call.arguments) > 2:
-            key, count, seeds = call.arguments
+            key, count, seeds, _ = call.arguments
             self.given.append((key, seeds))
             self.log.append("seeds")
             call = replace(call, arguments=(key, count))

@@ -84,6 +84,9 @@ class TvmSearch:
             return chosen
         return chosen + self._searched(count - len(chosen))
 
+    def plant(self, seeds: Sequence[Seed]) -> None:
+        self._seeds = [*seeds, *self._seeds]
+
     def _searched(self, count: int) -> list[Candidate]:
         """Up to so many new candidates; fewer when the space, or patience, is spent."""
         chosen: list[Candidate] = []

@@ -1,0 +1,65 @@
+"""How the trials of a job are promised before any is made.
+
+Little is promised: a first look for every task, gifts, and what representatives need before
+others borrow from them. All the rest is spent by the allocator, where the model gains most.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tuneloom.model import JobSpec, Task
+from tuneloom.transfer import TaskCluster
+
+GLANCE = 3
+"""What a task that will borrow tries before: the default, and what the tuner guesses."""
+
+GUESSES = 2
+"""A template's own guesses are tried where nobody gives anything, one of them where somebody does."""
+
+_PART = 5  # sharing spends a fifth of what tuning every task would: first trials take longer than later ones
+_FEWEST = 5  # trials a task is worth at least: the default, guesses, a few seeds
+_FOR_LEADS = 0.25  # of all trials may be made before anybody borrows
+_MOST_FOR_ONE = 32  # two batches: what is found later is given later
+_SEEDS, _SEEDS_OF_SMALL = 4, 2
+_ONLY_SEEDS, _ONLY_SEEDS_OF_SMALL = 3, 1  # where nothing is searched, gifts are all that costs time
+_SMALL = 0.01  # of the model's work
+
+
+def importance(task: Task) -> float:
+    """How much of the model's work a task is; kernels that only move values count a little."""
+    return task.weight * max(task.gflop, 1e-6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """How trials are promised: the most of all, those of representatives, seeds of each task."""
+
+    trials: int
+    shares: Mapping[str, int]
+    seeds: Mapping[str, int]
+
+
+def divide(spec: JobSpec, tasks: Sequence[Task], clusters: Sequence[TaskCluster]) -> Division:
+    """Promise every task its first look and a few seeds, representatives a little more."""
+    trials = spec.budget.trials
+    if spec.reuse == "share":
+        trials = min(trials, max(_FEWEST * len(tasks), trials // _PART))
+    parts = {task.key: importance(task) for task in tasks}
+    work = sum(parts.values())
+    leads = {c.representative: sum(parts[m] for m in c.members) / work for c in clusters}
+    pool = min(_FOR_LEADS * trials, max(0, trials - _FEWEST * (len(tasks) - len(leads))))
+    shares = {key: round(min(_MOST_FOR_ONE, max(_FEWEST, pool * part))) for key, part in leads.items()}
+    each = _seeds_each(trials, shares, len(tasks))
+    large, small = (_SEEDS, _SEEDS_OF_SMALL)
+    if spec.reuse == "transfer-only":
+        each, large, small = _ONLY_SEEDS, _ONLY_SEEDS, _ONLY_SEEDS_OF_SMALL
+    wanted = {key: large if part >= _SMALL * work else small for key, part in parts.items()}
+    return Division(
+        trials=trials, shares=shares, seeds={key: max(1, min(count, each)) for key, count in wanted.items()}
+    )
+
+
+def _seeds_each(trials: int, shares: Mapping[str, int], tasks: int) -> int:
+    """How many seeds every other task can measure when all have had their first look."""
+    others = max(tasks - len(shares), 1)
+    return (trials - sum(shares.values())) // others - GLANCE
