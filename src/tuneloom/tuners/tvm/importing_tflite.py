@@ -20,13 +20,26 @@ def read_tflite(path: Path, content: bytes) -> Any:
     tflite = needed("tflite", f"{path.name}: reading it")
     try:
         model = tflite.Model.GetRootAsModel(content, 0)
-        graph = model.Subgraphs(0)
-        complete = bool(graph.OperatorsLength() and graph.OutputsLength() and model.BuffersLength())
+        complete = _complete(model)
     except Exception as error:
         raise ModelError(f"{path}: damaged or truncated; copy or export it again") from error
     if not complete:
         raise ModelError(f"{path}: the file holds no complete graph; copy or export it again")
     return model
+
+
+def _complete(model: Any) -> bool:
+    """Whether there is a graph; raises whatever a torn flatbuffer raises when all of it is read."""
+    for number in range(model.BuffersLength()):
+        model.Buffers(number).DataAsNumpy()
+    graph = model.Subgraphs(0)
+    for number in range(graph.TensorsLength()):
+        _name(graph, number)
+        graph.Tensors(number).ShapeAsNumpy()
+    for number in range(graph.OperatorsLength()):
+        model.OperatorCodes(graph.Operators(number).OpcodeIndex()).BuiltinCode()
+        graph.Operators(number).OutputsAsNumpy()
+    return bool(graph.OperatorsLength() and graph.OutputsLength())
 
 
 def import_tflite(
@@ -46,6 +59,7 @@ def import_tflite(
         raise
     except Exception as error:
         raise ModelError(f"{where}: TVM can't import this model: {one_line(error)}") from error
+    module["main"] = module["main"].without_attr("params").without_attr("num_input")
     inputs = [_name(graph, number) for number in graph.InputsAsNumpy()]
     outputs = [_name(graph, number) for number in graph.OutputsAsNumpy()]
     return module, describe_inputs(module, inputs, where), describe_outputs(module, outputs, where)

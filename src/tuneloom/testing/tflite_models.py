@@ -1,0 +1,150 @@
+"""TensorFlow Lite files written by hand: small enough to tune in seconds, and checkable with NumPy.
+
+Needs the package `tflite`, which knows the file format.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float32]
+_INT32 = 2
+SIZE, CHANNELS, FILTERS, CLASSES = 8, 4, 8, 5
+
+
+@dataclass(slots=True)
+class FlatModel:
+    """A flatbuffer under construction: tensors, operators, and the bytes of constants."""
+
+    builder: Any
+    buffers: list[int] = field(default_factory=list)
+    tensors: list[int] = field(default_factory=list)
+    codes: list[int] = field(default_factory=list)
+    operators: list[int] = field(default_factory=list)
+
+    def table(self, kind: str, **values: Any) -> int:
+        """A table of the schema with these fields; those left out keep their defaults."""
+        import tflite
+
+        getattr(tflite, f"{kind}Start")(self.builder)
+        for name, value in values.items():
+            getattr(tflite, f"{kind}Add{name}")(self.builder, value)
+        return int(getattr(tflite, f"{kind}End")(self.builder))
+
+    def offsets(self, tables: Sequence[int]) -> int:
+        self.builder.StartVector(4, len(tables), 4)
+        for table in reversed(tables):
+            self.builder.PrependUOffsetTRelative(table)
+        return int(self.builder.EndVector())
+
+    def numbers(self, values: Sequence[int]) -> int:
+        return int(self.builder.CreateNumpyVector(np.asarray(values, dtype=np.int32)))
+
+    def tensor(
+        self,
+        name: str,
+        shape: Sequence[int],
+        value: NDArray[Any] | None = None,
+        signature: Sequence[int] | None = None,
+    ) -> int:
+        """Add a tensor, constant if it has a value; returns its number."""
+        data = {} if value is None else {"Data": self.builder.CreateByteVector(value.tobytes())}
+        self.buffers.append(self.table("Buffer", **data))
+        more = {} if signature is None else {"ShapeSignature": self.numbers(signature)}
+        if value is not None and value.dtype == np.int32:
+            more["Type"] = _INT32
+        named, shaped = self.builder.CreateString(name), self.numbers(shape)
+        self.tensors.append(
+            self.table("Tensor", Name=named, Shape=shaped, Buffer=len(self.buffers) - 1, **more)
+        )
+        return len(self.tensors) - 1
+
+    def operator(
+        self, kind: str, inputs: Sequence[int], output: int, options: str = "", **values: Any
+    ) -> None:
+        """Add an operator with its options."""
+        import tflite
+
+        code = getattr(tflite.BuiltinOperator, kind)
+        self.codes.append(self.table("OperatorCode", DeprecatedBuiltinCode=min(code, 127), BuiltinCode=code))
+        more: dict[str, Any] = {}
+        if options:
+            more["BuiltinOptions"] = self.table(options, **values)
+            more["BuiltinOptionsType"] = getattr(tflite.BuiltinOptions, options)
+        ins, outs = self.numbers(inputs), self.numbers([output])
+        self.operators.append(
+            self.table("Operator", OpcodeIndex=len(self.codes) - 1, Inputs=ins, Outputs=outs, **more)
+        )
+
+    def finished(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
+        """The whole file."""
+        ins, outs = self.numbers(inputs), self.numbers(outputs)
+        tensors, operators = self.offsets(self.tensors), self.offsets(self.operators)
+        graph = self.table("SubGraph", Inputs=ins, Outputs=outs, Tensors=tensors, Operators=operators)
+        codes, graphs = self.offsets(self.codes), self.offsets([graph])
+        buffers = self.offsets(self.buffers)
+        root = self.table("Model", Version=3, OperatorCodes=codes, Subgraphs=graphs, Buffers=buffers)
+        self.builder.Finish(root, file_identifier=b"TFL3")
+        return bytes(self.builder.Output())
+
+
+def write_tflite(path: Path, *, batch: int = 1, open_batch: bool = False) -> Callable[[Values], Values]:
+    """Write a 3×3 convolution with ReLU, a maximum pool and a dense layer; returns what it computes."""
+    random = np.random.default_rng(0)
+    kernel = random.normal(size=(FILTERS, 3, 3, CHANNELS)).astype("float32")
+    bias = random.normal(size=FILTERS).astype("float32")
+    dense = random.normal(size=(CLASSES, FILTERS * SIZE * SIZE // 4)).astype("float32")
+    path.write_bytes(_network(kernel, bias, dense, batch, open_batch))
+    return lambda x: _computed(x, kernel, bias, dense)
+
+
+def write_unknown_tflite(path: Path) -> Path:
+    """A graph with an operator that TVM does not import."""
+    import flatbuffers
+
+    flat = FlatModel(flatbuffers.Builder(1024))
+    flat.buffers.append(flat.table("Buffer"))
+    x, y = flat.tensor("x", (1, 4)), flat.tensor("hashed", (1, 4))
+    flat.operator("LSH_PROJECTION", [x], y)
+    path.write_bytes(flat.finished([x], [y]))
+    return path
+
+
+def _network(kernel: Values, bias: Values, dense: Values, batch: int, open_batch: bool) -> bytes:
+    import flatbuffers
+    import tflite
+
+    flat = FlatModel(flatbuffers.Builder(1 << 16))
+    flat.buffers.append(flat.table("Buffer"))
+    image = (batch, SIZE, SIZE, CHANNELS)
+    x = flat.tensor("x", image, signature=(-1, *image[1:]) if open_batch else None)
+    weights = [flat.tensor("kernel", kernel.shape, kernel), flat.tensor("bias", bias.shape, bias)]
+    seen = flat.tensor("seen", (batch, SIZE, SIZE, FILTERS))
+    flat.operator(
+        "CONV_2D", [x, *weights], seen, "Conv2DOptions",
+        Padding=tflite.Padding.SAME, StrideW=1, StrideH=1, DilationWFactor=1, DilationHFactor=1,
+        FusedActivationFunction=tflite.ActivationFunctionType.RELU,
+    )  # fmt: skip
+    pooled = flat.tensor("pooled", (batch, SIZE // 2, SIZE // 2, FILTERS))
+    flat.operator(
+        "MAX_POOL_2D", [seen], pooled, "Pool2DOptions",
+        Padding=tflite.Padding.VALID, StrideW=2, StrideH=2, FilterWidth=2, FilterHeight=2,
+    )  # fmt: skip
+    wanted = flat.tensor("wanted", (2,), np.array([-1, dense.shape[1]], dtype=np.int32))
+    line = flat.tensor("line", (batch, dense.shape[1]))
+    flat.operator("RESHAPE", [pooled, wanted], line)
+    matrix, y = flat.tensor("dense", dense.shape, dense), flat.tensor("y", (batch, CLASSES))
+    flat.operator("FULLY_CONNECTED", [line, matrix], y, "FullyConnectedOptions")
+    return flat.finished([x], [y])
+
+
+def _computed(x: Values, kernel: Values, bias: Values, dense: Values) -> Values:
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    seen = np.maximum(np.einsum("nhwcij,fijc->nhwf", windows, kernel) + bias, 0)
+    pooled = seen.reshape(len(x), SIZE // 2, 2, SIZE // 2, 2, FILTERS).max(axis=(2, 4))
+    return np.asarray(pooled.reshape(len(x), -1) @ dense.T, dtype=np.float32)

@@ -1,0 +1,73 @@
+"""TensorFlow Lite models: what TVM makes of them, and what is said about bad ones."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tuneloom.errors import ModelError
+from tuneloom.testing.tflite_models import write_tflite, write_unknown_tflite
+from tuneloom.tuners.tvm.final import build_model
+from tuneloom.tuners.tvm.graph import lower
+from tuneloom.tuners.tvm.importing import import_model
+from tuneloom.tuners.tvm.targets import TargetSpec
+from tuneloom.tuners.tvm.tasks import extract
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_an_imported_model_computes_what_its_file_says(tmp_path: Path, host: TargetSpec, batch: int) -> None:
+    path = tmp_path / "net.tflite"
+    expected = write_tflite(path, open_batch=True)
+    model = import_model(str(path), {"x": (batch, 8, 8, 4)})
+    assert [(info.name, info.shape) for info in model.inputs] == [("x", (batch, 8, 8, 4))]
+    assert [(info.name, info.shape) for info in model.outputs] == [("y", (batch, 5))]
+    lowered = lower(model, host)
+    assert any("conv2d" in task.name for task in extract(lowered))
+    x = np.random.default_rng(1).normal(size=(batch, 8, 8, 4)).astype("float32")
+    (y,) = build_model(lowered, {}).open().run([x])
+    np.testing.assert_allclose(y, expected(x), rtol=1e-4, atol=1e-4)
+
+
+def test_an_unknown_operator_is_named_with_its_output(tmp_path: Path) -> None:
+    path = write_unknown_tflite(tmp_path / "odd.tflite")
+    with pytest.raises(ModelError, match=r"operator LSH_PROJECTION \(with output 'hashed'\)"):
+        import_model(str(path))
+
+
+def test_an_open_batch_is_named_with_the_remedy(tmp_path: Path) -> None:
+    write_tflite(tmp_path / "net.tflite", open_batch=True)
+    with pytest.raises(ModelError, match=r"input 'x' .*\(\?,8,8,4\).*--shape x=1,8,8,4"):
+        import_model(str(tmp_path / "net.tflite"))
+
+
+def test_shapes_that_fit_no_input_are_refused(tmp_path: Path) -> None:
+    write_tflite(tmp_path / "net.tflite")
+    with pytest.raises(ModelError, match=r"is \(1,8,8,4\); --shape x=2,8,8,4 does not fit"):
+        import_model(str(tmp_path / "net.tflite"), {"x": (2, 8, 8, 4)})
+    with pytest.raises(ModelError, match=r"no input 'image'.*inputs: x"):
+        import_model(str(tmp_path / "net.tflite"), {"image": (1, 8, 8, 4)})
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.9])
+def test_a_truncated_file_is_called_one(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "net.tflite"
+    write_tflite(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ModelError, match="damaged or truncated"):
+        import_model(str(path))
+
+
+def test_a_text_file_is_called_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "letter.tflite"
+    path.write_text("Dear reader")
+    with pytest.raises(ModelError, match="not a TensorFlow Lite model"):
+        import_model(str(path))
+
+
+def test_without_its_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tflite(tmp_path / "net.tflite")
+    monkeypatch.setitem(sys.modules, "tflite", None)
+    with pytest.raises(ModelError, match=r"net\.tflite.*needs tflite.*pip install 'tuneloom\[tflite\]'"):
+        import_model(str(tmp_path / "net.tflite"))

@@ -1,0 +1,116 @@
+"""PyTorch programs: what TVM makes of them against PyTorch's own answer, and what is said about bad ones."""
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tuneloom.errors import ModelError
+from tuneloom.tuners.tvm.final import build_model
+from tuneloom.tuners.tvm.graph import lower
+from tuneloom.tuners.tvm.importing import ImportedModel, import_model
+from tuneloom.tuners.tvm.importing_torch import write_module
+from tuneloom.tuners.tvm.targets import TargetSpec
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch = pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).parent))
+import torch_networks as networks
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+
+def assert_agrees(model: ImportedModel, module: Any, host: TargetSpec, *inputs: Any) -> None:
+    got = build_model(lower(model, host), {}).open().run([value.numpy() for value in inputs])
+    with torch.no_grad():
+        expected = module.eval()(*inputs)
+    for ours, theirs in zip(got, expected if isinstance(expected, tuple) else (expected,), strict=True):
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_residual_network_in_training_is_taken_as_it_is_deployed(tmp_path: Path, host: TargetSpec) -> None:
+    module, x = networks.resnet(), torch.randn(1, 3, 32, 32)
+    module.head.eval()
+    write_module(module, [x], tmp_path / "net.pt2")
+    assert module.training and module.body.training and not module.head.training
+    assert_agrees(import_model(str(tmp_path / "net.pt2")), module, host, x)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_transformer_with_an_open_batch_is_bound(tmp_path: Path, host: TargetSpec, batch: int) -> None:
+    module, open_batch = networks.encoder().eval(), torch.export.Dim("batch", min=1, max=8)
+    path = networks.export(
+        module, (torch.randn(2, 6, 16),), tmp_path / "net.pt2", dynamic_shapes=({0: open_batch},)
+    )
+    model = import_model(path, {"src": (batch, 6, 16)})
+    assert model.outputs[0].shape == (batch, 6, 16)
+    assert_agrees(model, module, host, torch.randn(batch, 6, 16))
+
+
+def test_several_inputs_and_outputs_keep_their_order(tmp_path: Path, host: TargetSpec) -> None:
+    module, tokens, scale = networks.TwoWays(), torch.tensor([[3, 15, 0]]), torch.randn(1, 3, 8)
+    model = import_model(networks.export(module, (tokens, scale), tmp_path / "net.pt2"))
+    assert [(info.name, info.dtype) for info in model.inputs] == [("tokens", "int64"), ("scale", "float32")]
+    assert [info.shape for info in model.outputs] == [(1, 3, 8), (1, 3)]
+    assert_agrees(model, module, host, tokens, scale)
+
+
+def test_shapes_that_do_not_fit_are_refused_with_the_reason(tmp_path: Path) -> None:
+    open_batch = torch.export.Dim("batch", min=1, max=8)
+    path = networks.export(
+        networks.encoder().eval(),
+        (torch.randn(2, 6, 16),),
+        tmp_path / "net.pt2",
+        dynamic_shapes=({0: open_batch},),
+    )
+    refusals = {
+        r"input 'src' has an unbound shape .*--shape src=1,6,16": {},
+        r"no input 'x' .*inputs: src": {"x": (1, 6, 16)},
+        r"--shape src=1,7,16 does not fit": {"src": (1, 7, 16)},
+        r"--shape src=1,6 does not fit": {"src": (1, 6)},
+        r"exported for 1 to 8, not 9": {"src": (9, 6, 16)},
+    }
+    for reason, shapes in refusals.items():
+        with pytest.raises(ModelError, match=reason):
+            import_model(path, shapes)
+
+
+def test_an_unknown_operator_is_named_with_its_place(tmp_path: Path) -> None:
+    path = networks.export(networks.Unsupported(), (torch.randn(4),), tmp_path / "net.pt2")
+    with pytest.raises(ModelError, match=r"special_bessel_j0.*in tail, called at torch_networks\.py:\d+"):
+        import_model(path)
+
+
+def test_a_program_exported_in_training_says_what_to_call(tmp_path: Path) -> None:
+    path = networks.export(networks.resnet(), (torch.randn(2, 3, 32, 32),), tmp_path / "net.pt2")
+    with pytest.raises(ModelError, match=r"changes 'stem\.1\.running_mean'.*model\.eval\(\)"):
+        import_model(path)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_saved_weights_are_no_program(tmp_path: Path, whole: bool) -> None:
+    module = networks.resnet()
+    torch.save(module if whole else module.state_dict(), tmp_path / "net.pt2")
+    with pytest.raises(ModelError, match=r"torch\.save wrote this.*torch\.export\.save"):
+        import_model(str(tmp_path / "net.pt2"))
+
+
+def test_a_truncated_program_is_called_one(tmp_path: Path) -> None:
+    path = Path(networks.export(networks.encoder().eval(), (torch.randn(1, 6, 16),), tmp_path / "net.pt2"))
+    path.write_bytes(path.read_bytes()[:4000])
+    with pytest.raises(ModelError, match="damaged or truncated"):
+        import_model(str(path))
+
+
+def test_what_torch_cannot_export_is_said_in_one_line(tmp_path: Path) -> None:
+    class Fickle(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any) -> Any:
+            return x if x.sum().item() > 0 else -x
+
+    with pytest.raises(ModelError, match="torch can't export Fickle") as caught:
+        write_module(Fickle(), [torch.randn(4)], tmp_path / "net.pt2")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,84 @@
+"""Small PyTorch modules; imported only where torch is installed."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions with batch norms, and a way around them."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(channels)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x: Any) -> Any:
+        y = torch.relu(self.first_norm(self.first(x)))
+        return torch.relu(self.second_norm(self.second(y)) + x)
+
+
+class SmallResNet(nn.Module):
+    """A residual network with a dropout, which must do nothing when it is deployed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+        self.body = nn.Sequential(nn.MaxPool2d(2), ResidualBlock(8), ResidualBlock(8))
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.5), nn.Linear(8, 10))
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.body(self.stem(x)))
+
+
+class Unsupported(nn.Module):
+    """A layer, then an operator that TVM does not import, inside a part of the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tail = Bessel()
+
+    def forward(self, x: Any) -> Any:
+        return self.tail(torch.relu(x))
+
+
+class Bessel(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.special.bessel_j0(x)
+
+
+class TwoWays(nn.Module):
+    """Two inputs, one of token numbers; two outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(16, 8)
+
+    def forward(self, tokens: Any, scale: Any) -> Any:
+        vectors = self.words(tokens) * scale
+        return vectors, vectors.sum(dim=-1)
+
+
+def resnet() -> Any:
+    """A network whose batch norms have seen something."""
+    torch.manual_seed(0)
+    network = SmallResNet().train()
+    with torch.no_grad():
+        for _ in range(3):
+            network(torch.randn(4, 3, 32, 32) * 2 + 1)
+    return network
+
+
+def encoder() -> Any:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+
+def export(module: Any, inputs: tuple[Any, ...], path: Path, **options: Any) -> str:
+    torch.export.save(torch.export.export(module, inputs, **options), path)
+    return str(path)
