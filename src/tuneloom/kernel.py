@@ -9,8 +9,9 @@ print(result.best, result.seconds)
 
 from typing import Any
 
+from tuneloom.app.kernel_runs import KernelResult, Plan, TrialListener, tune_functions
+from tuneloom.app.tuning_service import RunSettings
 from tuneloom.model import Budget, MeasuringPolicy
-from tuneloom.tuners.kernel.drive import KernelResult, Listener, Plan, tune
 from tuneloom.tuners.kernel.kernel import Build, Built, Kernel, Ran, Run, WrongResult
 from tuneloom.tuners.kernel.languages.arguments import Array, Number
 from tuneloom.tuners.kernel.languages.c import CBuilder, CReference, CRunner
@@ -51,18 +52,36 @@ def tune_kernel(
     search: str = "guided",
     init: str = "validity",
     name: str = "kernel",
+    device: str = "",
     build_timeout_s: float = 30.0,
     run_timeout_s: float = 10.0,
-    listener: Listener | None = None,
+    listener: TrialListener | None = None,
+    store: str | None = None,
 ) -> KernelResult:
     """Find the fastest configuration of a space whose result is right.
 
-    `build` and `run` are called in another process: what raises, crashes, hangs or
-    floods the output costs one trial. Raises SpaceError or BudgetError for input that
-    makes no sense and NothingMeasured if no configuration worked.
+    `build` and `run` are called in other processes: what raises, crashes, hangs or
+    floods the output costs one trial. The run is kept in the store like any other.
+    Raises SpaceError or BudgetError for input that makes no sense, TargetError for a
+    device that is not here and NothingMeasured if no configuration worked.
     """
     policy = MeasuringPolicy(build_timeout_s=build_timeout_s, run_timeout_s=run_timeout_s)
     plan = Plan(
         budget=Budget(trials=trials, seconds=seconds), seed=seed, search=search, init=init, policy=policy
     )
-    return tune(Kernel(name, space, build, run, check), plan, listener)
+    return tune(Kernel(name, space, build, run, check, device), plan, listener, store=store)
+
+
+def tune(
+    kernel: Kernel,
+    plan: Plan,
+    listener: TrialListener | None = None,
+    *,
+    store: str | None = None,
+    device_cores: int = 1,
+) -> KernelResult:
+    """Tune a kernel until its budget, its goal or its space is spent; `listener` hears of every trial.
+
+    Raises NothingMeasured, with the commonest failure, if no configuration worked.
+    """
+    return tune_functions(kernel, plan, RunSettings(store=store, device_cores=device_cores), listener)

@@ -4,9 +4,12 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from tuneloom.app import bundling
+from tuneloom.app.kernel_specs import require_kernel
 from tuneloom.app.machine import CPU_KEY, CUDA_KEY
 from tuneloom.errors import InputError, TargetError
 from tuneloom.model import JobSpec
+from tuneloom.tuners.kernel import DESCRIPTION, FUNCTIONS
+from tuneloom.tuners.kernel import NAME as KERNEL
 from tuneloom.tuners.mock import MockTuner
 from tuneloom.tuners.mock.kernel import SCHEME as MOCK_SCHEME
 from tuneloom.tuners.mock.kernel import mock_tasks
@@ -27,8 +30,10 @@ def located(model: str, folder: Path | None = None) -> str:
 
 
 def tuner_of(model: str) -> str:
-    """The tuner for a model."""
-    return MockTuner.name if model.startswith(MOCK_SCHEME) else TvmTuner.name
+    """The tuner for a model; a TOML file describes a kernel."""
+    if model.startswith(MOCK_SCHEME):
+        return MockTuner.name
+    return KERNEL if is_file(model) and model.endswith((DESCRIPTION, FUNCTIONS)) else TvmTuner.name
 
 
 def device_for(target: str) -> str:
@@ -71,6 +76,8 @@ def require_possible(spec: JobSpec, device_keys: Collection[str]) -> None:
         )
     if spec.tuner == TvmTuner.name:
         require_source(spec.model)
+    if spec.tuner == KERNEL:
+        require_kernel(spec)
     if spec.tuner == MockTuner.name:
         mock_tasks(spec.model)
         if spec.out is not None:

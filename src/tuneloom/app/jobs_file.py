@@ -18,8 +18,10 @@ from tuneloom.app.jobs_file_values import (
     TomlFile,
     one_of,
 )
+from tuneloom.app.kernel_specs import as_described
 from tuneloom.model import Budget, JobSpec, MeasuringPolicy
 from tuneloom.model.job import REUSE
+from tuneloom.tuners.kernel import NAME as KERNEL
 
 SHARED: Mapping[str, Kind] = {
     "target": TEXT,
@@ -71,7 +73,7 @@ def read_jobs(path: Path, defaults: Mapping[str, Any] | None = None) -> list[Job
 def job_spec(values: Mapping[str, Any]) -> JobSpec:
     """A job from flat values, checked before, under the names that files use."""
     policy = {name: values[name] for name in ("run_timeout_s", "build_timeout_s") if name in values}
-    return JobSpec(
+    spec = JobSpec(
         name=values["name"],
         model=values["model"],
         tuner=tuner_of(values["model"]),
@@ -86,6 +88,7 @@ def job_spec(values: Mapping[str, Any]) -> JobSpec:
         out=values.get("out"),
         **{name: _tuples(values[name]) for name in _SPEC_KEYS if name in values},
     )
+    return as_described(spec, values) if spec.tuner == KERNEL else spec
 
 
 def _defaults(file: TomlFile) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class ModelJob:
             return []
         summary: ModelSummary = result.value
         self.summary = summary
-        known = self._opened(summary)
+        known = self._take_known(summary)
         tasks = [TaskProgress(index, task) for index, task in enumerate(summary.tasks)]
         for progress in tasks:
             for trial in known.get(progress.task.key, ()):
@@ -110,6 +110,9 @@ class ModelJob:
             lambda later_s: self._begin_tuning(tasks, later_s),
         )
         return preparation.begin()
+
+    def _take_known(self, summary: ModelSummary) -> dict[str, list[Trial]]:
+        return self._opened(summary)
 
     def _begin_tuning(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
         assert self.summary is not None

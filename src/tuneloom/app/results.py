@@ -4,6 +4,8 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
+from tuneloom.app.kernel_job import KernelJob
+from tuneloom.app.kernel_results import kernel_result
 from tuneloom.app.model_job import ModelJob
 from tuneloom.app.progress import TaskProgress
 
@@ -24,7 +26,7 @@ def job_result(job: ModelJob) -> dict[str, Any]:
         result["latencies_before_s"] = list(check.untuned_s)
         result["latencies_after_s"] = list(check.tuned_s)
         result["output_difference"] = check.difference
-    return result
+    return result | (kernel_result(job) if isinstance(job, KernelJob) else {})
 
 
 def kernel_results(job: ModelJob) -> dict[str, Any]:

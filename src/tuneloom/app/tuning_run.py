@@ -9,18 +9,16 @@ from tuneloom.app import bundling
 from tuneloom.app.bookkeeping import Book
 from tuneloom.app.conductor import Conductor, Listener, Span
 from tuneloom.app.interruptions import Interruptions
+from tuneloom.app.job_programs import ProgramMaker
 from tuneloom.app.machine import Machine
-from tuneloom.app.mock_job import MockModelJob
 from tuneloom.app.model_job import ModelJob
 from tuneloom.app.results import canary_ratios, job_result
-from tuneloom.app.reuse import JobReuse
 from tuneloom.engine.api import Engine
 from tuneloom.errors import OutputError, TargetError, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import Event
 from tuneloom.store import JobRecord, JobStatus, RunStatus, Store
-from tuneloom.tuners.mock import MockTuner
 
 _LOOK_S = 1.0
 _ONE_AT_A_TIME = ("sequential", "synchronous", "interleaved")
@@ -66,6 +64,9 @@ class TuningRun(Listener):
         self._interruptions = Interruptions()
         self._looked_s = 0.0
         self._arrived = time.monotonic()
+        self._programs = ProgramMaker(
+            store=store, book=self._book, lanes=self._lanes, tuners=machine.host.slots
+        )
         self.conductor = Conductor(Core(policy_named(policy)), engine, machine, self)
 
     def execute(self) -> None:
@@ -190,7 +191,7 @@ class TuningRun(Listener):
 
     def _take(self, record: JobRecord) -> None:
         spec = JobSpec.from_json(dict(record.spec))
-        program = self.jobs[record.id] = self._program(record.id, spec)
+        program = self.jobs[record.id] = self._programs.program(record.id, spec)
         try:
             program.export_to = str(bundling.prepare(Path(spec.out))) if spec.out is not None else None
         except OutputError as error:
@@ -208,15 +209,3 @@ class TuningRun(Listener):
         if self.policy in _ONE_AT_A_TIME:
             return 1
         return _LANES + self.machine.host.slots // _SLOTS_PER_LANE
-
-    def _program(self, job: str, spec: JobSpec) -> ModelJob:
-        kind = MockModelJob if spec.tuner == MockTuner.name else ModelJob
-        return kind(
-            job,
-            spec,
-            opened=lambda summary: self._book.opened(job, spec, summary),
-            keep=lambda task, trial, artifact: self._book.keep(job, task, trial, artifact),
-            lanes=self._lanes,
-            tuners=self.machine.host.slots,
-            reuse=JobReuse(self._store, job, spec) if spec.tuner == "tvm" else None,
-        )

@@ -1,21 +1,29 @@
 """Tuning as one function: for the command line, the Python session and tests."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.app.job_sources import require_possible
-from tuneloom.app.machine import Machine, this_machine
+from tuneloom.app.machine import CPU_KEY, Machine, this_machine
 from tuneloom.app.tuning_run import Display, TuningRun
 from tuneloom.engine.local import LocalEngine
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.scheduling import policy_named
 from tuneloom.store import JobRecord, RunStatus, Store, open_store
+from tuneloom.tuners.kernel import FUNCTIONS
+from tuneloom.tuners.kernel import NAME as KERNEL
+from tuneloom.tuners.kernel.warmth import LOADED
 from tuneloom.tuners.mock import MockTuner
 
 WARM_UP = "tuneloom.tuners.tvm.warmth:warm_up"
-MOCK_WARM_UP = "tuneloom.tuners.mock.warmth:warm_up"
+WARM_UPS = {
+    MockTuner.name: "tuneloom.tuners.mock.warmth:warm_up",
+    KERNEL: "tuneloom.tuners.kernel.warmth:warm_up",
+}
+"""For runs in which one tuner is at work that needs no TVM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +88,24 @@ def note_on_run(run: str, key: str, value: Any, place: str | None = None) -> Non
 
 
 def _execute(store: Store, run: str, machine: Machine, policy: str, display: Display | None) -> RunOutcome:
-    tuners = {job.spec.get("tuner") for job in store.jobs(run)}
-    engine = LocalEngine(MOCK_WARM_UP if tuners == {MockTuner.name} else WARM_UP)
+    engine = _engine_for([job.spec for job in store.jobs(run)])
     tuning = TuningRun(store, run, engine, machine, policy, display)
     tuning.execute()
     failure = next(iter(tuning.failures.values()), None)
     return RunOutcome(run=run, jobs=tuple(store.jobs(run)), failure=failure)
+
+
+def _engine_for(specs: Sequence[Mapping[str, Any]]) -> LocalEngine:
+    """An engine whose workers find imported what the jobs need, and no more."""
+    tuners = {str(spec.get("tuner")) for spec in specs}
+    warm_up = WARM_UPS.get(tuners.pop(), WARM_UP) if len(tuners) == 1 else WARM_UP
+    files = [str(spec["model"]) for spec in specs if _is_light(spec)]
+    return LocalEngine(warm_up, {LOADED: os.pathsep.join(files)} if files else None)
+
+
+def _is_light(spec: Mapping[str, Any]) -> bool:
+    """Whether a job's functions may be loaded before workers are forked: not those that may touch a GPU."""
+    return str(spec.get("model", "")).endswith(FUNCTIONS) and spec.get("device_key") == CPU_KEY
 
 
 def _checked(specs: Sequence[JobSpec], settings: RunSettings) -> Machine:

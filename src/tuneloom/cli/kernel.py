@@ -1,164 +1,141 @@
-"""`tuneloom kernel`: tune a kernel described in a file, or replay searches on recorded spaces."""
+"""`tuneloom kernel`: tune a kernel described in a file, export what was measured, replay searches."""
 
 import argparse
-from dataclasses import replace
-from math import inf
+import shlex
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tuneloom.errors import BudgetError, RecordsError
-from tuneloom.model import Budget, Failure, MeasuringPolicy, Trial
-from tuneloom.tuners.kernel.description import Description, described
-from tuneloom.tuners.kernel.drive import KernelResult, Plan, tune
-from tuneloom.tuners.kernel.guided import Start
-from tuneloom.tuners.kernel.searches import SEARCHES
-from tuneloom.tuners.replay import files
-from tuneloom.tuners.replay.exporting import recording_of
-from tuneloom.tuners.replay.opponent import STRATEGIES, KernelTunerSimulation
-from tuneloom.tuners.replay.recording import Recording
-from tuneloom.tuners.replay.study import CHECKPOINTS, Summary, replayed, summarised
+from tuneloom.cli import kernel_replay
+from tuneloom.tuners.kernel import SEARCHES, STARTS
 
-_TRIALS = 200
+if TYPE_CHECKING:
+    from tuneloom.model import JobSpec
+
+FORMATS = ("csv", "kernel-tuner", "ktt", "t4")
+TUNE = """\
+Tune the kernel that a TOML file describes: its source, its knobs, its arguments, and what
+is right. Failures of any kind cost one trial each and are learned from. What the file says
+under [tuning] counts where no option says otherwise.
+
+  tuneloom kernel tune conv.toml
+  tuneloom kernel tune conv.toml --trials 100 --export measured.csv.gz
+
+Every trial is kept at once: `tuneloom resume RUN` goes on after an interruption, and
+`tuneloom report RUN` shows what failed where. Kernels can also stand in a jobs file
+beside models: `tuneloom tune --jobs jobs.toml`.
+"""
+EXPORT = """\
+Write the trials of a run's kernel, finished or not, in a format that other tuners read and
+`tuneloom kernel replay` as well.
+
+  tuneloom kernel export last measured.csv.gz
+  tuneloom kernel export last cache.json --format kernel-tuner
+"""
 
 
-def add_parser(subparsers: Any) -> None:
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the group of commands."""
     group = subparsers.add_parser("kernel", help="tune hand-written kernels")
-    commands = group.add_subparsers(dest="kernel_command", required=True)
+    commands = group.add_subparsers(dest="kernel_command", metavar="COMMAND", required=True)
     _add_tune(commands)
-    _add_replay(commands)
+    _add_export(commands)
+    kernel_replay.add_parser(commands, FORMATS)
 
 
-def _add_search(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--search", choices=list(SEARCHES), default="guided", help="default: guided")
-    parser.add_argument("--init", choices=list(Start), default=Start.VALIDITY, help="where the search starts")
-    parser.add_argument("--trials", type=int, help="evaluations, failed ones included")
-
-
-def _add_tune(commands: Any) -> None:
-    parser = commands.add_parser("tune", help="tune the kernel that a TOML file describes")
-    parser.add_argument("file", type=Path)
-    _add_search(parser)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, help="stop after this time")
-    parser.add_argument(
-        "--presample", action="store_true", help="build around valid points before running any"
+def _add_tune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "tune",
+        help="tune the kernel that a TOML file describes",
+        description=TUNE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--spare", type=int, default=0, help="build this many more than are run in a round")
-    parser.add_argument("--export", type=Path, help="write every trial to this file")
-    parser.add_argument("--format", choices=files.FORMATS, default="csv", help="of the export")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a TOML file that describes a kernel")
+    parser.add_argument("--search", choices=SEARCHES, help=f"how to search (default: {SEARCHES[0]})")
+    parser.add_argument("--init", choices=STARTS, help=f"where to start (default: {STARTS[0]})")
+    _add_budget(parser)
+    parser.add_argument(
+        "--presample", action="store_true", default=None, help="build around valid points before running any"
+    )
+    parser.add_argument("--spare", type=int, metavar="N", help="build N more than are run in a round")
+    parser.add_argument("--export", type=Path, metavar="FILE", help="write every trial to this file")
+    parser.add_argument("--format", choices=FORMATS, default="csv", help="of the export (default: csv)")
+    parser.add_argument("--device", metavar="KEY", help="the device to run on (default: by language)")
+    parser.add_argument("--device-cores", type=int, default=1, help="cores of the CPU device (default: 1)")
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, for programs")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(func=run_tune)
 
 
-def _add_replay(commands: Any) -> None:
-    parser = commands.add_parser("replay", help="run searches on recorded spaces")
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    _add_search(parser)
-    parser.add_argument(
-        "--seeds", type=int, default=20, help="runs with different seeds; 20 can mislead, 80 do not"
-    )
-    parser.add_argument(
-        "--compare", choices=["kernel-tuner"], help="run the strategies of this tuner as well"
-    )
-    parser.add_argument(
-        "--strategies", nargs="+", choices=STRATEGIES, metavar="NAME", help="of the other tuner"
-    )
-    parser.add_argument("--stress", action="store_true", help="what was not recorded of the grid fails")
-    parser.add_argument("--export", type=Path, help="write the recording to this file")
-    parser.add_argument("--format", choices=files.FORMATS, default="csv", help="of the export")
-    parser.set_defaults(func=run_replay)
+def _add_budget(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trials", type=int, help="evaluations, failed ones included (default: 200)")
+    parser.add_argument("--seconds", type=float, help="stop after this time")
+    parser.add_argument("--goal-ms", type=float, help="stop when the kernel is this fast")
+    parser.add_argument("--seed", type=int, default=0, help="where chance starts (default: 0)")
+    parser.add_argument("--run-timeout", type=float, metavar="S", help="most time for one run")
+    parser.add_argument("--build-timeout", type=float, metavar="S", help="most time for one build")
 
 
-def run_tune(arguments: argparse.Namespace) -> int:
+def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write the trials of a run's kernel for other tuners",
+        description=EXPORT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("run", metavar="RUN", help="the run's name, or `last`")
+    parser.add_argument("file", type=Path, metavar="FILE", help="where to write; .gz compresses")
+    parser.add_argument("--format", choices=FORMATS, default="csv", help="default: csv")
+    parser.add_argument("--job", metavar="NAME", help="which kernel, if the run has several")
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.set_defaults(func=run_export)
+
+
+def run_tune(options: argparse.Namespace) -> int:
     """Tune one kernel and print what was found."""
-    description = described(arguments.file)
-    trials: list[Trial] = []
-    plan = _plan(arguments, description)
-    space = description.kernel.space
-    name, budget = description.kernel.name, plan.budget.trials
-    print(f"{name}: {space.size} configurations of {space.width} knobs, {budget} trials")
-    result = tune(description.kernel, plan, trials.append)
-    _print_result(result)
-    if arguments.export:
-        files.write(recording_of(description.kernel.name, space, trials), arguments.export, arguments.format)
-        print(f"{len(trials)} trials written to {arguments.export}")
+    from tuneloom.app.tuning_service import RunSettings, tune
+    from tuneloom.cli.live import display_for
+    from tuneloom.cli.tune import finish
+
+    settings = RunSettings(store=options.store, device_cores=options.device_cores)
+    command = shlex.join(["tuneloom", *sys.argv[1:]])
+    with display_for(quiet=options.quiet or options.json) as display:
+        outcome = tune([kernel_job(options)], settings, command, display)
+    code = finish(outcome, options.json)
+    if options.export:
+        _export(outcome.run, options, to=options.export)
+    return code
+
+
+def kernel_job(options: argparse.Namespace) -> "JobSpec":
+    """The job that the command line and the kernel's file describe together."""
+    from tuneloom.app.kernel_specs import described_spec
+
+    values = {
+        "search": options.search,
+        "init": options.init,
+        "trials": options.trials,
+        "seconds": options.seconds,
+        "goal_ms": options.goal_ms,
+        "seed": options.seed,
+        "run_timeout_s": options.run_timeout,
+        "build_timeout_s": options.build_timeout,
+        "presample": options.presample,
+        "spare": options.spare,
+        "device": options.device,
+    }
+    return described_spec(options.file, values)
+
+
+def run_export(options: argparse.Namespace) -> int:
+    """Write the trials of a run's kernel."""
+    _export(options.run, options, to=options.file, job=options.job)
     return 0
 
 
-def _plan(arguments: argparse.Namespace, description: Description) -> Plan:
-    given = description.tuning
-    policy = MeasuringPolicy()
-    wanted = {key: float(given[key]) for key in ("build_timeout_s", "run_timeout_s") if key in given}
-    trials = given.get("trials", _TRIALS) if arguments.trials is None else arguments.trials
-    if not isinstance(trials, int):
-        raise BudgetError(f"trials must be a whole number, got {trials!r}")
-    return Plan(
-        budget=Budget(trials=trials, seconds=arguments.seconds),
-        seed=arguments.seed,
-        search=arguments.search,
-        init=arguments.init,
-        spare=arguments.spare,
-        presample=arguments.presample,
-        policy=replace(policy, **wanted),  # type: ignore[arg-type]
-    )
+def _export(run: str, options: argparse.Namespace, *, to: Path, job: str | None = None) -> None:
+    from tuneloom.app.kernel_export import export_kernel
 
-
-def _print_result(result: KernelResult) -> None:
-    print(
-        f"best: {result.seconds * 1e3:.6g} ms with " + ", ".join(f"{k}={v}" for k, v in result.best.items())
-    )
-    failed = sum(isinstance(trial.outcome, Failure) for trial in result.trials)
-    kinds = ", ".join(f"{count} {kind.value}" for kind, count in result.failures.most_common())
-    detail = f" ({kinds})" if kinds else ""
-    print(f"{len(result.trials)} trials in {result.elapsed_s:.1f} s, {failed} failed{detail}")
-    if result.relevance:
-        ranked = sorted(result.relevance.items(), key=lambda item: -item[1])
-        print("knobs by how much they matter: " + ", ".join(f"{name} {share:.0%}" for name, share in ranked))
-    if result.presampling_s:
-        print(f"presampling took {result.presampling_s:.1f} s of that")
-
-
-def run_replay(arguments: argparse.Namespace) -> int:
-    """Replay on every file and print a table for each."""
-    if arguments.seeds < 1:
-        raise BudgetError(f"at least 1 seed is needed, got {arguments.seeds}")
-    trials = Budget(trials=_TRIALS if arguments.trials is None else arguments.trials).trials
-    if arguments.export and len(arguments.files) > 1:
-        raise RecordsError("an export takes one recording; give one file")
-    for path in arguments.files:
-        recording = files.read(path)
-        recording = recording.stressed() if arguments.stress else recording
-        _print_recording(recording)
-        for summary in _summaries(arguments, recording, trials):
-            _print_summary(summary)
-        if arguments.export:
-            files.write(recording, arguments.export, arguments.format)
-    return 0
-
-
-def _summaries(arguments: argparse.Namespace, recording: Recording, trials: int) -> list[Summary]:
-    seeds, start = range(arguments.seeds), Start(arguments.init)
-    runs = [replayed(recording, arguments.search, seed, trials, start) for seed in seeds]
-    found = [summarised(recording, f"tuneloom {arguments.search}", runs)]
-    if arguments.compare:
-        opponent = KernelTunerSimulation(recording)
-        for strategy in arguments.strategies or STRATEGIES:
-            theirs = [opponent.run(strategy, seed, trials) for seed in seeds]
-            found.append(summarised(recording, strategy, theirs))
-    return found
-
-
-def _print_recording(recording: Recording) -> None:
-    kinds = ", ".join(f"{count} {kind.value}" for kind, count in recording.failures().most_common())
-    repeated = f", {recording.repeated} repeated rows left out" if recording.repeated else ""
-    print(f"{recording.name}: {recording.size} configurations, {recording.invalid_share:.1%} invalid", end="")
-    print(f"{f' ({kinds})' if kinds else ''}{repeated}")
-    print(f"best {recording.best_ms:.6g} ms, {recording.within(0.05)} within 5 %")
-    points = "".join(f"{f'at {n}':>9}" for n in CHECKPOINTS)
-    print(f"{'search':<26}{'runs':>5}{'to 5 %':>9}{points}{'invalid':>9}")
-
-
-def _print_summary(summary: Summary) -> None:
-    close = "-" if summary.to_close == inf else f"{summary.to_close:g}"
-    bests = "".join(f"{summary.best[n]:>9.3f}" for n in CHECKPOINTS)
-    print(f"{summary.search:<26}{summary.runs:>5}{close:>9}{bests}{summary.invalid_share:>9.1%}")
+    count = export_kernel(run, to, options.format, job, options.store)
+    print(f"{count} trials written to {to}", file=sys.stderr if vars(options).get("json") else sys.stdout)

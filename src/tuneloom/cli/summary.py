@@ -16,6 +16,8 @@ def print_outcome(outcome: RunOutcome) -> None:
 def job_line(job: JobRecord) -> str:
     """Before and after, speed-up, trials, failures, bundle."""
     result = job.result
+    if job.status is JobStatus.FINISHED and "best" in result:
+        return _kernel_line(job.name, result)
     if job.status is not JobStatus.FINISHED or "latency_after_s" not in result:
         return f"{job.name}: {job.status.value}"
     before, after = result["latency_before_s"], result["latency_after_s"]
@@ -26,6 +28,19 @@ def job_line(job: JobRecord) -> str:
         text += f"\n  bundle: {job.spec['out']}"
     dropped = [k["note"] for k in result["kernels"].values() if "dropped" in k["note"]]
     return text + (f"\n  {len(dropped)} schedules changed the outputs and were dropped" if dropped else "")
+
+
+def _kernel_line(name: str, result: Any) -> str:
+    """The best configuration of a kernel with knobs, and what was learned."""
+    knobs = ", ".join(f"{knob}={value}" for knob, value in result["best"].items())
+    text = f"{name}: best {result['best_s'] * 1e3:.6g} ms with {knobs}"
+    text += f"; {result['trials']} trials{_failures(result)}"
+    ranked = sorted(result.get("validity", {}).get("importance", {}).items(), key=lambda item: -item[1])
+    if ranked:
+        text += "\n  knobs by how much they matter: " + ", ".join(f"{k} {share:.0%}" for k, share in ranked)
+    if result["presampling_s"]:
+        text += f"\n  presampling took {result['presampling_s']:.1f} s"
+    return text
 
 
 def _spread(times: list[float]) -> float:

@@ -102,7 +102,7 @@ def run_tune(options: argparse.Namespace) -> int:
     command = shlex.join(["tuneloom", *sys.argv[1:]])
     with display_for(quiet=options.quiet or options.json) as display:
         outcome = tune(job_specs(options), settings, command, display)
-    return _finish(outcome, options.json)
+    return finish(outcome, options.json)
 
 
 def run_resume(options: argparse.Namespace) -> int:
@@ -112,10 +112,11 @@ def run_resume(options: argparse.Namespace) -> int:
 
     with display_for(quiet=options.quiet or options.json) as display:
         outcome = resume(options.run, options.store, display)
-    return _finish(outcome, options.json)
+    return finish(outcome, options.json)
 
 
-def _finish(outcome: "RunOutcome", as_json: bool) -> int:
+def finish(outcome: "RunOutcome", as_json: bool) -> int:
+    """Print what came out of a run; raises its first error, if there was one."""
     from tuneloom.cli.summary import print_outcome
 
     if as_json:

@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, TimedOut
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Returned, TimedOut
 from tuneloom.engine.processes import Nursery, WorkerProcess
+from tuneloom.model import Failure
 
 
 @dataclass(slots=True)
@@ -115,10 +116,17 @@ class LocalEngine:
             return
         for result in messages:
             self._end_current(worker, result)
-            if worker.name is None:
-                self._retire(worker, None)
+            if worker.name is None or _spoils(result):
+                self._replace(worker)
             elif worker.queue:
                 self._send(worker, *worker.queue.popleft())
+
+    def _replace(self, worker: _Worker) -> None:
+        """End a worker that has done its last call; calls that wait for it go to its successor."""
+        waiting, worker.queue = worker.queue, deque()
+        self._retire(worker, None)
+        for call_id, call in waiting:
+            self.start(call_id, call)
 
     def _lost(self, worker: _Worker) -> None:
         assert self._nursery is not None
@@ -168,3 +176,9 @@ class LocalEngine:
         if timeout_s is not None:
             limits.append(timeout_s)
         return max(0.0, min(limits) + 0.001) if limits else None
+
+
+def _spoils(result: CallResult) -> bool:
+    """Whether the value says that its process should serve nobody else."""
+    value = result.value if isinstance(result, Returned) else None
+    return isinstance(value, Failure) and value.spoils_worker

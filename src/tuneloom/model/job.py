@@ -16,7 +16,7 @@ class JobSpec:
     """One submission: a model, a target, a device key, a budget, options, a priority.
 
     `arrival_s` and `deadline_s` count from the start of the run. `out` is the folder of
-    the bundle; without one, none is written.
+    the bundle; without one, none is written. `extra` is what its tuner alone understands.
     """
 
     name: str
@@ -36,6 +36,7 @@ class JobSpec:
     layout: str = "blocked"
     reuse: str = "auto"
     out: str | None = None
+    extra: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.reuse not in REUSE:

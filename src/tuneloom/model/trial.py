@@ -64,10 +64,15 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A trial that ended without a measurement; `message` is for people."""
+    """A trial that ended without a measurement; `message` is for people.
+
+    `spoils_worker` says that the process which found out should serve nobody else; it
+    is not kept.
+    """
 
     kind: FailureKind
     message: str = ""
+    spoils_worker: bool = field(default=False, compare=False, repr=False)
 
 
 Outcome = Measurement | Failure

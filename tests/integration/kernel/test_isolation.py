@@ -57,8 +57,8 @@ def raise_error() -> None:
     ("misbehave", "kind", "message"),
     [
         (crash, FailureKind.RUN_ERROR, "SIGSEGV"),
-        (leave, FailureKind.RUN_ERROR, "exited with 3"),
-        (hang, FailureKind.RUN_TIMEOUT, "no answer within 1.5 s"),
+        (leave, FailureKind.RUN_ERROR, "exit code 3"),
+        (hang, FailureKind.RUN_TIMEOUT, "ended after 1.5 s"),
         (raise_error, FailureKind.RUN_ERROR, "no such luck"),
     ],
 )

@@ -1,6 +1,8 @@
 """Kernels described in a TOML file: the source, the knobs, the arguments, what is right."""
 
+import hashlib
 import importlib.util
+import json
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import SpaceError
+from tuneloom.tuners.kernel.description_tuning import tuning_values
 from tuneloom.tuners.kernel.kernel import Build, Kernel, Run
 from tuneloom.tuners.kernel.languages.arguments import Argument, Array, Number
 from tuneloom.tuners.kernel.languages.c import CBuilder, CReference, CRunner
@@ -17,13 +20,18 @@ from tuneloom.tuners.kernel.space import Space
 
 LANGUAGES = ("c", "cuda", "triton")
 _SECTIONS = {"kernel", "knobs", "restrictions", "when", "arguments", "launch", "tuning"}
+_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A kernel and how its file wants it tuned."""
+    """A kernel and how its file wants it tuned.
+
+    `fingerprint` changes with everything that a measurement depends on.
+    """
 
     kernel: Kernel
+    fingerprint: str
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -50,7 +58,17 @@ def _described(path: Path, data: dict[str, Any]) -> Description:
     arguments = tuple(_argument(i, given) for i, given in enumerate(data.get("arguments", [])))
     build, run = _language(path, head, arguments, data.get("launch", {}))
     kernel = Kernel(str(head.get("name", path.stem)), space, build, run)
-    return Description(kernel, data.get("tuning", {}))
+    return Description(kernel, _fingerprint(path, head, data), tuning_values(data.get("tuning", {})))
+
+
+def _fingerprint(path: Path, head: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """A digest of the description, but for how to tune, and of the files that it names."""
+    described = {name: section for name, section in data.items() if name != "tuning"}
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
+    for named in (_needed(head, "source"), str(head.get("reference", "")).rpartition(":")[0]):
+        if named:
+            digest.update(_source(path.parent / named).encode())
+    return digest.hexdigest()[:_DIGITS]
 
 
 def _section(data: dict[str, Any], name: str) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from tuneloom.tuners.kernel.encoding import Matrix
 Vector = NDArray[np.float64]
 _ROOT5 = np.sqrt(5.0)
 _JITTER = 1e-6
-# Priors on the logarithms: length scales about the width of the space, unit
-# amplitude (targets are standardised), noise of a few per cent.
-_SCALE_PRIOR = (0.0, 1.0)
+# Priors on the logarithms: length scales about half the diagonal of the space, so that
+# far points are as alike among many knobs as among few; unit amplitude (targets are
+# standardised), noise of a few per cent.
+_SCALE_SPREAD = 1.0
 _AMPLITUDE_PRIOR = (0.0, 1.0)
 _NOISE_PRIOR = (-5.0, 1.5)
 
@@ -35,8 +36,9 @@ class GaussianProcess:
 
     def __post_init__(self) -> None:
         count = int(self.groups.max()) + 1
-        self._theta = np.array([_SCALE_PRIOR[0]] * count + [_AMPLITUDE_PRIOR[0], _NOISE_PRIOR[0]])
-        spread = [_SCALE_PRIOR[1]] * count + [_AMPLITUDE_PRIOR[1], _NOISE_PRIOR[1]]
+        half_diagonal = float(np.log(np.sqrt(count) / 2))
+        self._theta = np.array([half_diagonal] * count + [_AMPLITUDE_PRIOR[0], _NOISE_PRIOR[0]])
+        spread = [_SCALE_SPREAD] * count + [_AMPLITUDE_PRIOR[1], _NOISE_PRIOR[1]]
         self._prior = (self._theta.copy(), np.array(spread))
 
     def fit(self, inputs: Matrix, targets: Vector, steps: int) -> None:

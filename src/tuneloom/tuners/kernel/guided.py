@@ -10,24 +10,22 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from tuneloom.tuners.kernel.encoding import Encoding
 from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.gaussian import GaussianProcess
-from tuneloom.tuners.kernel.pool import best_point, open_points, unseen
+from tuneloom.tuners.kernel.pool import Visited, best_point, open_points, unseen
+from tuneloom.tuners.kernel.promise import log_improvement, promising
 from tuneloom.tuners.kernel.space import Space
-from tuneloom.tuners.validity import ValidityModel, spread
+from tuneloom.tuners.validity import ValidityModel, covering
 
 Point = tuple[int, ...]
 Vector = NDArray[np.float64]
 Knowledge = Callable[[Points], Vector]
 _INCUMBENTS = 5
 _START = 4  # valid points before the model of time is asked
-_RATHER_FAILS = 0.5
-_LAST_RESORT = np.log(1e-4)  # what points that would rather fail are discounted by
+_CANDIDATES, _REPRESENTATIVES = 300, 500  # of the pool, in choosing where to start
 _FEW = 40  # observations up to which the model's scales are fitted anew every time
-_HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
 
 class Start(StrEnum):
@@ -52,7 +50,7 @@ class GuidedSearch:
         self._encoding = Encoding.of(space)
         self._process = GaussianProcess(self._encoding.groups)
         self._validity = ValidityModel(self._encoding.plain(space.sample(1, self._rng)).shape[1], seed)
-        self._proposed: dict[Point, None] = {}
+        self._proposed = Visited(space.width)
         self._pending: dict[Point, None] = {}
         self._times: dict[Point, float] = {}
         self._fitted_at = 0
@@ -64,14 +62,14 @@ class GuidedSearch:
             point = self._next()
             if point is None:
                 break
-            self._proposed[point] = None
+            self._proposed.add(point)
             self._pending[point] = None
             points.append(point)
         return points
 
     def learn(self, point: Point, seconds: float | None) -> None:
         """Take in a point's time, or None for a failure; the point is not proposed again."""
-        self._proposed[point] = None
+        self._proposed.add(point)
         self._pending.pop(point, None)
         self._validity.observe(self._encoding.plain(np.array([point]))[0], seconds is not None)
         if seconds is not None:
@@ -81,7 +79,7 @@ class GuidedSearch:
         """Take in whether a point builds; one that does not is never proposed."""
         self._validity.observe(self._encoding.plain(np.array([point]))[0], builds)
         if not builds:
-            self._proposed[point] = None
+            self._proposed.add(point)
 
     def validity(self, points: Points) -> Vector:
         """The probability of each point to be valid, as far as it is known."""
@@ -123,11 +121,14 @@ class GuidedSearch:
         return len(self._times) + len(self._pending) < _START or len(self._times) < 2
 
     def _start_point(self, pool: Points) -> Point:
-        if self._start is Start.RANDOM or not self._proposed:
+        """A random point, or the one that best covers what is likely to be valid and not yet near a time."""
+        if self._start is Start.RANDOM:
             return _tuple(pool[0])
-        pool = self._with_surroundings(pool)
-        seen = self._encoding.smooth(np.array(list(self._proposed)))
-        return _tuple(pool[spread(self._encoding.smooth(pool), seen, self.validity(pool))])
+        candidates, whole = pool[:_CANDIDATES], pool[-_REPRESENTATIVES:]
+        near = np.array([*self._times, *self._pending], dtype=np.int64).reshape(-1, self._space.width)
+        smooth = self._encoding.smooth
+        gain = covering(smooth(candidates), smooth(whole), self.validity(whole), smooth(near))
+        return _tuple(candidates[int(np.argmax(gain * self.validity(candidates)))])
 
     def _with_surroundings(self, pool: Points) -> Points:
         """The pool and what differs from the best points in one knob."""
@@ -142,8 +143,10 @@ class GuidedSearch:
 
         def score(points: Points) -> Vector:
             mean, deviation = self._process.predict(self._encoding.smooth(points))
-            improvement = _log_improvement((lowest - mean) / deviation) + np.log(deviation)
-            return improvement + _log_chance(self.validity(points))
+            improvement = log_improvement((lowest - mean) / deviation) + np.log(deviation)
+            if self._knowledge is None and not self._validity.failures:
+                return improvement
+            return promising(points, improvement, self.validity)
 
         return best_point(self._space, self._with_surroundings(pool), score, seen)
 
@@ -170,22 +173,3 @@ class GuidedSearch:
 
 def _tuple(point: NDArray[np.int64]) -> Point:
     return tuple(int(i) for i in point)
-
-
-def _log_chance(validity: Vector) -> Vector:
-    """Logarithm of the chance to be valid; a point that would rather fail comes last.
-
-    Expected improvement is largest where nothing valid was ever seen, so on its own
-    it would buy one failure after the other there.
-    """
-    discount = np.where(validity < _RATHER_FAILS, _LAST_RESORT, 0.0)
-    return np.asarray(np.log(np.maximum(validity, 1e-12)) + discount, dtype=np.float64)
-
-
-def _log_improvement(gap: Vector) -> Vector:
-    """Logarithm of the expected improvement in units of the deviation, exact far below zero too."""
-    density = -0.5 * gap**2 - _HALF_LOG_2PI
-    near = np.maximum(gap, -5.0)
-    direct = np.log(np.exp(-0.5 * near**2 - _HALF_LOG_2PI) + near * np.exp(log_ndtr(near)))
-    far = density - 2 * np.log(np.maximum(np.abs(gap), 5.0))
-    return np.asarray(np.where(gap > -5.0, direct, far), dtype=np.float64)

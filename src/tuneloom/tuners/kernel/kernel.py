@@ -1,13 +1,11 @@
 """What a user gives: a space, how to build a configuration, how to run what was built."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import cloudpickle
 import numpy as np
 
-from tuneloom.model import Task
 from tuneloom.tuners.kernel.space import Configuration, Space
 
 
@@ -42,8 +40,9 @@ class Kernel:
     `build` gets a configuration and returns what `run` needs (or a `Built`); `run`
     returns seconds, several seconds, a pair of seconds and output, or a `Ran`. `check`
     is a function of the output that tells whether it is right, or the right output
-    itself. Both functions are carried to other processes, where an exception, a crash
-    or a hang costs one trial.
+    itself. All three are carried to other processes, where an exception, a crash or a
+    hang costs one trial. `device` is the key of the device to run on; without one it is
+    what the runner says, or else the CPU.
     """
 
     name: str
@@ -51,14 +50,31 @@ class Kernel:
     build: Build
     run: Run
     check: Any = None
+    device: str = ""
 
-    def task(self) -> Task:
-        """The kernel as a task that a scheduler can carry around."""
-        payload = cloudpickle.dumps(self)
-        shapes = " x ".join(str(count) for count in self.space.shape)
-        return Task(
-            key=f"kernel:{self.name}", name=self.name, shapes=shapes, kernel_class="kernel", payload=payload
-        )
+    @property
+    def device_key(self) -> str:
+        """The device that the kernel runs on."""
+        return self.device or str(getattr(_owner(self.run), "device_key", "cpu"))
+
+    @property
+    def builds_on_device(self) -> bool:
+        """Whether building needs the device as well, which then no one else may hold."""
+        return bool(getattr(_owner(self.build), "builds_on_device", False))
+
+    def prepared(self) -> "Kernel":
+        """The same with what all trials have in common done once, such as computing the reference."""
+        return replace(self, build=_prepared(self.build), run=_prepared(self.run))
+
+
+def _owner(function: Any) -> Any:
+    """The object whose method it is, or the callable itself."""
+    return getattr(function, "__self__", function)
+
+
+def _prepared(function: Any) -> Any:
+    prepare = getattr(function, "prepared", None)
+    return function if prepare is None else prepare()
 
 
 def as_built(made: Any) -> Built:

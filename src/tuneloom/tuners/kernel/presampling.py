@@ -6,7 +6,7 @@ model of validity was surprised by it: when its predictions come true, more buil
 teaches nothing that running candidates would not teach as well.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,28 +30,50 @@ class Presample:
     builds: bool
 
 
-def presampled(space: Space, builds: Callable[[Point], bool], seed: int) -> list[Presample]:
-    """Build batches of points until nothing fails, predictions come true, or the limit is reached."""
-    rng = np.random.default_rng([seed, 53])
-    encoding = Encoding.of(space)
-    model = ValidityModel(encoding.plain(space.sample(1, rng)).shape[1], seed)
-    found: dict[Point, bool] = {}
-    queue: list[Point] = []
-    while len(found) < min(_MOST, space.size):
-        batch = _drawn(space, queue, found, rng)
-        if not batch:
-            break
-        said = model.probability(encoding.plain(np.array(batch)))
+class Presampling:
+    """Batches of points to build, until nothing fails, predictions come true, or the limit is reached."""
+
+    def __init__(self, space: Space, seed: int) -> None:
+        self._space, self._rng = space, np.random.default_rng([seed, 53])
+        self._encoding = Encoding.of(space)
+        width = self._encoding.plain(space.sample(1, self._rng)).shape[1]
+        self._model = ValidityModel(width, seed)
+        self._found: dict[Point, bool] = {}
+        self._queue: list[Point] = []
+        self._pays = True
+
+    def batch(self) -> list[Point]:
+        """The points to build next; none when building more does not pay."""
+        if not self._pays or len(self._found) >= min(_MOST, self._space.size):
+            return []
+        return _drawn(self._space, self._queue, self._found, self._rng)
+
+    def learn(self, samples: Sequence[Presample]) -> None:
+        """Take in what became of a batch."""
+        if not samples:
+            return
+        said = self._model.probability(self._encoding.plain(np.array([s.point for s in samples])))
         error = 0.0
-        for point, chance in zip(batch, said, strict=True):
-            found[point] = builds(point)
-            error += (float(chance) - found[point]) ** 2 / len(batch)
-            model.observe(encoding.plain(np.array([point]))[0], found[point])
-            if found[point]:
-                queue += [_tuple(step) for step in space.steps(point)]
-        if all(found.values()) or (model.decided and error < _SURPRISE / 4):
-            break
-    return [Presample(point, worked) for point, worked in found.items()]
+        for sample, chance in zip(samples, said, strict=True):
+            error += (float(chance) - sample.builds) ** 2 / len(samples)
+            self._take_in(sample)
+        self._pays = not (all(self._found.values()) or (self._model.decided and error < _SURPRISE / 4))
+
+    def _take_in(self, sample: Presample) -> None:
+        self._found[sample.point] = sample.builds
+        self._model.observe(self._encoding.plain(np.array([sample.point]))[0], sample.builds)
+        if sample.builds:
+            self._queue += [_tuple(step) for step in self._space.steps(sample.point)]
+
+
+def presampled(space: Space, builds: Callable[[Point], bool], seed: int) -> list[Presample]:
+    """All points that a presampling builds, with what became of them."""
+    presampling, found = Presampling(space, seed), []
+    while batch := presampling.batch():
+        samples = [Presample(point, builds(point)) for point in batch]
+        presampling.learn(samples)
+        found += samples
+    return found
 
 
 def _drawn(

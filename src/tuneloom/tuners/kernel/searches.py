@@ -8,7 +8,7 @@ import numpy as np
 from tuneloom.errors import InputError
 from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.guided import GuidedSearch, Knowledge, Point, Start
-from tuneloom.tuners.kernel.pool import open_points, unseen
+from tuneloom.tuners.kernel.pool import Visited, open_points, unseen
 from tuneloom.tuners.kernel.space import Space
 
 
@@ -33,7 +33,7 @@ class RandomSearch:
 
     def __init__(self, space: Space, seed: int) -> None:
         self._space, self._rng = space, np.random.default_rng([seed, 41])
-        self._proposed: dict[Point, None] = {}
+        self._proposed = Visited(space.width)
 
     def propose(self, count: int) -> list[Point]:
         points: list[Point] = []
@@ -43,16 +43,17 @@ class RandomSearch:
                 break
             order = self._rng.permutation(len(pool))[: count - len(points)]
             drawn = [_tuple(pool[i]) for i in order]
-            self._proposed |= dict.fromkeys(drawn)
+            for point in drawn:
+                self._proposed.add(point)
             points += drawn
         return points
 
     def learn(self, point: Point, seconds: float | None) -> None:
-        self._proposed[point] = None
+        self._proposed.add(point)
 
     def hear(self, point: Point, builds: bool) -> None:
         if not builds:
-            self._proposed[point] = None
+            self._proposed.add(point)
 
     def relevance(self) -> dict[str, float]:
         return {}
@@ -72,7 +73,7 @@ class LocalSearch(RandomSearch):
         while self._around and len(points) < count:
             point = self._around.pop()
             if point not in self._proposed:
-                self._proposed[point] = None
+                self._proposed.add(point)
                 points.append(point)
         if points:
             return points

@@ -2,13 +2,12 @@
 
 import json
 import time
-from functools import lru_cache
-from typing import cast
 
 import cloudpickle
 
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, MeasuringPolicy, Task
-from tuneloom.tuners.kernel.kernel import Kernel, WrongResult, as_built, as_ran, is_right
+from tuneloom.tuners.kernel.cargo import builder_of, runner_of
+from tuneloom.tuners.kernel.kernel import WrongResult, as_built, as_ran, is_right
 
 _MESSAGE = 500  # characters of an exception that a failure keeps
 
@@ -17,7 +16,7 @@ def build(task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact
     """Build one configuration; an exception of the builder is a build error."""
     began = time.perf_counter()
     try:
-        made = as_built(kernel_of(task).build(json.loads(candidate.configuration)))
+        made = as_built(builder_of(task)(json.loads(candidate.configuration)))
         payload = cloudpickle.dumps(made.payload)
     except TimeoutError as error:
         return Failure(kind=FailureKind.BUILD_TIMEOUT, message=_told(error))
@@ -30,32 +29,26 @@ def build(task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact
 def profile(
     task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
 ) -> Measurement | Failure:
-    """Run what was built and check its output; an exception of the runner is a run error."""
-    kernel = kernel_of(task)
+    """Run what was built and check its output; an exception of the runner is a run error.
+
+    After such an error the process is not to be trusted with another run: a GPU that
+    was misused refuses everything its process asks for afterwards.
+    """
     began = time.perf_counter()
     try:
-        ran = as_ran(kernel.run(cloudpickle.loads(artifact.payload)))
-        right = is_right(kernel.check, ran.output)
+        run, check = runner_of(task)
+        ran = as_ran(run(cloudpickle.loads(artifact.payload)))
+        right = is_right(check, ran.output)
         spent = time.perf_counter() - began
         if right:
             return Measurement(seconds=tuple(ran.seconds), profile_s=spent)
     except WrongResult as error:
         return Failure(kind=FailureKind.WRONG_RESULT, message=_told(error))
     except TimeoutError as error:
-        return Failure(kind=FailureKind.RUN_TIMEOUT, message=_told(error))
+        return Failure(kind=FailureKind.RUN_TIMEOUT, message=_told(error), spoils_worker=True)
     except Exception as error:
-        return Failure(kind=FailureKind.RUN_ERROR, message=_told(error))
+        return Failure(kind=FailureKind.RUN_ERROR, message=_told(error), spoils_worker=True)
     return Failure(kind=FailureKind.WRONG_RESULT, message="the output differs from the reference")
-
-
-def kernel_of(task: Task) -> Kernel:
-    """The kernel that a task carries."""
-    return _loaded(task.payload)
-
-
-@lru_cache(maxsize=8)
-def _loaded(payload: bytes) -> Kernel:
-    return cast(Kernel, cloudpickle.loads(payload))
 
 
 def _told(error: BaseException) -> str:

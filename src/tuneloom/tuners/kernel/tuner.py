@@ -16,7 +16,8 @@ from tuneloom.model import (
     Task,
     Trial,
 )
-from tuneloom.tuners.kernel import stages
+from tuneloom.tuners.kernel import NAME, PRESAMPLED, stages
+from tuneloom.tuners.kernel.cargo import space_of
 from tuneloom.tuners.kernel.guided import Point, Start
 from tuneloom.tuners.kernel.presampling import Presample
 from tuneloom.tuners.kernel.searches import PointSearch, new_search
@@ -24,17 +25,22 @@ from tuneloom.tuners.kernel.space import Space
 
 
 class KernelTuner:
-    """Searches, builds and runs kernels given by their knobs; `extra` names `search` and `init`."""
+    """Searches, builds and runs kernels given by their knobs.
 
-    name = "kernel"
+    `extra` of the options names `search` and `init`; `presampled` is what building alone
+    has shown.
+    """
+
+    name = NAME
 
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> "KernelSearch":
         """Start a search that knows these trials; raises InputError for an unknown search or start."""
-        space = stages.kernel_of(task).space
+        space = space_of(task)
         start = start_named(options.extra.get("init", Start.VALIDITY))
         search = KernelSearch(
             space, new_search(options.extra.get("search", "guided"), space, options.seed, start)
         )
+        search.presampled(presamples_of(space, options.extra.get(PRESAMPLED, "")))
         search.update(known)
         return search
 
@@ -57,7 +63,7 @@ class KernelSearch:
 
     def select(self, count: int) -> list[Candidate]:
         """Up to `count` candidates never proposed before; none: the space is spent."""
-        return [self.candidate(point) for point in self.points.propose(count)]
+        return [candidate_of(self._space, point) for point in self.points.propose(count)]
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Learn from finished trials; a lost worker says nothing about its configuration."""
@@ -71,11 +77,6 @@ class KernelSearch:
         for sample in samples:
             self.points.hear(sample.point, sample.builds)
 
-    def candidate(self, point: Point) -> Candidate:
-        """The candidate of a point."""
-        text = json.dumps(self._space.configuration(point))
-        return Candidate(key=hashlib.sha256(text.encode()).hexdigest()[:16], configuration=text)
-
     def point(self, candidate: Candidate) -> Point:
         """The point of a candidate; raises SpaceError if it is of another space."""
         try:
@@ -84,9 +85,20 @@ class KernelSearch:
             raise SpaceError(f"{candidate.configuration[:80]!r} is no configuration: {error}") from None
 
 
+def candidate_of(space: Space, point: Point) -> Candidate:
+    """The candidate of a point."""
+    text = json.dumps(space.configuration(point))
+    return Candidate(key=hashlib.sha256(text.encode()).hexdigest()[:16], configuration=text)
+
+
 def start_named(name: str) -> Start:
     """The start of this name; raises SpaceError for an unknown one."""
     try:
         return Start(name)
     except ValueError:
         raise SpaceError(f"no start {name!r}; known: {', '.join(Start)}") from None
+
+
+def presamples_of(space: Space, text: str) -> list[Presample]:
+    """A JSON list of knobs and whether they build, as points of this space."""
+    return [Presample(space.point(values), bool(builds)) for values, builds in json.loads(text or "[]")]

@@ -3,17 +3,20 @@
 import json
 from collections.abc import Sequence
 
+from tuneloom.errors import RecordsError
 from tuneloom.model import Failure, Measurement, Trial
-from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.replay.recording import Entry, Recording, RowCollector
 
 
-def recording_of(name: str, space: Space, trials: Sequence[Trial]) -> Recording:
-    """The trials of one space; raises RecordsError if none was measured."""
-    collector = RowCollector(name, space.names)
-    for place, trial in enumerate(trials):
-        values = json.loads(trial.candidate.configuration)
-        collector.add(f"trial {place}", tuple(values[knob] for knob in space.names), _entry(trial))
+def recording_of(name: str, trials: Sequence[Trial]) -> Recording:
+    """The trials of one kernel; raises RecordsError if none was measured or they differ in their knobs."""
+    rows = [json.loads(trial.candidate.configuration) for trial in trials]
+    knobs = list(rows[0]) if rows else []
+    collector = RowCollector(name, knobs)
+    for place, (values, trial) in enumerate(zip(rows, trials, strict=True)):
+        if list(values) != knobs:
+            raise RecordsError(f"{name}: trial {place} has other knobs than the first: {', '.join(values)}")
+        collector.add(f"trial {place}", tuple(values.values()), _entry(trial))
     return collector.recording()
 
 

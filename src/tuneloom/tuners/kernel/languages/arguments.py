@@ -77,6 +77,17 @@ def expected(
     return [np.array(output) for output in reference(made(arguments))]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownOutputs:
+    """A reference that was computed before."""
+
+    right: tuple[NDArray[Any], ...]
+
+    def __call__(self, values: list[Any]) -> Sequence[NDArray[Any]]:
+        """The right outputs, whatever the values."""
+        return self.right
+
+
 def close(computed: Sequence[NDArray[Any]], right: Sequence[NDArray[Any]], tolerance: float) -> bool:
     """Whether all outputs agree, relative to the largest value expected."""
     if len(computed) != len(right):

@@ -3,8 +3,8 @@
 import ctypes
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,10 @@ class CudaBuilder:
     flags: tuple[str, ...] = ()
     arch: str = ""
 
+    def prepared(self) -> "CudaBuilder":
+        """The same for the architecture that is here, so that no build has to touch the device."""
+        return self if self.arch else replace(self, arch=architecture())
+
     def __call__(self, configuration: Configuration) -> Built:
         """Build one configuration; raises CudaError with the compiler's log."""
         options = [f"--gpu-architecture={self.arch or architecture()}", "--ptxas-options=-v", *self.flags]
@@ -65,6 +69,7 @@ class CudaRunner:
     `grid` and `block` are expressions over the knobs.
     """
 
+    device_key: ClassVar[str] = "cuda"
     arguments: tuple[Argument, ...]
     grid: tuple[str, ...]
     block: tuple[str, ...]

@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from tuneloom.errors import SpaceError
 from tuneloom.tuners.kernel.kernel import Built, Ran, WrongResult
@@ -24,6 +24,8 @@ class TritonKernel:
     `output` must become.
     """
 
+    device_key: ClassVar[str] = "cuda"
+    builds_on_device: ClassVar[bool] = True
     path: str
     entry: str
     output: int

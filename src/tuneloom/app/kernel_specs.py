@@ -1,0 +1,91 @@
+"""Jobs that tune kernels with knobs: what their files and the command line say together."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tuneloom.errors import BudgetError, InputError, SpaceError
+from tuneloom.model import Budget, JobSpec, MeasuringPolicy
+from tuneloom.tuners.kernel import DESCRIPTION, SEARCHES, STARTS
+from tuneloom.tuners.kernel import NAME as KERNEL
+
+DEFAULT_TRIALS = 200
+SEARCH_KEYS = ("search", "init", "presample", "spare")
+_LIMITS = ("seconds", "goal_ms")
+_TIMEOUTS = ("build_timeout_s", "run_timeout_s")
+
+
+def kernel_spec(name: str, model: str, device: str, values: Mapping[str, Any]) -> JobSpec:
+    """A job for one kernel from flat values; raises InputError for values that make no sense.
+
+    Values that are None count as not given.
+    """
+    given = {key: value for key, value in values.items() if value is not None}
+    return JobSpec(
+        name=name,
+        model=model,
+        tuner=KERNEL,
+        target=device,
+        device_key=device,
+        budget=Budget(
+            trials=given.get("trials", DEFAULT_TRIALS),
+            **{key: float(given[key]) for key in _LIMITS if key in given},
+        ),
+        policy=_policy(given),
+        batch=1,
+        seed=given.get("seed", 0),
+        reuse="off",
+        extra=search_options(given),
+    )
+
+
+def _policy(given: Mapping[str, Any]) -> MeasuringPolicy:
+    timeouts: dict[str, Any] = {key: float(given[key]) for key in _TIMEOUTS if key in given}
+    return MeasuringPolicy(**timeouts)
+
+
+def described_spec(path: Path, values: Mapping[str, Any]) -> JobSpec:
+    """A job for the kernel of a file; what `values` leave out, the file says, or else the defaults."""
+    from tuneloom.tuners.kernel.description import described
+
+    description = described(path)
+    told = {**description.tuning, **{key: value for key, value in values.items() if value is not None}}
+    kernel = description.kernel
+    return kernel_spec(kernel.name, str(path.absolute()), told.get("device") or kernel.device_key, told)
+
+
+def as_described(spec: JobSpec, values: Mapping[str, Any]) -> JobSpec:
+    """A job of a jobs file with what only its kernel's file can say: the search and the device."""
+    path = Path(spec.model)
+    if not path.is_file():
+        return spec  # whoever submits the job is told
+    own = described_spec(path, {"device": values.get("device")})
+    return replace(spec, device_key=own.device_key, target=own.target, batch=1, reuse="off", extra=own.extra)
+
+
+def search_options(given: Mapping[str, Any]) -> dict[str, str]:
+    """What a kernel's search is told, as text; raises InputError for what it does not know."""
+    spare = given.get("spare", 0)
+    if spare < 0:
+        raise BudgetError(f"candidates to spare can't be fewer than none, got {spare}")
+    search, init = given.get("search", SEARCHES[0]), given.get("init", STARTS[0])
+    if search not in SEARCHES:
+        raise InputError(f"no search {search!r}; known: {', '.join(SEARCHES)}")
+    if init not in STARTS:
+        raise InputError(f"no start {init!r}; known: {', '.join(STARTS)}")
+    presample = "yes" if given.get("presample") else "no"
+    return {"search": search, "init": init, "spare": str(spare), "presample": presample}
+
+
+def require_kernel(spec: JobSpec) -> None:
+    """Raise InputError if a kernel job is bound to fail."""
+    path = Path(spec.model)
+    if not path.is_file():
+        raise SpaceError(f"no kernel at {spec.model}; give a TOML file that describes one")
+    if spec.out is not None:
+        raise InputError(f"{spec.name}: a kernel has no bundle; leave its output folder away")
+    if path.suffix == DESCRIPTION:
+        from tuneloom.tuners.kernel.description import described
+
+        described(path)

@@ -1,0 +1,114 @@
+"""Lanes for a kernel with knobs: small, since every result teaches, and with builds to spare if wanted."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuneloom.app.outcomes import built
+from tuneloom.app.programs import Step
+from tuneloom.app.progress import TaskProgress
+from tuneloom.app.tuning import Lane, TaskTuning
+from tuneloom.engine.calls import CallResult
+from tuneloom.errors import NothingMeasured
+from tuneloom.model import Artifact, Candidate, Failure, Outcome, StageKind, Task
+from tuneloom.scheduling.stages import Demand, DeviceDemand
+from tuneloom.tuners.kernel import cargo
+from tuneloom.tuners.kernel.reranking import Reranking
+
+_QUOTED = 200  # characters of a failure that an error repeats
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A candidate that is built and may be run."""
+
+    number: int
+    candidate: Candidate
+    artifact: Artifact
+
+
+class KernelTuning(TaskTuning):
+    """Tunes one kernel. A batch is one candidate and `spare` more that are built, not run.
+
+    All lanes serve the one task. What the compiler revealed decides which candidate of
+    a batch is run; `built_only` counts the others.
+    """
+
+    def __init__(self, *given: Any, spare: int = 0, builds_on_device: bool = False, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._spare = spare
+        self._on_device = builds_on_device
+        self._held: dict[str, list[_Held]] = {}
+        self._reranking = Reranking()
+        self._tasks = {
+            StageKind.SELECT: cargo.for_search,
+            StageKind.BUILD: cargo.for_build,
+            StageKind.PROFILE: cargo.for_profile,
+        }
+        self._travelling: dict[StageKind, Task] = {}
+        self.built_only = 0
+
+    def teach(self, features: Mapping[str, float], seconds: float | None) -> None:
+        """Learn what a trial of an earlier process revealed."""
+        self._reranking.learn(features, seconds)
+
+    def _lanes_per_task(self) -> int:
+        return self._most_lanes
+
+    def _build_demand(self) -> Demand:
+        return DeviceDemand(key=self._spec.device_key) if self._on_device else super()._build_demand()
+
+    def _task_for(self, stage: StageKind, progress: TaskProgress) -> Task:
+        if stage not in self._travelling:
+            self._travelling[stage] = self._tasks[stage](progress.task)
+        return self._travelling[stage]
+
+    def _built(
+        self, lane: Lane, number: int, candidate: Candidate, result: CallResult, at_s: float
+    ) -> Sequence[Step]:
+        if not self._spare:
+            return super()._built(lane, number, candidate, result, at_s)
+        artifact: Artifact | Failure = built(result)
+        held = self._held.setdefault(lane.name, [])
+        following: list[Step] = []
+        if isinstance(artifact, Failure):
+            following += self._settle(lane, candidate, artifact, None, at_s)
+        else:
+            held.append(_Held(number, candidate, artifact))
+        return following + (self._chosen(lane) if held and lane.left == len(held) else [])
+
+    def _chosen(self, lane: Lane) -> list[Step]:
+        """Everything of the lane is built: run the most promising, leave the others."""
+        held = self._held.pop(lane.name)
+        order = self._reranking.order([each.artifact.features for each in held])
+        wanted = max(1, lane.planned - self._spare)
+        chosen = [held[place] for place in order[:wanted]]
+        left_out = len(held) - len(chosen)
+        lane.left -= left_out
+        lane.progress.in_flight -= left_out
+        self.built_only += left_out
+        return [self._profile_step(lane, each.number, each.candidate, each.artifact) for each in chosen]
+
+    def _settle(
+        self, lane: Lane, candidate: Candidate, outcome: Outcome, artifact: Artifact | None, at_s: float
+    ) -> Sequence[Step]:
+        following = super()._settle(lane, candidate, outcome, artifact, at_s)
+        if artifact is not None:
+            self.teach(artifact.features, lane.trials[-1].seconds)
+        return following
+
+
+def nothing_worked(name: str, progress: TaskProgress) -> NothingMeasured:
+    """The error for a kernel of which no configuration ran, with the commonest failure."""
+    outcomes = [trial.outcome for trial in progress.trials]
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+    if not failures:
+        reason = progress.first_error or "give it more time or trials"
+        return NothingMeasured(f"{name}: no configuration was tried; {reason}")
+    kind, count = Counter(failure.kind for failure in failures).most_common(1)[0]
+    message = next(failure.message for failure in failures if failure.kind is kind)
+    return NothingMeasured(
+        f"{name}: none of {len(failures)} configurations worked; "
+        f"{count} ended in {kind.value}, such as: {message[:_QUOTED]}"
+    )

@@ -1,0 +1,116 @@
+"""`tuneloom kernel replay`: searches on recorded spaces, where a trial takes milliseconds."""
+
+import argparse
+from collections.abc import Sequence
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuneloom.errors import BudgetError, InputError, RecordsError
+from tuneloom.tuners.kernel import SEARCHES, STARTS
+
+if TYPE_CHECKING:
+    from tuneloom.tuners.replay.recording import Recording
+    from tuneloom.tuners.replay.study import Summary
+
+_TRIALS = 200
+REPLAY = """\
+Run searches on recorded spaces: cache files of Kernel Tuner, output of KTT, T4 results, or
+our CSV. Prints the median evaluations until within 5 % of the optimum, the median best at
+25, 50, 100 and 200 evaluations relative to it, and the share spent on what is invalid.
+
+  tuneloom kernel replay pnpoly.csv.gz --seeds 80
+  tuneloom kernel replay pnpoly.csv.gz --seeds 80 --compare kernel-tuner
+"""
+
+
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", formats: Sequence[str]
+) -> None:
+    """Add the command to its group."""
+    parser = commands.add_parser(
+        "replay",
+        help="run searches on recorded spaces",
+        description=REPLAY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("--search", choices=SEARCHES, default=SEARCHES[0], help=f"default: {SEARCHES[0]}")
+    parser.add_argument("--init", choices=STARTS, default=STARTS[0], help=f"default: {STARTS[0]}")
+    parser.add_argument("--trials", type=int, default=_TRIALS, help=f"evaluations a run (default: {_TRIALS})")
+    parser.add_argument(
+        "--seeds", type=int, default=20, help="runs with different seeds; 20 can mislead, 80 do not"
+    )
+    parser.add_argument(
+        "--compare", choices=["kernel-tuner"], help="run the strategies of this tuner as well"
+    )
+    parser.add_argument("--strategies", nargs="+", metavar="NAME", help="of the other tuner (default: all)")
+    parser.add_argument("--stress", action="store_true", help="what was not recorded of the grid fails")
+    parser.add_argument("--export", type=Path, metavar="FILE", help="write the recording to this file")
+    parser.add_argument("--format", choices=formats, default="csv", help="of the export (default: csv)")
+    parser.set_defaults(func=run_replay)
+
+
+def run_replay(arguments: argparse.Namespace) -> int:
+    """Replay on every file and print a table for each."""
+    from tuneloom.tuners.replay import files
+
+    if arguments.seeds < 1:
+        raise BudgetError(f"at least 1 seed is needed, got {arguments.seeds}")
+    if arguments.trials < 1:
+        raise BudgetError(f"at least 1 trial is needed, got {arguments.trials}")
+    if arguments.export and len(arguments.files) > 1:
+        raise RecordsError("an export takes one recording; give one file")
+    for path in arguments.files:
+        recording = files.read(path)
+        recording = recording.stressed() if arguments.stress else recording
+        _print_recording(recording)
+        for summary in _summaries(arguments, recording):
+            _print_summary(summary)
+        if arguments.export:
+            files.write(recording, arguments.export, arguments.format)
+    return 0
+
+
+def _summaries(arguments: argparse.Namespace, recording: "Recording") -> "list[Summary]":
+    from tuneloom.tuners.kernel.guided import Start
+    from tuneloom.tuners.replay.study import replayed, summarised
+
+    seeds, start, trials = range(arguments.seeds), Start(arguments.init), arguments.trials
+    runs = [replayed(recording, arguments.search, seed, trials, start) for seed in seeds]
+    found = [summarised(recording, f"tuneloom {arguments.search}", runs)]
+    if arguments.compare:
+        from tuneloom.tuners.replay.opponent import KernelTunerSimulation
+
+        opponent = KernelTunerSimulation(recording)
+        for strategy in _strategies(arguments.strategies):
+            theirs = [opponent.run(strategy, seed, trials) for seed in seeds]
+            found.append(summarised(recording, strategy, theirs))
+    return found
+
+
+def _strategies(named: Sequence[str] | None) -> Sequence[str]:
+    from tuneloom.tuners.replay.opponent import STRATEGIES
+
+    for name in named or ():
+        if name not in STRATEGIES:
+            raise InputError(f"Kernel Tuner has no strategy {name!r}; known: {', '.join(STRATEGIES)}")
+    return named or STRATEGIES
+
+
+def _print_recording(recording: "Recording") -> None:
+    kinds = ", ".join(f"{count} {kind.value}" for kind, count in recording.failures().most_common())
+    repeated = f", {recording.repeated} repeated rows left out" if recording.repeated else ""
+    print(f"{recording.name}: {recording.size} configurations, {recording.invalid_share:.1%} invalid", end="")
+    print(f"{f' ({kinds})' if kinds else ''}{repeated}")
+    print(f"best {recording.best_ms:.6g} ms, {recording.within(0.05)} within 5 %")
+    from tuneloom.tuners.replay.study import CHECKPOINTS
+
+    points = "".join(f"{f'at {n}':>9}" for n in CHECKPOINTS)
+    print(f"{'search':<26}{'runs':>5}{'to 5 %':>9}{points}{'invalid':>9}")
+
+
+def _print_summary(summary: "Summary") -> None:
+    close = "-" if summary.to_close == inf else f"{summary.to_close:g}"
+    bests = "".join(f"{best:>9.3f}" for best in summary.best.values())
+    print(f"{summary.search:<26}{summary.runs:>5}{close:>9}{bests}{summary.invalid_share:>9.1%}")
