@@ -200,8 +200,15 @@ class Finish:
         chosen = {key: verdict.chosen for key, verdict in self.verdicts.items()}
         return [k for k, c in chosen.items() if c is not None and is_borrowed(c.trial.candidate.origin)]
 
+    @property
+    def _instead(self) -> dict[str, str]:
+        """The schedules of the model if all that was borrowed gave way."""
+        own = {key: self.verdicts[key].own for key in self._borrowed}
+        kept = {key: trace for key, trace in self.schedules.items() if key not in own}
+        return kept | {key: best[0][1].trial.candidate.configuration for key, best in own.items() if best}
+
     def _weigh_step(self) -> Step:
-        arguments = (self.recipe.key, self._borrowed, self.spec.seed, self._device)
+        arguments = (self.recipe.key, self._borrowed, self._instead, self.spec.seed, self._device)
         call = Call(function=WEIGH, arguments=arguments, worker=self._worker, timeout_s=_CHECK_S)
         demand = DeviceDemand(key=self.spec.device_key)
         return self._step("finish", 4, StageKind.FINALISE, "/weigh", demand, lambda: call, self._weighed_up)

@@ -1,11 +1,13 @@
 """Kernels timed inside the running model."""
 
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from tuneloom.testing.onnx_models import write_network
 from tuneloom.tuners.tvm import model_stages, model_times
+from tuneloom.tuners.tvm.defaults import NO_TRACE
 from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary, compile_model, open_model
 
 
@@ -32,9 +34,21 @@ def test_only_kernels_that_lose_inside_the_model_are_told(
     summary: ModelSummary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [task.name for task in summary.tasks]
-    tuned, plain = dict.fromkeys(names, 1.0), dict.fromkeys(names, 1.0)
-    tuned[names[0]] = 1.5
-    answers = iter([tuned, plain])
+    given, own = dict.fromkeys(names, 1.0), dict.fromkeys(names, 1.0)
+    given[names[0]] = 1.5
+    answers = cycle([given, own])
     monkeypatch.setattr(model_times, "kernel_times", lambda _model, _values: next(answers))
     keys = [task.key for task in summary.tasks]
-    assert model_times.slower_in_model("weighed", keys, 0, "cpu") == keys[:1]
+    assert model_times.slower_in_model("weighed", keys, {}, 0, "cpu") == keys[:1]
+
+
+def test_a_kernel_is_compared_with_its_own_replacement_among_the_same_neighbours(
+    summary: ModelSummary,
+) -> None:
+    """Left as it is, a convolution of this model is many times slower than as guessed."""
+    slow = {summary.tasks[0].key: NO_TRACE}
+    recipe = ModelRecipe(key="weighed", source="", shapes={}, target="cpu")
+    compile_model(recipe, slow)
+    assert model_times.slower_in_model("weighed", list(slow), {}, 0, "cpu") == list(slow)
+    compile_model(recipe, {})
+    assert model_times.slower_in_model("weighed", list(slow), slow, 0, "cpu") == []

@@ -21,6 +21,7 @@ class Stages:
     weighed: CallResult
     calls: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    instead: set[str] = field(default_factory=set)
     contest_s: list[float] | None = None
 
     def __call__(self, call: Call) -> CallResult:
@@ -33,7 +34,7 @@ class Stages:
             case "check_model":
                 return Returned(value=SAME)
             case "slower_in_model":
-                self.asked = list(call.arguments[1])
+                self.asked, self.instead = list(call.arguments[1]), set(call.arguments[2])
                 return self.weighed
         return Returned(value=None)
 
@@ -59,6 +60,7 @@ def test_only_borrowed_kernels_are_weighed() -> None:
     stages = Stages(Returned(value=[]))
     finish = finished(tuned(a="search", b="transfer:7", c="share:key-a"), stages)
     assert stages.asked == ["key-b", "key-c"]
+    assert stages.instead == {"key-a"}
     assert set(finish.schedules) == {"key-a", "key-b", "key-c"}
     assert stages.calls.count("compile_model") == 1
 

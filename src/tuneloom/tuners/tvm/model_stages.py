@@ -101,15 +101,16 @@ def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
     """
     started = time.perf_counter()
     lowered = _lowered(recipe)
-    usable = schedules if lowered.target.kind == "llvm" else _tuned_only(schedules)
-    _tuned[recipe.key] = build_model(lowered, usable, guess=True)
+    _tuned[recipe.key] = build_model(lowered, usable(lowered, schedules), guess=True)
     if recipe.key not in _plain:
         _plain[recipe.key] = build_model(_import(recipe, "plain"), {})
     return time.perf_counter() - started
 
 
-def _tuned_only(schedules: dict[str, str]) -> dict[str, str]:
-    """Without those that say: as it is. On a GPU that would be loops bound to no thread."""
+def usable(lowered: LoweredModel, schedules: dict[str, str]) -> dict[str, str]:
+    """On a GPU without those that say: as it is. That would be loops bound to no thread."""
+    if lowered.target.kind == "llvm":
+        return schedules
     return {key: trace for key, trace in schedules.items() if trace != NO_TRACE}
 
 
