@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tuneloom.report import Fact, KnobPair, ResourceInfo, Validity, ValidityCell
+from tuneloom.report import Fact, ResourceInfo
 from tuneloom.store import Provenance
 
-DRAWN = frozenset({"resources", "canary", "validity"})
+DRAWN = frozenset({"resources", "canary"})
 """Notes that have a section of their own."""
 
 TOLD_OF_SPECS = ("tuner", "batch", "seed", "layout")
@@ -46,32 +46,6 @@ def resources_of(listed: Any) -> tuple[ResourceInfo, ...]:
     return tuple(
         ResourceInfo(name=each["name"], slots=each.get("slots", 1), device_key=each.get("device_key"))
         for each in listed or ()
-    )
-
-
-def validity_of(note: Any) -> Validity | None:
-    """What failed where, if a knob space was tuned.
-
-    A pair is `{"x_knob", "y_knob", "x_values", "y_values", "cells"}`, its cells are lists
-    `[x, y, valid, invalid, predicted]`, the last being a probability or null.
-    """
-    if not note:
-        return None
-    importance = tuple((str(knob), float(share)) for knob, share in note.get("importance", {}).items())
-    return Validity(pairs=tuple(_pair(pair) for pair in note.get("pairs", ())), importance=importance)
-
-
-def _pair(pair: Mapping[str, Any]) -> KnobPair:
-    cells = tuple(
-        ValidityCell(x=str(x), y=str(y), valid=valid, invalid=invalid, predicted=predicted)
-        for x, y, valid, invalid, predicted in pair["cells"]
-    )
-    return KnobPair(
-        x_knob=pair["x_knob"],
-        y_knob=pair["y_knob"],
-        x_values=tuple(map(str, pair["x_values"])),
-        y_values=tuple(map(str, pair["y_values"])),
-        cells=cells,
     )
 
 

@@ -4,9 +4,9 @@
 | --- | --- |
 | note `resources` | a list of `{"name", "slots", "device_key"}` |
 | note `canary` | a list of `[at_s, ratio]`: the canary kernel against its quiet time |
-| note `validity` | `{"pairs": [pair], "importance": {knob: share}}`, see `validity_of` |
 | any other note | a fact for people |
 | a job's spec | `device_key`, `target`, and `tuner`, `batch`, `seed`, `layout` as facts |
+| the result of a job that tuned a kernel | `best`, `best_s`, `validity`: see `report_kernels` |
 | a job's result | `latency_before_s`, `latency_after_s`, `kernels`: `{task key: {"before_s", "after_s"}}` |
 | a task's plan | `representative`: a task key; `gifts`: a list of `{"donor", "source", "after_s", "used"}` |
 
@@ -19,7 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.report_notes import facts_of, measuring_facts, resources_of, validity_of
+from tuneloom.app.report_kernels import best_of, validity_of
+from tuneloom.app.report_notes import facts_of, measuring_facts, resources_of
 from tuneloom.errors import OutputError
 from tuneloom.report import (
     Cluster,
@@ -105,8 +106,12 @@ def report_data(store: Store, name: str) -> ReportData:
         failures=failure_counts(record.trial for job in jobs for record in trials[job.id]),
         clusters=_clusters(all_tasks),
         gifts=tuple(_gifts(all_tasks, [r for job in jobs for r in results[job.id]])),
-        validity=validity_of(notes.get("validity")),
-        facts=(*measuring_facts([job.spec for job in jobs], _provenances(trials)), *facts_of(notes)),
+        validity=tuple(filter(None, (validity_of(job, trials[job.id]) for job in jobs))),
+        facts=(
+            *best_of(jobs),
+            *measuring_facts([job.spec for job in jobs], _provenances(trials)),
+            *facts_of(notes),
+        ),
         drift=tuple(DriftPoint(at_s=at_s, ratio=ratio) for at_s, ratio in notes.get("canary", ())),
         names={job.id: job.name for job in jobs} | {p.task.key: p.task.name for p in all_tasks},
     )
@@ -171,7 +176,7 @@ def _model(
         name=job.name,
         status="interrupted" if cut_short else job.status.value,
         before_s=job.result.get("latency_before_s"),
-        after_s=job.result.get("latency_after_s"),
+        after_s=job.result.get("latency_after_s", job.result.get("best_s")),
         device=provenance.device_key if provenance else str(job.spec.get("device_key", "")),
         target=provenance.target if provenance else str(job.spec.get("target", "")),
         trials=len(records),

@@ -182,8 +182,9 @@ class KnobPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
-    """What failed where in a knob space, and how much each knob matters (shares of 1)."""
+    """What failed where in the space of a kernel, and how much each knob matters (shares of 1)."""
 
+    kernel: str = ""
     pairs: tuple[KnobPair, ...] = ()
     importance: tuple[tuple[str, float], ...] = ()
 
@@ -221,7 +222,7 @@ class ReportData:
     failures: tuple[FailureCount, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     gifts: tuple[Gift, ...] = ()
-    validity: Validity | None = None
+    validity: tuple[Validity, ...] = ()
     facts: tuple[Fact, ...] = ()
     drift: tuple[DriftPoint, ...] = ()
     names: dict[str, str] = field(default_factory=dict)

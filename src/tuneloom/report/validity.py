@@ -1,6 +1,6 @@
 """What failed where in a knob space, and which knobs matter."""
 
-from tuneloom.report.data import KnobPair, ReportData, ValidityCell
+from tuneloom.report.data import KnobPair, ReportData, Validity, ValidityCell
 from tuneloom.report.markup import EMPTY, Markup, el
 from tuneloom.report.units import clipped, percent
 
@@ -9,12 +9,15 @@ MOST_VALUES = 24
 
 
 def validity_section(data: ReportData) -> Markup:
-    """Maps of pairs of knobs and the importance of knobs; nothing without them."""
-    validity = data.validity
-    if validity is None or not (validity.pairs or validity.importance):
-        return EMPTY
+    """For each kernel, maps of pairs of knobs and the importance of knobs; nothing without them."""
+    shown = [validity for validity in data.validity if validity.pairs or validity.importance]
+    return el("div", _key(), [_of_kernel(each, headed=len(shown) > 1) for each in shown]) if shown else EMPTY
+
+
+def _of_kernel(validity: Validity, headed: bool) -> Markup:
     maps = [el("figure", _caption(pair), _map(pair)) for pair in validity.pairs]
-    return el("div", _key(), el("div", maps, class_="maps"), _importance(validity.importance))
+    head = el("h3", validity.kernel) if headed else EMPTY
+    return el("div", head, el("div", maps, class_="maps"), _importance(validity.importance))
 
 
 def _key() -> Markup:

@@ -110,7 +110,7 @@ def sample_report(
         failures=failure_counts(trials),
         clusters=_clusters(results),
         gifts=_gifts(results, chance),
-        validity=_validity(chance),
+        validity=(_validity(chance),),
         facts=_facts(),
         drift=tuple(DriftPoint(at_s=10.0 * n, ratio=1 + chance.gauss(0.002, 0.004)) for n in range(60)),
         names=names,

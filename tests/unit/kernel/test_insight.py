@@ -17,7 +17,7 @@ def trial(point: tuple[int, ...]) -> Trial:
 
 
 def test_the_guilty_pair_comes_first_and_is_perfect() -> None:
-    tables = pair_tables(SPACE, [trial(tuple(int(i) for i in p)) for p in SPACE.points()])
+    tables = pair_tables(SPACE.knobs, [trial(tuple(int(i) for i in p)) for p in SPACE.points()])
     assert (tables[0].first, tables[0].second) == ("a", "b")
     assert tables[0].contrast == 1
     assert tables[0].cells[(4, 4)] == (0, 2)
@@ -26,5 +26,5 @@ def test_the_guilty_pair_comes_first_and_is_perfect() -> None:
 
 
 def test_without_failures_no_pair_tells_anything() -> None:
-    tables = pair_tables(SPACE, [trial((0, 0, 0, 0))])
+    tables = pair_tables(SPACE.knobs, [trial((0, 0, 0, 0))])
     assert {table.contrast for table in tables} == {0.0}

@@ -39,7 +39,7 @@ def test_an_empty_run_still_has_a_page() -> None:
 
 
 def test_sections_without_data_are_left_out() -> None:
-    page = render_report(replace(sample_report(), clusters=(), gifts=(), validity=None, spans=()))
+    page = render_report(replace(sample_report(), clusters=(), gifts=(), validity=(), spans=()))
     left_out = {
         "Who held what, when",
         "Utilisation and waiting",

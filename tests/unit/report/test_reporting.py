@@ -11,7 +11,7 @@ from tuneloom.app.reporting import report_data, write_report
 from tuneloom.cli import report as report_command
 from tuneloom.cli import runs as runs_command
 from tuneloom.errors import OutputError, StoreError
-from tuneloom.model import FailureKind
+from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.report import DriftPoint, Gift, ResourceInfo
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store
 from tuneloom.testing.store_contract import CONV, DENSE, HERE, failed, job_with_tasks, measured
@@ -109,13 +109,46 @@ def test_notes_and_plans_become_sections(store: Store, run: str) -> None:
     assert [failure.kind for failure in data.failures] == ["run_timeout"]
 
 
-def test_a_note_on_validity_becomes_a_map(store: Store, run: str) -> None:
-    pair = {"x_knob": "a", "y_knob": "b", "x_values": [1, 2], "y_values": [3], "cells": [[1, 3, 0, 2, None]]}
-    store.set_note(run, "validity", {"pairs": [pair], "importance": {"a": 0.75}})
-    validity = report_data(store, run).validity
-    assert validity is not None
-    assert validity.importance == (("a", 0.75),)
-    assert (validity.pairs[0].cells[0].x, validity.pairs[0].cells[0].invalid) == ("1", 2)
+def kernel_job(store: Store) -> str:
+    """A job of a run of its own that tuned a kernel with knobs: one trial failed, one did not."""
+    run = store.create_run("kernel tune")
+    job = store.add_job(run.id, "conv", {"tuner": "kernel"}).id
+    task = Task(key="kernel:conv", name="conv", kernel_class="kernel")
+    store.add_tasks(job, [task], family="kernel-cpu", target="cpu")
+    for knobs, outcome in (
+        ('{"a": 1, "b": 3}', Failure(kind=FailureKind.BUILD_ERROR)),
+        ('{"a": 2, "b": 4}', Measurement(seconds=(0.5,))),
+    ):
+        trial = Trial(candidate=Candidate(key=knobs, configuration=knobs), outcome=outcome)
+        store.add_trial(job, task.key, trial, HERE)
+    return job
+
+
+def test_what_a_kernel_job_learned_becomes_maps(store: Store) -> None:
+    job = kernel_job(store)
+    pair = {"x_knob": "a", "y_knob": "b", "x_values": [1, 2], "y_values": [3], "cells": [[1, 3, 0, 2, 0.1]]}
+    learned = {"pairs": [pair], "importance": {"a": 0.75}}
+    store.set_job(job, JobStatus.FINISHED, {"best": {"a": 2}, "best_s": 0.5, "validity": learned})
+    data = report_data(store, store.job(job).run)
+    (validity,) = data.validity
+    assert (validity.kernel, validity.importance) == ("conv", (("a", 0.75),))
+    cell = validity.pairs[0].cells[0]
+    assert (cell.x, cell.invalid, cell.predicted) == ("1", 2, 0.1)
+    assert (data.facts[0].name, data.facts[0].value) == ("best knobs of conv", "a = 2")
+    assert data.models[0].after_s == 0.5
+
+
+def test_an_interrupted_kernel_job_still_shows_what_failed_where(store: Store) -> None:
+    (validity,) = report_data(store, store.job(kernel_job(store)).run).validity
+    (pair,) = validity.pairs
+    assert {(cell.x, cell.y): (cell.valid, cell.invalid) for cell in pair.cells} == {
+        ("1", "3"): (0, 1),
+        ("2", "4"): (1, 0),
+    }
+
+
+def test_models_have_no_maps_of_knobs(store: Store, run: str) -> None:
+    assert report_data(store, run).validity == ()
 
 
 def test_a_run_without_anything_has_a_report(store: Store) -> None:

@@ -1,12 +1,18 @@
 """What failed where: valid and invalid trials by pairs of knobs, for reports."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 from tuneloom.model import Trial
-from tuneloom.tuners.kernel.space import KnobValue, Space
+
+KnobValue = int | float | str | bool
+Knobs = Mapping[str, Sequence[KnobValue]]
+Expected = Callable[[str, int, str, int], float | None]
+"""The chance to be valid where two knobs have the values at these places; None if unknown."""
+MOST_PAIRS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +33,10 @@ class PairTable:
         return 1 - left / mixed if mixed else 0.0
 
 
-def pair_tables(space: Space, trials: Sequence[Trial]) -> list[PairTable]:
+def pair_tables(knobs: Knobs, trials: Sequence[Trial]) -> list[PairTable]:
     """Tables for all pairs of knobs with more than one value, the most telling first."""
     rows = [(json.loads(t.candidate.configuration), t.seconds is not None) for t in trials]
-    active = [name for name, values in space.knobs.items() if len(values) > 1]
+    active = [name for name, values in knobs.items() if len(values) > 1]
     tables = [_table(rows, first, second) for first, second in combinations(active, 2)]
     return sorted(tables, key=lambda table: -table.contrast)
 
@@ -42,3 +48,33 @@ def _table(rows: Sequence[tuple[dict[str, KnobValue], bool]], first: str, second
         done, failed = cells.get(key, (0, 0))
         cells[key] = (done + valid, failed + (not valid))
     return PairTable(first, second, cells)
+
+
+def insight_of_trials(trials: Sequence[Trial]) -> dict[str, Any]:
+    """What failed where as far as trials alone tell: of the values that were tried."""
+    rows = [json.loads(trial.candidate.configuration) for trial in trials]
+    knobs = {name: _ordered([row[name] for row in rows]) for name in rows[0]}
+    return {"pairs": pairs_told(knobs, trials, lambda *_: None), "importance": {}}
+
+
+def pairs_told(knobs: Knobs, trials: Sequence[Trial], expected: Expected) -> list[dict[str, Any]]:
+    """The most telling pairs of knobs as plain data; cells are `[x, y, valid, failed, expected]`."""
+    return [_told(knobs, table, expected) for table in pair_tables(knobs, trials)[:MOST_PAIRS]]
+
+
+def _told(knobs: Knobs, table: PairTable, expected: Expected) -> dict[str, Any]:
+    xs, ys = knobs[table.first], knobs[table.second]
+    cells = []
+    for i, x in enumerate(xs):
+        for j, y in enumerate(ys):
+            valid, failed = table.cells.get((x, y), (0, 0))
+            chance = expected(table.first, i, table.second, j)
+            if valid or failed or chance is not None:
+                cells.append([x, y, valid, failed, chance])
+    named = {"x_knob": table.first, "y_knob": table.second}
+    return {**named, "x_values": list(xs), "y_values": list(ys), "cells": cells}
+
+
+def _ordered(values: Sequence[KnobValue]) -> list[KnobValue]:
+    seen = set(values)
+    return sorted(seen, key=None if all(isinstance(v, int | float) for v in seen) else str)

@@ -9,13 +9,12 @@ import numpy as np
 from tuneloom.model import Candidate, SearchOptions, Task, Trial
 from tuneloom.tuners.kernel.cargo import space_of
 from tuneloom.tuners.kernel.guided import GuidedSearch
-from tuneloom.tuners.kernel.insight import PairTable, pair_tables
+from tuneloom.tuners.kernel.insight import pairs_told
 from tuneloom.tuners.kernel.presampling import Presample, Presampling
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.kernel.tuner import KernelTuner, candidate_of
 
 _presamplings: dict[str, Presampling] = {}
-_PAIRS = 6
 _DRAWN = 4000  # points that stand for all others of a pair of values
 
 
@@ -39,9 +38,8 @@ def insight(task: Task, options: SearchOptions, trials: Sequence[Trial]) -> dict
     space = space_of(task)
     search = KernelTuner().open(task, options, trials).points
     known = search if isinstance(search, GuidedSearch) else None
-    tables = pair_tables(space, trials)[:_PAIRS]
     expected = _Expected(space, known, options.seed)
-    return {"pairs": [_pair(space, table, expected) for table in tables], "importance": search.relevance()}
+    return {"pairs": pairs_told(space.knobs, trials, expected.of), "importance": search.relevance()}
 
 
 class _Expected:
@@ -59,16 +57,3 @@ class _Expected:
         one, other = self._space.names.index(first), self._space.names.index(second)
         here = np.logical_and(self._points[:, one] == i, self._points[:, other] == j)
         return float(self._chances[here].mean()) if here.any() else None
-
-
-def _pair(space: Space, table: PairTable, expected: _Expected) -> dict[str, Any]:
-    xs, ys = space.knobs[table.first], space.knobs[table.second]
-    cells = []
-    for i, x in enumerate(xs):
-        for j, y in enumerate(ys):
-            valid, failed = table.cells.get((x, y), (0, 0))
-            chance = expected.of(table.first, i, table.second, j)
-            if valid or failed or chance is not None:
-                cells.append([x, y, valid, failed, chance])
-    named = {"x_knob": table.first, "y_knob": table.second}
-    return {**named, "x_values": list(xs), "y_values": list(ys), "cells": cells}
