@@ -204,16 +204,18 @@ SECTIONS = (
     Section(
         results="sharing.json",
         title="Sharing inside a model",
-        about="Performance against full tuning of every task, and the share of its time.",
+        about="Performance of the whole model against full tuning of every task, both bundles timed in turn, "
+        "and the share of the time, planning included.",
         command="benchmarks/sharing.py",
-        draw=as_it_is,
+        draw=drawn_by("sharing.py", "--table"),
     ),
     Section(
         results="transfer.json",
         title="Transfer between models",
-        about="Each model with the others as bank, against plain tuning stopped at the same time.",
+        about="Each model with the others as bank, against the course of plain tuning: whole models as they "
+        "were at a time, run in turn.",
         command="benchmarks/transfer.py",
-        draw=as_it_is,
+        draw=drawn_by("transfer.py", "--table"),
     ),
     Section(
         results="planning.json",
