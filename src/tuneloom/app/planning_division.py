@@ -20,9 +20,11 @@ _PART = 5  # sharing spends a fifth of what tuning every task would: first trial
 _FEWEST = 5  # trials a task is worth at least: the default, guesses, a few seeds
 _FOR_LEADS = 0.25  # of all trials may be made before anybody borrows
 _MOST_FOR_ONE = 32  # two batches: what is found later is given later
-_SEEDS, _SEEDS_OF_SMALL = 4, 2
-_ONLY_SEEDS, _ONLY_SEEDS_OF_SMALL = 3, 1  # where nothing is searched, gifts are all that costs time
-_SMALL = 0.01  # of the model's work
+_SEEDS = ((0.01, 4), (0.0, 2))
+"""From which part of the model's work on a task is worth how many seeds."""
+
+_ONLY_SEEDS = ((0.1, 6), (0.01, 3), (0.0, 1))
+"""The same where nothing is searched afterwards: what the model hardly feels should cost hardly any time."""
 
 
 def importance(task: Task) -> float:
@@ -50,13 +52,15 @@ def divide(spec: JobSpec, tasks: Sequence[Task], clusters: Sequence[TaskCluster]
     pool = min(_FOR_LEADS * trials, max(0, trials - _FEWEST * (len(tasks) - len(leads))))
     shares = {key: round(min(_MOST_FOR_ONE, max(_FEWEST, pool * part))) for key, part in leads.items()}
     each = _seeds_each(trials, shares, len(tasks))
-    large, small = (_SEEDS, _SEEDS_OF_SMALL)
     if spec.reuse == "transfer-only":
-        each, large, small = _ONLY_SEEDS, _ONLY_SEEDS, _ONLY_SEEDS_OF_SMALL
-    wanted = {key: large if part >= _SMALL * work else small for key, part in parts.items()}
-    return Division(
-        trials=trials, shares=shares, seeds={key: max(1, min(count, each)) for key, count in wanted.items()}
-    )
+        seeds = {key: _worth(part / work, _ONLY_SEEDS) for key, part in parts.items()}
+    else:
+        seeds = {key: max(1, min(_worth(part / work, _SEEDS), each)) for key, part in parts.items()}
+    return Division(trials=trials, shares=shares, seeds=seeds)
+
+
+def _worth(part: float, steps: Sequence[tuple[float, int]]) -> int:
+    return next(count for least, count in steps if part >= least)
 
 
 def _seeds_each(trials: int, shares: Mapping[str, int], tasks: int) -> int:

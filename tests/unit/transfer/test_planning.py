@@ -1,5 +1,7 @@
 """What a job plans to do with what is known."""
 
+from dataclasses import replace
+
 import pytest
 
 from tuneloom.app.planning import Action, JobPlan, Known, make_plan
@@ -27,6 +29,17 @@ def known_for(key: str, *donors: str) -> dict[str, Known]:
     space = next(space for space in SPACES if space.task_key == key)
     seeds, _ = fitted_seeds(space, records, 8)
     return {key: Known(seeds=tuple(seeds), names={"elsewhere": "fused_conv2d9"})}
+
+
+def many_for(key: str) -> Known:
+    """Eight seeds of other kernels."""
+    records = [
+        tiled_donor(n, f"other{n}", 1.0 + n, [(2**n, 2 ** (6 - n)), (4, 7)], reverse=bool(m))
+        for m in (0, 1)
+        for n in range(1, 5)
+    ]
+    space = next(space for space in SPACES if space.task_key == key)
+    return Known(seeds=tuple(fitted_seeds(space, records, 8)[0]), names={})
 
 
 def actions(plan: JobPlan) -> list[Action]:
@@ -64,6 +77,19 @@ def test_transfer_only_measures_the_default_the_seeds_and_a_guess_and_stops() ->
     assert actions(plan) == [Action.KEEP, Action.TRANSFER, Action.KEEP]
     assert plan.of("mid").quota == 1 + plan.of("mid").seeds + 1
     assert plan.trials == sum(task.quota or 0 for task in plan.tasks)
+
+
+def test_transfer_only_spends_little_on_what_the_model_hardly_feels() -> None:
+    tasks = [replace(TASKS[0], weight=100), TASKS[1], TASKS[2]]
+    known = {key: many_for(key) for key in ("big", "mid", "pool")}
+    plan = make_plan(spec("transfer-only"), tasks, SPACES, known)
+    assert [task.seeds for task in plan.tasks] == [6, 1, 1]
+
+
+def test_transfer_only_tries_two_records_of_the_very_same_workload() -> None:
+    plan = make_plan(spec("transfer-only"), TASKS, SPACES, known_for("mid", "mid", "elsewhere", "mid", "mid"))
+    assert plan.of("mid").quota == 1 + 2
+    assert {donor.task_key for donor in plan.of("mid").donors} == {"mid"}
 
 
 def test_sharing_spends_a_fifth_of_the_budget() -> None:
