@@ -9,7 +9,7 @@ from tuneloom.app.outcomes import built
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import TaskProgress
 from tuneloom.app.tuning import Lane, TaskTuning
-from tuneloom.engine.calls import CallResult
+from tuneloom.engine.calls import CallResult, Returned
 from tuneloom.errors import NothingMeasured
 from tuneloom.model import Artifact, Candidate, Failure, Outcome, StageKind, Task
 from tuneloom.scheduling.stages import Demand, DeviceDemand
@@ -32,7 +32,7 @@ class KernelTuning(TaskTuning):
     """Tunes one kernel. A batch is one candidate and `spare` more that are built, not run.
 
     All lanes serve the one task. What the compiler revealed decides which candidate of
-    a batch is run; `built_only` counts the others.
+    a batch is run; the others are run when the space has nothing else left.
     """
 
     def __init__(self, *given: Any, spare: int = 0, builds_on_device: bool = False, **named: Any) -> None:
@@ -47,7 +47,12 @@ class KernelTuning(TaskTuning):
             StageKind.PROFILE: cargo.for_profile,
         }
         self._travelling: dict[StageKind, Task] = {}
-        self.built_only = 0
+        self._left_out: list[_Held] = []
+
+    @property
+    def built_only(self) -> int:
+        """How many candidates were built and not run."""
+        return len(self._left_out)
 
     def teach(self, features: Mapping[str, float], seconds: float | None) -> None:
         """Learn what a trial of an earlier process revealed."""
@@ -83,12 +88,22 @@ class KernelTuning(TaskTuning):
         held = self._held.pop(lane.name)
         order = self._reranking.order([each.artifact.features for each in held])
         wanted = max(1, lane.planned - self._spare)
-        chosen = [held[place] for place in order[:wanted]]
-        left_out = len(held) - len(chosen)
-        lane.left -= left_out
-        lane.progress.in_flight -= left_out
-        self.built_only += left_out
-        return [self._profile_step(lane, each.number, each.candidate, each.artifact) for each in chosen]
+        left_out = [held[place] for place in order[wanted:]]
+        self._left_out += left_out
+        lane.left -= len(left_out)
+        lane.progress.in_flight -= len(left_out)
+        return [self._run_step(lane, held[place]) for place in order[:wanted]]
+
+    def _selected(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
+        spent = isinstance(result, Returned) and not result.value
+        if not spent or not self._left_out:
+            return super()._selected(lane, result, at_s)
+        lane.progress.in_flight -= lane.planned - 1
+        lane.left = 1
+        return [self._run_step(lane, self._left_out.pop(0))]
+
+    def _run_step(self, lane: Lane, held: _Held) -> Step:
+        return self._profile_step(lane, held.number, held.candidate, held.artifact)
 
     def _settle(
         self, lane: Lane, candidate: Candidate, outcome: Outcome, artifact: Artifact | None, at_s: float

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tuneloom.report import Fact, KnobPair, Validity, ValidityCell
+from tuneloom.report import KnobPair, Validity, ValidityCell
 from tuneloom.store import JobRecord, TrialRecord
 from tuneloom.tuners.kernel import NAME as KERNEL
 
@@ -22,13 +22,9 @@ def validity_of(job: JobRecord, records: Sequence[TrialRecord]) -> Validity | No
     return Validity(kernel=job.name, pairs=pairs, importance=importance)
 
 
-def best_of(jobs: Sequence[JobRecord]) -> tuple[Fact, ...]:
-    """The best configuration of every kernel."""
-    return tuple(
-        Fact(name=f"best knobs of {job.name}", value=", ".join(f"{k} = {v}" for k, v in best.items()))
-        for job in jobs
-        if (best := job.result.get("best"))
-    )
+def best_of(job: JobRecord) -> str:
+    """The best knobs of a kernel, for people; empty for a model."""
+    return ", ".join(f"{knob} = {value}" for knob, value in job.result.get("best", {}).items())
 
 
 def _of_trials(records: Sequence[TrialRecord]) -> dict[str, Any]:

@@ -107,11 +107,7 @@ def report_data(store: Store, name: str) -> ReportData:
         clusters=_clusters(all_tasks),
         gifts=tuple(_gifts(all_tasks, [r for job in jobs for r in results[job.id]])),
         validity=tuple(filter(None, (validity_of(job, trials[job.id]) for job in jobs))),
-        facts=(
-            *best_of(jobs),
-            *measuring_facts([job.spec for job in jobs], _provenances(trials)),
-            *facts_of(notes),
-        ),
+        facts=(*measuring_facts([job.spec for job in jobs], _provenances(trials)), *facts_of(notes)),
         drift=tuple(DriftPoint(at_s=at_s, ratio=ratio) for at_s, ratio in notes.get("canary", ())),
         names={job.id: job.name for job in jobs} | {p.task.key: p.task.name for p in all_tasks},
     )
@@ -182,6 +178,7 @@ def _model(
         trials=len(records),
         failed=sum(record.seconds is None for record in records),
         seconds=job.ended - job.started if job.ended and job.started else None,
+        best=best_of(job),
         progress=progress_of({result.key: result.weight for result in results}, before, tried),
     )
 

@@ -55,7 +55,7 @@ class ResourceInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResult:
-    """One job: its model before and after."""
+    """One job: its model before and after; `best` are the best knobs, if it tuned a kernel."""
 
     job: str
     name: str
@@ -67,6 +67,7 @@ class ModelResult:
     trials: int = 0
     failed: int = 0
     seconds: float | None = None
+    best: str = ""
     progress: tuple["CurvePoint", ...] = ()
 
     def __post_init__(self) -> None:

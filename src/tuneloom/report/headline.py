@@ -50,6 +50,8 @@ def _card(model: ModelResult) -> Markup:
 
 def _verdict(model: ModelResult) -> tuple[str, str]:
     gain = model.speed_up
+    if model.best:
+        return duration(model.after_s), f"with {model.best}"
     if gain is None:
         return "–", "not compared" if model.status == "finished" else model.status
     return (times(gain), "faster") if gain >= 1 else (times(1 / gain), "slower")
@@ -57,7 +59,7 @@ def _verdict(model: ModelResult) -> tuple[str, str]:
 
 def _before_after(model: ModelResult) -> Markup:
     longest = max(model.before_s or 0.0, model.after_s or 0.0)
-    if not longest:
+    if model.best or not longest:
         return EMPTY
     rows = [("before", model.before_s, 0.0), ("after", model.after_s, 26.0)]
     marks = [_timed(name, seconds, y, longest) for name, seconds, y in rows if seconds]

@@ -12,7 +12,7 @@ from tuneloom.cli import report as report_command
 from tuneloom.cli import runs as runs_command
 from tuneloom.errors import OutputError, StoreError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
-from tuneloom.report import DriftPoint, Gift, ResourceInfo
+from tuneloom.report import DriftPoint, Gift, ResourceInfo, render_report
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store
 from tuneloom.testing.store_contract import CONV, DENSE, HERE, failed, job_with_tasks, measured
 
@@ -134,8 +134,8 @@ def test_what_a_kernel_job_learned_becomes_maps(store: Store) -> None:
     assert (validity.kernel, validity.importance) == ("conv", (("a", 0.75),))
     cell = validity.pairs[0].cells[0]
     assert (cell.x, cell.invalid, cell.predicted) == ("1", 2, 0.1)
-    assert (data.facts[0].name, data.facts[0].value) == ("best knobs of conv", "a = 2")
-    assert data.models[0].after_s == 0.5
+    assert (data.models[0].after_s, data.models[0].best) == (0.5, "a = 2")
+    assert "500 ms" in render_report(data) and "with a = 2" in render_report(data)
 
 
 def test_an_interrupted_kernel_job_still_shows_what_failed_where(store: Store) -> None:
