@@ -13,7 +13,8 @@ from tuneloom.scheduling.stages import Demand, DeviceDemand, Grant
 class Seat:
     """One resource with its holders; a device is a seat with one slot.
 
-    `taken` counts granted slots and exceeds `slots` only under shared grants.
+    `taken` counts granted slots and exceeds `slots` only under shared grants. `one_slot` is
+    the grant of one slot, which for a device is all of it.
     """
 
     resource: Host | Device
@@ -25,6 +26,10 @@ class Seat:
     busy_slot_s: float = 0.0
     changed_s: float = 0.0
     listed: bool = False
+    one_slot: Grant = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.one_slot = Grant(resource=self.resource.name)
 
     @property
     def name(self) -> str:

@@ -54,11 +54,11 @@ MOVES: Mapping[tuple[JobState | None, JobState], str] = {
 """Each legal move with the reason shown in docs/states.md; `None` is before submission."""
 
 
-# Members of an enum hash slowly, their texts fast; this is asked twice an event.
-_LEGAL = frozenset((old._value_, new._value_) for old, new in MOVES if old is not None)
+LEGAL = frozenset((old._value_, new._value_) for old, new in MOVES if old is not None)
+"""The moves of jobs that are here, as texts: an enum hashes slowly, and this is asked twice an event."""
 
 
 def require_move(job: str, old: JobState, new: JobState) -> None:
     """Raise SchedulingError unless the table allows this move."""
-    if (old._value_, new._value_) not in _LEGAL:
+    if (old._value_, new._value_) not in LEGAL:
         raise SchedulingError(f"job {job!r} can't move from {old} to {new}")

@@ -1,24 +1,24 @@
 """The scheduling core under a virtual clock, on recorded or invented stage times."""
 
 from tuneloom.simulation.bounds import LowerBound, lower_bound
-from tuneloom.simulation.jobs import THESIS_STAGES, MockJob, RoundsJob, SimulatedJob
+from tuneloom.simulation.jobs import THESIS_STAGES, ChainJob, RoundsJob, SimulatedJob
 from tuneloom.simulation.recorded import RecordedJob, load_recorded
-from tuneloom.simulation.results import ResourceUse, SimulationResult, Span
+from tuneloom.simulation.results import HeldSpan, ResourceUse, SimulationResult
 from tuneloom.simulation.simulator import simulate
-from tuneloom.simulation.steps import Step
+from tuneloom.simulation.steps import TimedStep
 from tuneloom.simulation.workload import Workload, arriving, poisson_arrivals
 
 __all__ = [
     "THESIS_STAGES",
+    "ChainJob",
+    "HeldSpan",
     "LowerBound",
-    "MockJob",
     "RecordedJob",
     "ResourceUse",
     "RoundsJob",
     "SimulatedJob",
     "SimulationResult",
-    "Span",
-    "Step",
+    "TimedStep",
     "Workload",
     "arriving",
     "load_recorded",

@@ -1,118 +1,101 @@
 """What no schedule can beat: the makespan's lower bound."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tuneloom.model import Device, Host
-from tuneloom.scheduling.stages import DeviceDemand, SlotDemand
+from tuneloom.scheduling.stages import DeviceDemand
+from tuneloom.simulation.capacity import Capacity
+from tuneloom.simulation.chain_times import ChainTimes
+from tuneloom.simulation.gap_bounds import gap_bound
 from tuneloom.simulation.jobs import SimulatedJob
-from tuneloom.simulation.steps import Step, feeds_by_part
+from tuneloom.simulation.pool_bounds import LaneDemand, busy_bound
+from tuneloom.simulation.steps import TimedStep
+
+Counts = Callable[[TimedStep], bool]
+HOSTS = "hosts"
+BOTH = "hosts and lending devices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerBound:
-    """The bound in seconds, the name of what sets it, and every candidate for it."""
+    """The bound in seconds, the name of what sets it, and every candidate for it.
+
+    `plain_s` is the simple one: the work of the busiest resource, or the longest chain.
+    """
 
     seconds: float
+    plain_s: float
     limit: str
     candidates: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class _Capacity:
-    slots: int
-    devices: dict[str, int]
-    lending: int
-    lending_keys: frozenset[str]
-
-    @classmethod
-    def of(cls, resources: Iterable[Host | Device]) -> "_Capacity":
-        resources = list(resources)
-        devices = [resource for resource in resources if isinstance(resource, Device)]
-        keys = sorted({device.key for device in devices})
-        lending_keys = frozenset(device.key for device in devices if device.lends_to is not None)
-        return cls(
-            slots=sum(resource.slots for resource in resources if isinstance(resource, Host)),
-            devices={key: sum(device.key == key for device in devices) for key in keys},
-            lending=sum(device.key in lending_keys for device in devices),
-            lending_keys=lending_keys,
-        )
 
 
 def lower_bound(jobs: Sequence[SimulatedJob], resources: Iterable[Host | Device]) -> LowerBound:
     """The largest of what each resource must do and what each job's own chain takes.
 
-    A resource can't end before the work of the jobs that arrive from some moment on is
-    done after that moment; this holds for the hosts' slots together and for every
-    device key. No job can end before its arrival plus its longest chain. Where devices
-    lend themselves to hosts, work that may move counts for both together.
+    No job can end before its arrival plus its longest chain. A resource can't end before
+    the work of the jobs that arrive from some moment on is done after that moment, nor
+    begin before somebody's chain has come to it; this holds for the hosts' slots together
+    and for every device key (see `busy_bound`, and `gap_bound` for keys with one device).
+    Where devices lend themselves to hosts, work that may move counts for both together.
     """
-    capacity = _Capacity.of(resources)
-    candidates = {f"devices {key}": _drain(jobs, count, (key,)) for key, count in capacity.devices.items()}
-    if capacity.slots:
-        candidates["hosts"] = _drain(jobs, capacity.slots, (), fixed=True, movable=not capacity.lending)
-    if capacity.lending:
-        both = capacity.slots + capacity.lending
-        candidates["hosts and lending devices"] = _drain(
-            jobs, both, tuple(capacity.lending_keys), fixed=True, movable=True
-        )
-    candidates["longest job"] = max((job.arrives_s + _chain(job, capacity) for job in jobs), default=0.0)
+    capacity = Capacity.of(resources)
+    lanes = [
+        (job.arrives_s, ChainTimes.of(lane, capacity)) for job in jobs for lane in job.lanes() if len(lane)
+    ]
+    longest_s = max((arrives_s + times.seconds for arrives_s, times in lanes), default=0.0)
+    candidates, plain_s = {"longest job": longest_s}, longest_s
+    for pool in _pools(capacity):
+        demands = [LaneDemand.of(arrives_s, times, pool.counts, capacity) for arrives_s, times in lanes]
+        drained_s = _drain(demands, pool.width)
+        plain_s = max(plain_s, drained_s)
+        candidates[pool.name] = max(drained_s, busy_bound(demands, pool.width))
+        if pool.width == 1 and pool.name not in (HOSTS, BOTH):
+            candidates[f"gaps of {pool.name}"] = gap_bound(demands)
     limit = max(candidates, key=lambda name: candidates[name])
-    return LowerBound(seconds=candidates[limit], limit=limit, candidates=candidates)
+    if candidates[limit] <= longest_s * (1 + 1e-9):
+        limit = "longest job"
+    return LowerBound(seconds=candidates[limit], plain_s=plain_s, limit=limit, candidates=candidates)
 
 
-def _drain(
-    jobs: Sequence[SimulatedJob],
-    capacity: int,
-    keys: tuple[str, ...],
-    *,
-    fixed: bool = False,
-    movable: bool = False,
-) -> float:
+class WorkPool(NamedTuple):
+    """Equal resources that serve the same steps."""
+
+    name: str
+    width: int
+    counts: Counts
+
+
+def _pools(capacity: Capacity) -> Iterator[WorkPool]:
+    for key, count in capacity.devices.items():
+        yield WorkPool(f"devices {key}", count, _on_devices({key}))
+    if capacity.slots:
+        yield WorkPool(HOSTS, capacity.slots, _on_hosts_only if capacity.lending else _on_hosts)
+    if capacity.lending:
+        lent = _on_devices(capacity.lending_keys)
+        both = capacity.slots + capacity.lending
+        yield WorkPool(BOTH, both, lambda step: lent(step) or _on_hosts(step))
+
+
+def _on_devices(keys: Iterable[str]) -> Counts:
+    wanted = frozenset(keys)
+    return lambda step: isinstance(step.needs, DeviceDemand) and step.needs.key in wanted
+
+
+def _on_hosts(step: TimedStep) -> bool:
+    return not isinstance(step.needs, DeviceDemand)
+
+
+def _on_hosts_only(step: TimedStep) -> bool:
+    return not isinstance(step.needs, DeviceDemand) and not step.needs.lendable
+
+
+def _drain(lanes: Sequence[LaneDemand], width: int) -> float:
     """The latest "arrival plus work that arrives from then on, shared by all"."""
     total_s = bound_s = 0.0
-    for job in sorted(jobs, key=lambda job: -job.arrives_s):
-        work_s = sum(_work(step, keys, fixed, movable) for lane in job.lanes() for step in lane)
-        total_s += work_s
-        if work_s:
-            bound_s = max(bound_s, job.arrives_s + total_s / capacity)
+    for lane in sorted(lanes, key=lambda lane: -lane.arrives_s):
+        total_s += lane.work_s
+        if lane.work_s:
+            bound_s = max(bound_s, lane.arrives_s + total_s / width)
     return bound_s
-
-
-def _work(step: Step, keys: tuple[str, ...], fixed: bool, movable: bool) -> float:
-    if isinstance(step.needs, DeviceDemand):
-        return step.seconds if step.needs.key in keys else 0.0
-    wanted = movable if step.needs.lendable else fixed
-    return step.seconds * step.needs.slots if wanted else 0.0
-
-
-def _chain(job: SimulatedJob, capacity: _Capacity) -> float:
-    return max((_lane_chain(lane, capacity) for lane in job.lanes()), default=0.0)
-
-
-def _lane_chain(lane: Sequence[Step], capacity: _Capacity) -> float:
-    total_s, index = 0.0, 0
-    while index < len(lane):
-        here = lane[index]
-        if feeds_by_part(lane, index):
-            total_s += _streamed_span(here, lane[index + 1], capacity)
-            index += 2
-        else:
-            total_s += _span(here, capacity)
-            index += 1
-    return total_s
-
-
-def _span(step: Step, capacity: _Capacity) -> float:
-    """The least time of a stage if it had all resources for itself."""
-    if isinstance(step.needs, SlotDemand):
-        lent = capacity.lending if step.needs.lendable else 0
-        width = (capacity.slots + lent) / step.needs.slots
-    else:
-        width = capacity.devices.get(step.needs.key, 1)
-    return max(max(step.parts), step.seconds / max(width, 1))
-
-
-def _streamed_span(first: Step, second: Step, capacity: _Capacity) -> float:
-    pairs = max(a + b for a, b in zip(first.parts, second.parts, strict=True))
-    return max(pairs, min(first.parts) + _span(second, capacity), _span(first, capacity) + min(second.parts))

@@ -7,7 +7,7 @@ from typing import Protocol
 from tuneloom.errors import InputError
 from tuneloom.model import ROUND, StageKind
 from tuneloom.scheduling.stages import DeviceDemand, JobTicket, SlotDemand
-from tuneloom.simulation.steps import Rounds, Step
+from tuneloom.simulation.steps import Rounds, TimedStep
 
 THESIS_STAGES: Mapping[str, float] = {"select": 22.0, "build": 8.3, "profile": 39.5, "update": 22.0}
 """Seconds of one round of tuning ResNet-18, as measured when this kind of scheduling was proposed."""
@@ -22,7 +22,7 @@ class SimulatedJob(Protocol):
     def arrives_s(self) -> float: ...
     @property
     def prior_factor(self) -> float | None: ...
-    def lanes(self) -> tuple[Sequence[Step], ...]:
+    def lanes(self) -> tuple[Sequence[TimedStep], ...]:
         """Chains of steps that depend on nothing but their own predecessor."""
 
 
@@ -68,15 +68,15 @@ class RoundsJob:
             device_keys=frozenset({self.device_key} if StageKind.PROFILE in self.stages else ()),
         )
 
-    def lanes(self) -> tuple[Sequence[Step], ...]:
+    def lanes(self) -> tuple[Sequence[TimedStep], ...]:
         steps = tuple(self._step(kind) for kind in ROUND if kind in self.stages)
         count = min(self.lanes_in_flight, self.rounds)
         return tuple(Rounds(steps, len(range(lane, self.rounds, count))) for lane in range(count))
 
-    def _step(self, kind: StageKind) -> Step:
+    def _step(self, kind: StageKind) -> TimedStep:
         split = self.parts if kind in (StageKind.BUILD, StageKind.PROFILE) else 1
         lendable = self.lendable_builds and kind is StageKind.BUILD
-        return Step(
+        return TimedStep(
             kind=kind.value,
             needs=DeviceDemand(key=self.device_key)
             if kind is StageKind.PROFILE
@@ -87,11 +87,11 @@ class RoundsJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MockJob:
+class ChainJob:
     """Any process that holds one thing after another; the core can't tell it from tuning."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[TimedStep, ...]
     arrives_s: float = 0.0
     waits_for_devices: bool = False
     prior_factor: float | None = None
@@ -101,5 +101,5 @@ class MockJob:
         keys = frozenset(step.needs.key for step in self.steps if isinstance(step.needs, DeviceDemand))
         return JobTicket(id=self.name, device_keys=keys, waits_for_devices=self.waits_for_devices)
 
-    def lanes(self) -> tuple[Sequence[Step], ...]:
+    def lanes(self) -> tuple[Sequence[TimedStep], ...]:
         return (self.steps,) if self.steps else ()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from tuneloom.scheduling.stages import StageRequest
 from tuneloom.simulation.jobs import SimulatedJob
-from tuneloom.simulation.steps import ChainClock, Step, feeds_by_part
+from tuneloom.simulation.steps import ChainClock, TimedStep, feeds_by_part
 
 Place = tuple[int, int, int]
 """Lane, step and part."""
@@ -16,7 +16,7 @@ class Progress:
     def __init__(self, job: SimulatedJob) -> None:
         self._name = job.ticket.id
         self._prior = job.prior_factor
-        self._lanes: tuple[Sequence[Step], ...] = tuple(lane for lane in job.lanes() if len(lane))
+        self._lanes: tuple[Sequence[TimedStep], ...] = tuple(lane for lane in job.lanes() if len(lane))
         self._clocks = [ChainClock(lane) for lane in self._lanes]
         self._undone: dict[tuple[int, int], int] = {}
         self._places: dict[str, Place] = {}

@@ -17,7 +17,7 @@ from pathlib import Path
 from tuneloom.errors import InputError
 from tuneloom.model import StageKind
 from tuneloom.scheduling.stages import Demand, DeviceDemand, JobTicket, SlotDemand
-from tuneloom.simulation.steps import Step
+from tuneloom.simulation.steps import TimedStep
 
 STREAMED = (StageKind.BUILD.value, StageKind.PROFILE.value)
 KNOWN = ("job", "task", "kind", "seconds", "device_key", "slots")
@@ -49,7 +49,7 @@ class RecordedJob:
     """A job that takes exactly the time it took once; its tasks are lanes."""
 
     name: str
-    lane_steps: tuple[tuple[Step, ...], ...]
+    lane_steps: tuple[tuple[TimedStep, ...], ...]
     arrives_s: float = 0.0
     prior_factor: float | None = None
 
@@ -59,7 +59,7 @@ class RecordedJob:
         keys = frozenset(step.needs.key for step in steps if isinstance(step.needs, DeviceDemand))
         return JobTicket(id=self.name, device_keys=keys)
 
-    def lanes(self) -> tuple[Sequence[Step], ...]:
+    def lanes(self) -> tuple[Sequence[TimedStep], ...]:
         return self.lane_steps
 
 
@@ -108,7 +108,7 @@ def _require_number(place: str, name: str, value: object, *, least: float) -> No
         raise InputError(f"{place}: {name!r} must be a number of at least {least:g}, got {value!r}")
 
 
-def _steps(stages: list[RecordedStage]) -> tuple[Step, ...]:
+def _steps(stages: list[RecordedStage]) -> tuple[TimedStep, ...]:
     """Put the parts of one stage together; builds and profiles may come mixed, as they were streamed."""
     rounds: list[dict[tuple[str, Demand], list[float]]] = [{}]
     for stage in stages:
@@ -120,9 +120,11 @@ def _steps(stages: list[RecordedStage]) -> tuple[Step, ...]:
     return tuple(step for batch in rounds for step in _batch_steps(batch))
 
 
-def _batch_steps(batch: dict[tuple[str, Demand], list[float]]) -> list[Step]:
+def _batch_steps(batch: dict[tuple[str, Demand], list[float]]) -> list[TimedStep]:
     ordered = sorted(batch.items(), key=lambda item: item[0][0] == StageKind.PROFILE)
     return [
-        Step(kind=kind, needs=needs, parts=tuple(parts), streamed=kind == StageKind.BUILD and len(parts) > 1)
+        TimedStep(
+            kind=kind, needs=needs, parts=tuple(parts), streamed=kind == StageKind.BUILD and len(parts) > 1
+        )
         for (kind, needs), parts in ordered
     ]

@@ -6,7 +6,7 @@ from tuneloom.scheduling.messages import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class HeldSpan:
     """Who held what when; `completed` is False for a stage that was lost or stopped."""
 
     resource: str
@@ -50,7 +50,7 @@ class SimulationResult:
     refused: tuple[str, ...]
     unfinished: tuple[str, ...]
     decisions: int
-    spans: tuple[Span, ...] = ()
+    spans: tuple[HeldSpan, ...] = ()
     events: tuple[Event, ...] = ()
 
     @property

@@ -24,7 +24,7 @@ from tuneloom.scheduling.policies import Policy
 from tuneloom.scheduling.stages import Grant
 from tuneloom.simulation.jobs import SimulatedJob
 from tuneloom.simulation.progress import Progress
-from tuneloom.simulation.results import ResourceUse, SimulationResult, Span
+from tuneloom.simulation.results import HeldSpan, ResourceUse, SimulationResult
 from tuneloom.simulation.sharing import Key, SharedResource
 from tuneloom.simulation.workload import Workload
 
@@ -103,7 +103,7 @@ class Simulator:
         self._completed: dict[str, float] = {}
         self._cancelled: list[str] = []
         self._refused: list[str] = []
-        self._spans: list[Span] = []
+        self._spans: list[HeldSpan] = []
         self._events: list[Event] = []
         self._decisions = 0
         self._slots: dict[str, int] = {}
@@ -228,7 +228,7 @@ class Simulator:
             self._expect_shared_end(grant.resource)
         if self._keep_log:
             self._spans.append(
-                Span(
+                HeldSpan(
                     grant.resource,
                     grant.slots,
                     request.job,

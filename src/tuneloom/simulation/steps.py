@@ -9,7 +9,7 @@ from tuneloom.scheduling.stages import Demand, DeviceDemand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TimedStep:
     """One stage of a lane, in one part or several.
 
     A `streamed` step hands each part on as it is done: part i of the next step starts
@@ -31,10 +31,10 @@ class Step:
         return sum(self.parts)
 
 
-class Rounds(Sequence[Step]):
+class Rounds(Sequence[TimedStep]):
     """The same steps over and over, without a copy for every round."""
 
-    def __init__(self, steps: tuple[Step, ...], rounds: int) -> None:
+    def __init__(self, steps: tuple[TimedStep, ...], rounds: int) -> None:
         self.steps = steps
         self.rounds = rounds
 
@@ -42,10 +42,10 @@ class Rounds(Sequence[Step]):
         return len(self.steps) * self.rounds
 
     @overload
-    def __getitem__(self, index: int) -> Step: ...
+    def __getitem__(self, index: int) -> TimedStep: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Step]: ...
-    def __getitem__(self, index: int | slice) -> Step | Sequence[Step]:
+    def __getitem__(self, index: slice) -> Sequence[TimedStep]: ...
+    def __getitem__(self, index: int | slice) -> TimedStep | Sequence[TimedStep]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
@@ -53,7 +53,7 @@ class Rounds(Sequence[Step]):
         return self.steps[index % len(self.steps)]
 
 
-def feeds_by_part(lane: Sequence[Step], index: int) -> bool:
+def feeds_by_part(lane: Sequence[TimedStep], index: int) -> bool:
     """Whether this step hands its parts one by one to the next."""
     if not lane[index].streamed or index + 1 >= len(lane):
         return False
@@ -63,7 +63,7 @@ def feeds_by_part(lane: Sequence[Step], index: int) -> bool:
 class ChainClock:
     """How long a lane's own chain takes from some step on, if nothing ever waits."""
 
-    def __init__(self, lane: Sequence[Step]) -> None:
+    def __init__(self, lane: Sequence[TimedStep]) -> None:
         pattern = lane.steps if isinstance(lane, Rounds) else tuple(lane)
         self._until = [0.0]
         for step in pattern:
@@ -76,7 +76,7 @@ class ChainClock:
         return (self._rounds - done_rounds) * self._until[-1] - self._until[place]
 
 
-def _chain_share(step: Step) -> float:
+def _chain_share(step: TimedStep) -> float:
     """Streamed parts overlap with what they feed; parts on a device follow each other."""
     if step.streamed:
         return step.parts[0]

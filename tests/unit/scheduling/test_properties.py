@@ -18,7 +18,7 @@ from tuneloom.scheduling.messages import (
     ResourceLost,
 )
 from tuneloom.scheduling.stages import Demand, DeviceDemand, JobTicket, SlotDemand
-from tuneloom.simulation import SimulationResult, Step, Workload, lower_bound, simulate
+from tuneloom.simulation import SimulationResult, TimedStep, Workload, lower_bound, simulate
 from tuneloom.simulation.steps import feeds_by_part
 
 RESOURCES: list[Host | Device] = [
@@ -36,10 +36,10 @@ class AnyJob:
 
     ticket: JobTicket
     arrives_s: float
-    chains: tuple[tuple[Step, ...], ...]
+    chains: tuple[tuple[TimedStep, ...], ...]
     prior_factor: float | None
 
-    def lanes(self) -> tuple[Sequence[Step], ...]:
+    def lanes(self) -> tuple[Sequence[TimedStep], ...]:
         return self.chains
 
 
@@ -52,7 +52,7 @@ def slot_demands() -> st.SearchStrategy[Demand]:
 demands = st.one_of(slot_demands(), st.builds(DeviceDemand, key=st.sampled_from(["a", "b"])))
 durations = st.sampled_from([0.0, 0.1, 1.0, 3.0, 10.0, 100.0])
 steps = st.builds(
-    Step,
+    TimedStep,
     kind=st.sampled_from(["select", "build", "profile", "update"]),
     needs=demands,
     parts=st.lists(durations, min_size=1, max_size=3).map(tuple),

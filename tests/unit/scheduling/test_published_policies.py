@@ -6,14 +6,14 @@ import pytest
 
 from tuneloom.model import Device, Host
 from tuneloom.scheduling.stages import DeviceDemand
-from tuneloom.simulation import MockJob, RoundsJob, SimulationResult, Step, Workload, simulate
+from tuneloom.simulation import ChainJob, RoundsJob, SimulationResult, TimedStep, Workload, simulate
 
 FLOOR: list[Host | Device] = [Host(name="h", slots=1), Device(name="d", key="device")]
 STAGES = {"select": 4.0, "build": 2.0, "profile": 5.0, "update": 3.0}
 
 
 def play(
-    policy: str, *jobs: RoundsJob | MockJob, floor: list[Host | Device] | None = None
+    policy: str, *jobs: RoundsJob | ChainJob, floor: list[Host | Device] | None = None
 ) -> SimulationResult:
     return simulate(Workload(jobs=jobs), floor or FLOOR, policy, check=True)
 
@@ -61,8 +61,8 @@ def test_sequential_never_overlaps_stages_even_of_several_lanes() -> None:
 
 
 def test_sequential_passes_over_a_job_that_can_not_run() -> None:
-    step = Step(kind="profile", needs=DeviceDemand(key="missing"), parts=(1.0,))
-    stuck = MockJob(name="stuck", steps=(step,), waits_for_devices=True)
+    step = TimedStep(kind="profile", needs=DeviceDemand(key="missing"), parts=(1.0,))
+    stuck = ChainJob(name="stuck", steps=(step,), waits_for_devices=True)
     result = play("sequential", stuck, RoundsJob(name="free", rounds=1, stages=STAGES))
     assert result.completed_s == {"free": 14.0}
     assert result.unfinished == ("stuck",)

@@ -1,5 +1,7 @@
 """The lower bound: what sets it, and that nothing beats it."""
 
+from dataclasses import replace
+
 import pytest
 
 from tuneloom.model import Device, Host
@@ -21,9 +23,23 @@ def test_one_job_is_bound_by_its_own_chain() -> None:
 
 def test_two_jobs_are_bound_by_the_busier_resource() -> None:
     bound = lower_bound(thesis(2), PAIR)
-    assert bound.seconds == pytest.approx(1046.0)
+    assert bound.plain_s == pytest.approx(1046.0)
     assert bound.limit == "hosts"
-    assert bound.candidates["devices device"] == pytest.approx(790.0)
+
+
+def test_a_device_waits_for_the_first_build_and_is_followed_by_the_last_update() -> None:
+    head_s, work_s, tail_s = 22.0 + 8.3, 4 * 395.0, 22.0
+    bound = lower_bound(thesis(4), PAIR).candidates["devices device"]
+    assert bound == pytest.approx(head_s + work_s + tail_s, rel=1e-3)
+
+
+def test_work_that_arrives_too_late_to_fill_the_start_moves_the_bound() -> None:
+    first, *others = thesis(8)
+    late = tuple(replace(job, arrives_s=300.0) for job in others)
+    bound = lower_bound((first, *late), PAIR)
+    until_then_s = 300.0 * 52.3 / 91.8
+    assert bound.plain_s == pytest.approx(8 * 523.0)
+    assert bound.seconds == pytest.approx(300.0 + 8 * 523.0 - until_then_s, rel=0.01)
 
 
 def test_every_device_key_has_its_own_bound() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tuneloom.errors import InputError
 from tuneloom.model import Device, Host
 from tuneloom.scheduling.stages import DeviceDemand, SlotDemand
-from tuneloom.simulation import Step, Workload, load_recorded, simulate
+from tuneloom.simulation import TimedStep, Workload, load_recorded, simulate
 
 
 def record(path: Path, *stages: dict[str, object]) -> Path:
@@ -38,7 +38,7 @@ def test_streamed_candidates_are_put_together(tmp_path: Path) -> None:
     mixed = [line("build", 1), line("build", 2), line("profile", 3), line("build", 1), line("profile", 4)]
     path = record(tmp_path / "r.jsonl", line("select", 1), *mixed, line("profile", 5), line("update", 1))
     (job,) = load_recorded(path)
-    assert job.lane_steps[0][1] == Step(kind="build", needs=SlotDemand(), parts=(1, 2, 1), streamed=True)
+    assert job.lane_steps[0][1] == TimedStep(kind="build", needs=SlotDemand(), parts=(1, 2, 1), streamed=True)
     assert job.lane_steps[0][2].parts == (3, 4, 5)
 
 

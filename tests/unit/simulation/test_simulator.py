@@ -7,7 +7,7 @@ from tuneloom.model import Device, Host
 from tuneloom.scheduling import POLICIES
 from tuneloom.scheduling.messages import JobCancelled, ResourceAdded, ResourceLost
 from tuneloom.scheduling.stages import DeviceDemand, SlotDemand
-from tuneloom.simulation import MockJob, RoundsJob, Step, Workload, arriving, poisson_arrivals, simulate
+from tuneloom.simulation import ChainJob, RoundsJob, TimedStep, Workload, arriving, poisson_arrivals, simulate
 
 FLOOR: list[Host | Device] = [Host(name="h", slots=1), Device(name="d", key="device")]
 STAGES = {"select": 4.0, "build": 2.0, "profile": 5.0, "update": 3.0}
@@ -40,8 +40,8 @@ def test_several_lanes_of_one_job_fill_the_machine() -> None:
 
 
 def test_waiting_is_told_per_resource() -> None:
-    step = Step(kind="hold", needs=SlotDemand(), parts=(10.0,))
-    jobs = (MockJob(name="a", steps=(step,)), MockJob(name="b", steps=(step,)))
+    step = TimedStep(kind="hold", needs=SlotDemand(), parts=(10.0,))
+    jobs = (ChainJob(name="a", steps=(step,)), ChainJob(name="b", steps=(step,)))
     result = simulate(Workload(jobs=jobs), FLOOR, "interleaved")
     assert result.resources[0].waited_s == 10.0
     assert result.resources[0].mean_wait_s == 5.0
@@ -51,10 +51,10 @@ def test_waiting_is_told_per_resource() -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_job_that_tunes_nothing_is_scheduled_like_any_other(policy: str) -> None:
     steps = (
-        Step(kind="brew", needs=SlotDemand(), parts=(3.0,)),
-        Step(kind="pour", needs=DeviceDemand(key="device"), parts=(1.0, 1.0)),
+        TimedStep(kind="brew", needs=SlotDemand(), parts=(3.0,)),
+        TimedStep(kind="pour", needs=DeviceDemand(key="device"), parts=(1.0, 1.0)),
     )
-    result = simulate(Workload(jobs=(MockJob(name="tea", steps=steps),)), FLOOR, policy, check=True)
+    result = simulate(Workload(jobs=(ChainJob(name="tea", steps=steps),)), FLOOR, policy, check=True)
     assert result.completed_s == {"tea": 5.0}
 
 
@@ -109,8 +109,8 @@ def test_thousand_jobs_end() -> None:
         (lambda: rounds(count=0), "at least 1 of rounds"),
         (lambda: RoundsJob(name="a", rounds=1, stages={"bake": 1.0}), "no stage 'bake'"),
         (lambda: RoundsJob(name="a", rounds=1, stages={}), "at least one stage"),
-        (lambda: Step(kind="s", needs=SlotDemand(), parts=()), "needs times"),
-        (lambda: Step(kind="s", needs=SlotDemand(), parts=(-1.0,)), "at least 0 s"),
+        (lambda: TimedStep(kind="s", needs=SlotDemand(), parts=()), "needs times"),
+        (lambda: TimedStep(kind="s", needs=SlotDemand(), parts=(-1.0,)), "at least 0 s"),
         (lambda: Workload(jobs=(rounds(), rounds())), "two jobs are named 'a'"),
         (lambda: Workload(jobs=(), loss_probability=1.0), "probability"),
         (lambda: poisson_arrivals(3, 0.0, 0), "must be positive"),

@@ -7,7 +7,7 @@ from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import Grant
 
 
-class Start(NamedTuple):
+class Choice(NamedTuple):
     """A decision: this waiting stage gets this grant now."""
 
     stage: Stage
@@ -54,7 +54,7 @@ class Policy(Protocol):
     def resource_went(self, seat: Seat) -> None:
         """A host or device is gone; the ends of its stages have been told already."""
 
-    def choose(self, at_s: float) -> Start | None:
+    def choose(self, at_s: float) -> Choice | None:
         """The next stage to start, or None if nothing should start now."""
 
     def check(self) -> None:

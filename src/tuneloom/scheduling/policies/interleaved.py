@@ -2,7 +2,7 @@
 
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.invariants import idle_devices_with_work, require
-from tuneloom.scheduling.policies.base import Start
+from tuneloom.scheduling.policies.base import Choice
 from tuneloom.scheduling.policies.gates import Gate
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
@@ -71,18 +71,18 @@ class Interleaved:
     def resource_went(self, seat: Seat) -> None:
         self._look_at_hosts = True
 
-    def choose(self, at_s: float) -> Start | None:
+    def choose(self, at_s: float) -> Choice | None:
         while self._keys_to_look_at:
             key = next(iter(self._keys_to_look_at))
             device = self._floor.idle_device(key)
             queue = self._device_queues.get(key)
             if device is not None and queue:
-                return Start(next(iter(queue)), Grant(resource=device.name))
+                return Choice(next(iter(queue)), Grant(resource=device.name))
             del self._keys_to_look_at[key]
         if self._look_at_hosts:
             for host in self._floor.hosts.values():
                 if host.free > 0 and (stage := self._oldest_for(host)) is not None:
-                    return Start(stage, Grant(resource=host.name, slots=_slots(stage)))
+                    return Choice(stage, Grant(resource=host.name, slots=_slots(stage)))
             self._look_at_hosts = False
         return None
 

@@ -2,11 +2,13 @@
 
 from heapq import heapify, heappop, heappush, heapreplace
 
+from tuneloom.scheduling.policies.notes import JobNotes
+from tuneloom.scheduling.policies.shares import Pool
 from tuneloom.scheduling.records import Stage
 
 
-class Entry:
-    """A waiting stage with what the policy thinks of it; lower `rank` goes first.
+class LineEntry:
+    """A waiting or running stage with what the policy thinks of it; lower `rank` goes first.
 
     `feeds` is the device key its lane comes to next, `lead_s` the predicted work until
     then, this stage included; `guessed` if that rests on nothing seen. `patience_s` is
@@ -19,7 +21,9 @@ class Entry:
         "guessed",
         "lead_s",
         "live",
+        "notes",
         "patience_s",
+        "pool",
         "predicted_s",
         "rank",
         "reserved",
@@ -28,8 +32,20 @@ class Entry:
         "tag",
     )
 
-    def __init__(self, stage: Stage, seq: int, *, rank: float, tag: float, predicted_s: float | None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        notes: JobNotes,
+        pool: Pool,
+        seq: int,
+        *,
+        rank: float,
+        tag: float,
+        predicted_s: float | None,
+    ) -> None:
         self.stage = stage
+        self.notes = notes
+        self.pool = pool
         self.seq = seq
         self.rank = rank
         self.tag = tag
@@ -42,7 +58,7 @@ class Entry:
         self.live = True
 
 
-Heap = list[tuple[float, float, int, Entry]]
+Heap = list[tuple[float, float, int, LineEntry]]
 
 
 class Line:
@@ -59,7 +75,7 @@ class Line:
         self.feeders: dict[str, Heap] = {}
         self._loans: Heap = []
 
-    def add(self, entry: Entry, *, lendable: bool = False) -> None:
+    def add(self, entry: LineEntry, *, lendable: bool = False) -> None:
         """Put an entry in."""
         self.size += 1
         heappush(self._fair, (entry.rank, 0.0, entry.seq, entry))
@@ -75,29 +91,29 @@ class Line:
             if len(self._loans) > 64 + 2 * self.size:
                 _drop_dead(self._loans)
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: LineEntry) -> None:
         """Take an entry out; it must be in."""
         entry.live = False
         self.size -= 1
         if len(self._fair) > 64 + 2 * self.size:
             _drop_dead(self._fair)
 
-    def head(self) -> Entry | None:
+    def head(self) -> LineEntry | None:
         """The entry of lowest rank."""
         return _living_head(self._fair)
 
-    def first_lendable(self) -> Entry | None:
+    def first_lendable(self) -> LineEntry | None:
         """The lendable entry of lowest rank."""
         return _living_head(self._loans)
 
-    def postpone(self, entry: Entry, lead_s: float) -> None:
+    def postpone(self, entry: LineEntry, lead_s: float) -> None:
         """The soonest feeder of its key turned out to be farther from the device."""
         assert entry.feeds is not None
         entry.lead_s = lead_s
         heapreplace(self.feeders[entry.feeds], (lead_s, entry.rank, entry.seq, entry))
 
 
-def _living_head(heap: Heap) -> Entry | None:
+def _living_head(heap: Heap) -> LineEntry | None:
     while heap and not heap[0][3].live:
         heappop(heap)
     return heap[0][3] if heap else None

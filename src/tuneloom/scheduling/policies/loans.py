@@ -4,7 +4,7 @@ from heapq import heappop, heappush
 
 from tuneloom.model import Device
 from tuneloom.scheduling.floor import Floor, Seat
-from tuneloom.scheduling.policies.lines import Entry
+from tuneloom.scheduling.policies.lines import LineEntry
 from tuneloom.scheduling.records import Stage, StageState
 
 TOLERANCE = 1.25
@@ -41,13 +41,13 @@ class Loans:
         """Nothing (more) is to be lent to this host for now."""
         del self.hosts[host]
 
-    def feeder_started(self, key: str, entry: Entry, at_s: float, due_s: float) -> None:
+    def feeder_started(self, key: str, entry: LineEntry, at_s: float, due_s: float) -> None:
         """A stage runs whose lane needs this key at about that time."""
         if self._floor.lenders:
             self._first_due(key)
             heappush(self._due.setdefault(key, []), (due_s, entry.seq, at_s, entry.stage))
 
-    def device_for(self, host: str, entry: Entry, at_s: float) -> Seat | None:
+    def device_for(self, host: str, entry: LineEntry, at_s: float) -> Seat | None:
         """An idle device to lend to this stage: it must be back before it is wanted.
 
         Callers have served all stages that wait for devices before they ask.
@@ -59,7 +59,7 @@ class Loans:
                 return seat
         return None
 
-    def _short_enough(self, key: str, entry: Entry, at_s: float) -> bool:
+    def _short_enough(self, key: str, entry: LineEntry, at_s: float) -> bool:
         wait_s = self._wait_s(key, at_s)
         return wait_s is None or (entry.predicted_s or 0.0) <= TOLERANCE * wait_s
 

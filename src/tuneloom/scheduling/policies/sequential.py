@@ -2,7 +2,7 @@
 
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.invariants import require
-from tuneloom.scheduling.policies.base import Start
+from tuneloom.scheduling.policies.base import Choice
 from tuneloom.scheduling.policies.gates import Gate
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
@@ -60,12 +60,12 @@ class Sequential:
     def resource_went(self, seat: Seat) -> None:
         """Nothing to note: the floor is read afresh at every choice."""
 
-    def choose(self, at_s: float) -> Start | None:
+    def choose(self, at_s: float) -> Choice | None:
         for job in self._running or self._waiting:
             for stage in self._waiting[job]:
                 grant = self._grant_for(stage)
                 if grant is not None:
-                    return Start(stage, grant)
+                    return Choice(stage, grant)
         return None
 
     def check(self) -> None:

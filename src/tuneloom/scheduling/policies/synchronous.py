@@ -4,7 +4,7 @@ from collections import Counter
 
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.invariants import require
-from tuneloom.scheduling.policies.base import Start
+from tuneloom.scheduling.policies.base import Choice
 from tuneloom.scheduling.policies.gates import Gate
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
@@ -68,7 +68,7 @@ class Synchronous:
     def resource_went(self, seat: Seat) -> None:
         """Nothing to note: the floor is read afresh at every choice."""
 
-    def choose(self, at_s: float) -> Start | None:
+    def choose(self, at_s: float) -> Choice | None:
         start = self._next_of_round()
         if start is None and not self._round:
             self._form_round()
@@ -84,13 +84,13 @@ class Synchronous:
     def _let_through(self, job: Job, stages: list[Stage]) -> None:
         self._waiting[job].update(dict.fromkeys(stages))
 
-    def _next_of_round(self) -> Start | None:
+    def _next_of_round(self) -> Choice | None:
         for job, stage_name in list(self._round.items()):
             if self._gates[job].open == stage_name:
                 for stage in self._waiting[job]:
                     grant = self._grant_for(stage)
                     if grant is not None:
-                        return Start(stage, grant)
+                        return Choice(stage, grant)
             if not self._held[job]:
                 del self._round[job]
         return None

@@ -1,0 +1,123 @@
+"""What a pool of equal resources can't beat, seen with the heads and tails of the chains that use it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tuneloom.scheduling.stages import DeviceDemand
+from tuneloom.simulation.capacity import Capacity
+from tuneloom.simulation.chain_times import ChainTimes, PlacedStep
+from tuneloom.simulation.steps import TimedStep
+
+EVALUATIONS = 60_000
+"""How many lanes are looked at, in all, in search of the moments that bind most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """Work of one step: none before `start_s`, then at most `rate` of it a second."""
+
+    start_s: float
+    rate: float
+    work_s: float
+
+    def done(self, at_s: float) -> float:
+        """The most that can be done by then."""
+        return min(self.work_s, self.rate * max(0.0, at_s - self.start_s))
+
+
+@dataclass(frozen=True, slots=True)
+class LaneDemand:
+    """What one lane asks of one pool: its turns there in each round, and how early and late they can be."""
+
+    arrives_s: float
+    times: ChainTimes
+    turns: tuple[PlacedStep, ...]
+    from_start: tuple[Ramp, ...]
+    from_end: tuple[Ramp, ...]
+
+    @classmethod
+    def of(
+        cls, arrives_s: float, times: ChainTimes, counts: Callable[[TimedStep], bool], capacity: Capacity
+    ) -> "LaneDemand":
+        """The demand of the steps that count for this pool."""
+        turns = tuple(placed for placed in times.placed if counts(placed.step))
+        return cls(
+            arrives_s,
+            times,
+            turns,
+            tuple(_ramp(turn.step, turn.head_s, capacity) for turn in turns),
+            tuple(_ramp(turn.step, turn.tail_s, capacity) for turn in turns),
+        )
+
+    @property
+    def work_s(self) -> float:
+        """All of it."""
+        return sum(ramp.work_s for ramp in self.from_start) * self.times.rounds
+
+    def possible_by(self, at_s: float) -> float:
+        """The most it can have had by this moment, having arrived when it did."""
+        return self._within(self.from_start, at_s - self.arrives_s)
+
+    def possible_within_last(self, seconds: float) -> float:
+        """The most it can leave for the last seconds, if its chain shall be through by then."""
+        return self._within(self.from_end, seconds)
+
+    def _within(self, ramps: tuple[Ramp, ...], seconds: float) -> float:
+        if seconds <= 0:
+            return 0.0
+        if seconds >= self.times.seconds:
+            return self.work_s
+        rounds, rest_s = divmod(seconds, self.times.round_s)
+        return rounds * sum(ramp.work_s for ramp in ramps) + sum(ramp.done(rest_s) for ramp in ramps)
+
+
+def _ramp(step: TimedStep, start_s: float, capacity: Capacity) -> Ramp:
+    slots = 1 if isinstance(step.needs, DeviceDemand) else step.needs.slots
+    return Ramp(start_s, float(capacity.at_once(step) * slots), step.seconds * slots)
+
+
+def busy_bound(lanes: Sequence[LaneDemand], width: int) -> float:
+    """No schedule on `width` resources ends before this.
+
+    Let all end at T. Until a moment s a lane can't have had more of the pool than its chain
+    allows since its arrival, nor can it have more than its chain allows in the last x seconds.
+    What is left of its demand is served between s and T - x, by `width` at once; so, if
+    anything is left, T is at least s + x + that / width. (If s were after T - x, nothing could
+    be left.) This holds for all s and x; good ones are searched for.
+    """
+    lanes = [lane for lane in lanes if lane.work_s > 0]
+    if not lanes:
+        return 0.0
+
+    def bound(at_s: float, last_s: float) -> float:
+        left_s = 0.0
+        for lane in lanes:
+            left_s += max(0.0, lane.work_s - lane.possible_by(at_s) - lane.possible_within_last(last_s))
+        return at_s + last_s + left_s / width if left_s > 1e-9 else 0.0
+
+    end_s = max(lane.arrives_s + lane.times.seconds for lane in lanes)
+    longest_s = max(lane.times.seconds for lane in lanes)
+    return _climb(bound, end_s, longest_s, max(1, EVALUATIONS // (8 * len(lanes))))
+
+
+def _climb(bound: Callable[[float, float], float], end_s: float, longest_s: float, points: int) -> float:
+    """The best of a coarse look along both axes in turn, refined by ever smaller steps."""
+    points = min(points, 48)
+    at_s = last_s = best = 0.0
+    for _ in range(2):
+        for s in (end_s * n / points for n in range(points)):
+            if (found := bound(s, last_s)) > best:
+                best, at_s = found, s
+        for x in (longest_s * n / points for n in range(points)):
+            if (found := bound(at_s, x)) > best:
+                best, last_s = found, x
+    step_s = end_s / points
+    for _ in range(points // 3):
+        moves = ((step_s, 0.0), (-step_s, 0.0), (0.0, step_s), (0.0, -step_s))
+        around = [(max(0.0, at_s + ds), max(0.0, last_s + dx)) for ds, dx in moves]
+        found, place = max((bound(s, x), (s, x)) for s, x in around)
+        if found > best:
+            best, (at_s, last_s) = found, place
+        else:
+            step_s /= 2
+    return best
