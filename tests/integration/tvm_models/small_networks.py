@@ -78,6 +78,11 @@ def grouped(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 24, 8, 8), [net.conv("x", (48, 6, 3, 3), group=4, pads=[1, 1, 1, 1])]
 
 
+def uneven_groups(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.conv("x", (272, 68, 1, 1), group=4)
+    return (1, 272, 5, 5), [net.conv(hidden, (72, 68, 3, 3), group=4, pads=[1, 1, 1, 1])]
+
+
 def whole_groups(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 64, 8, 8), [net.conv("x", (96, 32, 3, 3), group=2, pads=[1, 1, 1, 1])]
 
@@ -160,6 +165,7 @@ NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
         transformed,
         depthwise,
         grouped,
+        uneven_groups,
         whole_groups,
         dilated,
         norms,

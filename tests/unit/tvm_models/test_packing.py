@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tuneloom.tuners.tvm import layouts_values as values
+from tuneloom.tuners.tvm.layouts_groups import Groups
 from tuneloom.tuners.tvm.layouts_windows import Window
 from tuneloom.tuners.tvm.layouts_winograd import pays, winograd_weight
 
@@ -82,18 +83,27 @@ def test_scale_and_bias_go_into_weights() -> None:
     np.testing.assert_allclose(conv.weight, 2 * before)
 
 
-@pytest.mark.parametrize(("groups", "outside", "inside", "left"), [(4, 28, 4, 1), (8, 8, 8, 4), (3, 5, 7, 1)])
-def test_merged_groups_give_the_same_sums(groups: int, outside: int, inside: int, left: int) -> None:
-    weight = random(groups * outside, inside, 1, 1)
-    merged, remaining = values.merge_groups(weight, groups, LANES)
-    data = random(groups * inside)
-    assert remaining == left
-    np.testing.assert_allclose(
-        grouped_product(merged[:, :, 0, 0], data, remaining),
-        grouped_product(weight[:, :, 0, 0], data, groups),
-        rtol=1e-4,
-        atol=1e-5,
+@pytest.mark.parametrize(
+    ("count", "outside", "inside", "span"),
+    [(4, 28, 4, 1), (8, 8, 8, 1), (3, 5, 7, 2), (4, 68, 68, 9), (2, 32, 16, 1), (34, 8, 8, 1)],
+)
+def test_an_output_block_reads_only_the_input_blocks_of_its_groups(
+    count: int, outside: int, inside: int, span: int
+) -> None:
+    groups = Groups(count=count, inside=inside, outside=outside, lanes=LANES)
+    weight, data = random(count * outside, inside, 1, 1), random(count * inside)
+    packed = groups.pack(weight)
+    assert packed.shape == (groups.out_blocks, span, 1, 1, LANES, LANES)
+    padded = np.zeros(groups.in_blocks * LANES, dtype=np.float32)
+    padded[: data.size] = data
+    blocked = padded.reshape(-1, LANES)
+    first = [groups.first_block(o) for o in range(groups.out_blocks)]
+    result = np.stack(
+        [np.einsum("ki,kic->c", blocked[f : f + span], packed[o, :, 0, 0]) for o, f in enumerate(first)]
     )
+    expected = grouped_product(weight[:, :, 0, 0], data, count)
+    np.testing.assert_allclose(result.reshape(-1)[: expected.size], expected, rtol=1e-4, atol=1e-5)
+    assert not result.reshape(-1)[expected.size :].any()
 
 
 def grouped_product(weight: values.Array, data: values.Array, groups: int) -> values.Array:

@@ -7,25 +7,25 @@ innermost loops read them.
 
 from typing import Any
 
+from tuneloom.tuners.tvm.layouts_groups import Groups
 from tuneloom.tuners.tvm.layouts_values import blocks as block_count
 from tuneloom.tuners.tvm.layouts_windows import Window
 
 
-def conv2d(data: Any, weight: Any, window: Window, groups: int = 1) -> Any:
-    """Blocked data with weights (out blocks, in blocks of a group, kh, kw, in, out)."""
+def conv2d(data: Any, weight: Any, window: Window, groups: Groups | None = None) -> Any:
+    """Blocked data with weights (out blocks, in blocks that one needs, kh, kw, in, out)."""
     from tvm import te
 
     batch, _, height, width, _ = data.shape
     out_blocks, in_blocks, _, _, inner, lanes = weight.shape
     padded = pad(data, window, (2, 3))
     rows, cols = window.output_size(int(height), int(width))
-    blocks_per_group = int(out_blocks) // groups
     k = te.reduce_axis((0, in_blocks), name="k")
     kh, kw = _window_axes(window)
     ki = te.reduce_axis((0, inner), name="ki")
 
     def first_block(o: Any) -> Any:
-        return (o // blocks_per_group) * in_blocks if groups > 1 else 0
+        return groups.first_block(o) if groups is not None else 0
 
     return te.compute(
         (batch, out_blocks, rows, cols, lanes),

@@ -10,6 +10,7 @@ import numpy as np
 from tuneloom.tuners.tvm import layouts_compute as compute
 from tuneloom.tuners.tvm import layouts_values as values
 from tuneloom.tuners.tvm import layouts_winograd as winograd
+from tuneloom.tuners.tvm.layouts_groups import Groups
 from tuneloom.tuners.tvm.layouts_values import Array, OpenConcat, OpenConv, Value
 
 
@@ -188,9 +189,19 @@ class Rewriter:
             return self._kernel(compute.conv2d_from_plain, arguments, "conv2d", window=conv.window)
         if winograd.pays(conv):
             return self._winograd(conv)
+        if conv.groups > 1:
+            return self._grouped(conv)
         weight = relax.const(values.pack_weight(conv.weight, self.lanes))
         arguments = [self.blocked(conv.data), weight]
-        return self._kernel(compute.conv2d, arguments, "conv2d", window=conv.window, groups=conv.groups)
+        return self._kernel(compute.conv2d, arguments, "conv2d", window=conv.window)
+
+    def _grouped(self, conv: OpenConv) -> Any:
+        from tvm import relax
+
+        outside, inside = conv.weight.shape[0] // conv.groups, conv.weight.shape[1]
+        groups = Groups(count=conv.groups, inside=inside, outside=outside, lanes=self.lanes)
+        arguments = [self.blocked(conv.data), relax.const(groups.pack(conv.weight))]
+        return self._kernel(compute.conv2d, arguments, "conv2d", window=conv.window, groups=groups)
 
     def _winograd(self, conv: OpenConv) -> Any:
         from tvm import relax

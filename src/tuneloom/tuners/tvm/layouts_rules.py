@@ -10,7 +10,7 @@ import numpy as np
 
 from tuneloom.tuners.tvm import layouts_compute as compute
 from tuneloom.tuners.tvm.layouts_rewriter import Rewriter, constant, static_shape
-from tuneloom.tuners.tvm.layouts_values import Array, OpenConcat, OpenConv, Value, merge_groups
+from tuneloom.tuners.tvm.layouts_values import Array, OpenConcat, OpenConv, Value
 from tuneloom.tuners.tvm.layouts_windows import Window
 
 Rule = Callable[[Rewriter, Any, Any], bool]
@@ -22,11 +22,8 @@ def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
     shape = static_shape(var)
     if weight is None or shape is None or not plain or str(var.ty.dtype) != "float32":
         return False
-    groups = int(attrs.groups)
     if weight.shape[0] < rewriter.lanes // 2:
         return False
-    if groups > 1 and not (groups == weight.shape[0] and weight.shape[1] == 1):
-        weight, groups = merge_groups(weight, groups, rewriter.lanes)
     rewriter.bind(
         var,
         OpenConv(
@@ -34,7 +31,7 @@ def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
             data=rewriter.value(call.args[0]),
             weight=weight,
             window=_window(attrs, weight.shape[2:]),
-            groups=groups,
+            groups=int(attrs.groups),
         ),
     )
     return True

@@ -68,21 +68,6 @@ def blocks(channels: int, lanes: int) -> int:
     return count
 
 
-def merge_groups(weight: Array, groups: int, lanes: int) -> tuple[Array, int]:
-    """The same grouped convolution with fewer groups, so that groups are whole blocks.
-
-    Weights between what were different groups are zero. Ends at one group at the latest.
-    """
-    out, inside = weight.shape[0] // groups, weight.shape[1]
-    sizes = [n for n in range(1, groups + 1) if groups % n == 0]
-    together = next((n for n in sizes if n * out % lanes == 0 and n * inside % lanes == 0), groups)
-    merged = np.zeros((weight.shape[0], inside * together, *weight.shape[2:]), dtype=np.float32)
-    for group in range(groups):
-        rows, start = slice(group * out, (group + 1) * out), group % together * inside
-        merged[rows, start : start + inside] = weight[rows]
-    return merged, groups // together
-
-
 def pack_channels(values: Array, lanes: int, fill: float = 0.0) -> Array:
     """One value per channel in the shape that broadcasts over a blocked tensor."""
     size = blocks(len(values), lanes) * lanes
