@@ -48,6 +48,14 @@ CASES = {
         names=("'z'", "inputs: x"),
         prepare=lambda folder: write_network(folder / "net.onnx"),
     ),
+    "weights saved by torch": Case(
+        words=("weights.pt",), names=("weights.pt", "weights alone are no model", "torch.export.save")
+    ),
+    "a good model beside a bad one": Case(
+        words=("net.onnx", "letter.onnx"),
+        names=("letter.onnx", "text file"),
+        prepare=lambda folder: (write_network(folder / "net.onnx"), write_text(folder / "letter.onnx")),
+    ),
     "an unknown network": Case(words=("zoo:unicorn",), names=("unicorn", "squeezenet")),
     "an unknown target": Case(
         words=("net.onnx", "--target", "abacus"),
@@ -82,8 +90,8 @@ def test_bad_input_gets_one_line_and_leaves_nothing(case: Case, tmp_path: Path) 
     out = () if "--out" in case.words else ("--out", "fast")
     done = Workplace(folder=tmp_path).run("tune", *case.words, *out)
     assert_one_line(done, *case.names)
-    left = [path for path in sorted(tmp_path.rglob("*")) if "home" not in path.parts]
-    assert left == before
+    assert done.stdout == ""
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,12 @@ def require_free(folder: Path) -> None:
     parent = folder.absolute().parent
     while not parent.exists():
         parent = parent.parent
-    if not os.access(parent, os.W_OK):
-        raise OutputError(f"{parent} can't be written to; choose another place with --out")
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".tuneloom-", dir=parent))
+    except OSError as error:
+        raise OutputError(
+            f"{parent} can't be written to ({error.strerror}); choose another place with --out"
+        ) from error
 
 
 def unfinished(folder: Path) -> Path:

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.app.job_sources import require_possible
 from tuneloom.app.machine import CPU_KEY, Machine, this_machine
+from tuneloom.app.preflight import require_usable
 from tuneloom.app.tuning_run import Display, TuningRun
 from tuneloom.engine.local import LocalEngine
 from tuneloom.errors import InputError, TuneloomError
@@ -49,15 +51,14 @@ def tune(
 ) -> RunOutcome:
     """Tune models as jobs of one run; raises InputError before anything is started."""
     machine = _checked(specs, settings)
-    store = open_store(settings.store)
-    try:
-        options: dict[str, Any] = {"policy": settings.policy, "device_cores": settings.device_cores}
-        run = store.create_run(command or "tune", options).id
-        for spec in specs:
-            store.add_job(run, spec.name, spec.to_json())
-        return _execute(store, run, machine, settings.policy, display)
-    finally:
-        store.close()
+    with closing(_engine_for([spec.to_json() for spec in specs])) as engine:
+        require_usable(engine, specs)
+        with closing(open_store(settings.store)) as store:
+            options: dict[str, Any] = {"policy": settings.policy, "device_cores": settings.device_cores}
+            run = store.create_run(command or "tune", options).id
+            for spec in specs:
+                store.add_job(run, spec.name, spec.to_json())
+            return _execute(store, run, engine, machine, settings.policy, display)
 
 
 def resume(name: str, place: str | None = None, display: Display | None = None) -> RunOutcome:
@@ -73,7 +74,8 @@ def resume(name: str, place: str | None = None, display: Display | None = None) 
             )
         options: Mapping[str, Any] = store.take_over_run(record.id).options
         machine = this_machine(device_cores=int(options.get("device_cores", 1)))
-        return _execute(store, record.id, machine, str(options.get("policy", "load-aware")), display)
+        engine = _engine_for([job.spec for job in store.jobs(record.id)])
+        return _execute(store, record.id, engine, machine, str(options.get("policy", "load-aware")), display)
     finally:
         store.close()
 
@@ -87,8 +89,9 @@ def note_on_run(run: str, key: str, value: Any, place: str | None = None) -> Non
         store.close()
 
 
-def _execute(store: Store, run: str, machine: Machine, policy: str, display: Display | None) -> RunOutcome:
-    engine = _engine_for([job.spec for job in store.jobs(run)])
+def _execute(
+    store: Store, run: str, engine: LocalEngine, machine: Machine, policy: str, display: Display | None
+) -> RunOutcome:
     tuning = TuningRun(store, run, engine, machine, policy, display)
     tuning.execute()
     failure = next(iter(tuning.failures.values()), None)

@@ -29,6 +29,13 @@ several jobs of one run, woven together.
 Every measurement is kept at once: after Ctrl-C, a crash or a power cut,
 `tuneloom resume RUN` goes on where it was.
 """
+RESUME = """\
+Go on with a run that was interrupted, with what is left of its budget. What was measured
+is not measured again; the models must still be where they were.
+
+  tuneloom resume last
+  tuneloom resume amber-heron-42
+"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,12 +50,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--jobs", type=Path, metavar="FILE", help="a TOML file of jobs, instead of MODEL")
     add_job_options(parser)
     parser.add_argument(
-        "--policy", default="load-aware", help="load-aware, interleaved, sequential, synchronous"
+        "--policy",
+        default="load-aware",
+        metavar="NAME",
+        help="who goes first: load-aware (default), interleaved, sequential or synchronous",
     )
-    parser.add_argument("--device-cores", type=int, default=1, help="cores of the CPU device (default: 1)")
+    parser.add_argument(
+        "--device-cores", type=int, default=1, metavar="N", help="cores that measure (default: 1, the last)"
+    )
     _add_common(parser)
     parser.set_defaults(func=run_tune)
-    again = subparsers.add_parser("resume", help="go on with an interrupted run")
+    again = subparsers.add_parser(
+        "resume",
+        help="go on with an interrupted run",
+        description=RESUME,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     again.add_argument("run", metavar="RUN", help="the run's name, or `last`")
     _add_common(again)
     again.set_defaults(func=run_resume)
@@ -57,34 +74,44 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def add_job_options(parser: argparse.ArgumentParser) -> None:
     """Add what can be said of a job, for every command that makes jobs."""
     parser.add_argument(
-        "--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: this CPU)"
+        "--target", default="cpu", help="cpu (default: this very CPU), cuda, or a TVM target in JSON"
     )
     parser.add_argument("--device", metavar="KEY", help="the device to profile on (default: by target)")
     _add_budget(parser)
     parser.add_argument(
-        "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"
+        "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="shape of an input"
     )
-    parser.add_argument("--seed", type=int, default=0, help="where chance starts (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="where chance starts (default: 0)")
     parser.add_argument(
         "--reuse",
         choices=REUSE,
         default="auto",
         help="what to do with schedules of other kernels (default: auto; see `tuneloom plan`)",
     )
-    parser.add_argument("--out", metavar="DIR", help="where the bundle goes")
-    parser.add_argument("--priority", type=int, default=0, help="higher goes first (default: 0)")
+    parser.add_argument("--out", metavar="DIR", help="where the bundle goes; an empty or new folder")
+    parser.add_argument("--priority", type=int, default=0, metavar="N", help="higher goes first (default: 0)")
     parser.add_argument("--deadline", type=float, metavar="S", help="should end so many seconds from now")
     parser.add_argument("--wait-for-devices", action="store_true", help="accept a KEY no device has yet")
 
 
 def _add_budget(parser: argparse.ArgumentParser) -> None:
     policy = MeasuringPolicy()
-    parser.add_argument("--trials", type=int, default=1000, help="trials for each model (default: 1000)")
-    parser.add_argument("--seconds", type=float, help="stop tuning a model after so long")
-    parser.add_argument("--goal-ms", type=float, help="stop when the model is this fast")
-    parser.add_argument("--batch", type=int, default=16, help="candidates selected at once (default: 16)")
-    parser.add_argument("--run-timeout", type=float, default=policy.run_timeout_s, metavar="S")
-    parser.add_argument("--build-timeout", type=float, default=policy.build_timeout_s, metavar="S")
+    parser.add_argument(
+        "--trials", type=int, default=1000, metavar="N", help="trials for each model (default: 1000)"
+    )
+    parser.add_argument("--seconds", type=float, metavar="S", help="stop tuning a model after so long")
+    parser.add_argument("--goal-ms", type=float, metavar="MS", help="stop when the model is this fast")
+    parser.add_argument(
+        "--batch", type=int, default=16, metavar="N", help="candidates selected at once (default: 16)"
+    )
+    for name, default in (("run", policy.run_timeout_s), ("build", policy.build_timeout_s)):
+        parser.add_argument(
+            f"--{name}-timeout",
+            type=float,
+            default=default,
+            metavar="S",
+            help=f"give up a candidate whose {name} takes longer (default: {default:g})",
+        )
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:

@@ -1,5 +1,7 @@
 """What is no model is refused in one line that names it and says the remedy."""
 
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -48,10 +50,25 @@ def test_unknown_network_names_the_known_ones() -> None:
         import_model("zoo:resnet19")
 
 
-def test_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
-    path = tmp_path / "model.tflite"
-    path.write_bytes(b"\0" * 32)
-    with pytest.raises(ModelError, match=r"tuneloom\[tflite\]|not a TensorFlow Lite model"):
+def test_text_under_the_name_of_an_exported_program_is_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "notes.pt2"
+    path.write_text("This is not a model.\n")
+    with pytest.raises(ModelError, match=r"not a file of torch\.export; write one with torch\.export\.save"):
+        import_model(str(path))
+
+
+@pytest.mark.parametrize("name", ["net.pt", "net.pth"])
+def test_weights_saved_by_torch_are_no_model(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ModelError, match=r"weights alone are no model.*torch\.export\.save"):
+        import_model(str(tmp_path / name))
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    path = tmp_path / "net.pt2"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("net/models/model.json", "{}")
+    with pytest.raises(ModelError, match=r"needs torch; install it: pip install 'tuneloom\[torch\]'"):
         import_model(str(path))
 
 

@@ -1,0 +1,53 @@
+"""Jobs that can't work are refused before their run begins."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tuneloom.app.preflight import require_usable
+from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.errors import ModelError, TargetError
+from tuneloom.model import Budget, JobSpec
+from tuneloom.testing.scripted_engine import ScriptedEngine
+
+NET = JobSpec(name="net", model="/models/net.onnx", budget=Budget(trials=1))
+
+
+def engine(**answers: CallResult) -> ScriptedEngine:
+    """An engine that finds nothing wrong with a model, except where told so."""
+
+    def answer(call: Call) -> CallResult:
+        return answers.get(Path(call.arguments[0]).stem, Returned(value=None))
+
+    return ScriptedEngine(answer)
+
+
+def test_good_jobs_are_asked_about_once_for_each_model_and_target() -> None:
+    asked = engine()
+    bound = replace(NET, shapes={"x": (1, 3)})
+    require_usable(asked, [NET, replace(NET, name="again"), bound, replace(NET, target="cuda")])
+    assert [call.arguments for call in asked.started] == [
+        ("/models/net.onnx", {}, "cpu"),
+        ("/models/net.onnx", {"x": (1, 3)}, "cpu"),
+        ("/models/net.onnx", {}, "cuda"),
+    ]
+
+
+def test_the_error_of_the_importer_is_raised() -> None:
+    asked = engine(net=Returned(value=TargetError("unknown target 'abacus'")))
+    with pytest.raises(TargetError, match="abacus"):
+        require_usable(asked, [NET])
+
+
+@pytest.mark.parametrize("result", [Died(reason="SIGSEGV"), Raised(error="SIGSEGV", trace="")])
+def test_a_model_that_kills_the_importer_is_refused_by_name(result: CallResult) -> None:
+    asked = engine(bad=result)
+    with pytest.raises(ModelError, match=r"bad\.onnx can't be imported: .*SIGSEGV"):
+        require_usable(asked, [NET, replace(NET, model="/models/bad.onnx")])
+
+
+def test_jobs_without_a_model_file_are_not_asked_about() -> None:
+    asked = engine()
+    require_usable(asked, [replace(NET, tuner="mock", model="mock:tasks=1")])
+    assert asked.started == []
