@@ -1,0 +1,76 @@
+"""The books of a simulation: who held what when, how long stages waited, which jobs ended."""
+
+from tuneloom.scheduling import CoreView
+from tuneloom.scheduling.messages import Event, StartStage
+from tuneloom.simulation.results import HeldSpan, ResourceUse, SimulationResult
+from tuneloom.simulation.sharing import Key
+
+
+class Ledger:
+    """Written while a simulation runs; without `keeps_log` it has no spans and no events."""
+
+    def __init__(self, *, keeps_log: bool) -> None:
+        self._keeps_log = keeps_log
+        self._ready_s: dict[Key, float] = {}
+        self._uses: dict[str, tuple[int, float]] = {}
+        self._spans: list[HeldSpan] = []
+        self._events: list[Event] = []
+        self._decisions = 0
+        self.completed_s: dict[str, float] = {}
+        self.cancelled: list[str] = []
+        self.refused: list[str] = []
+
+    def told(self, event: Event) -> None:
+        """The core hears of an event."""
+        self._decisions += 1
+        if self._keeps_log:
+            self._events.append(event)
+
+    def ready(self, key: Key, at_s: float) -> None:
+        """A stage begins to wait."""
+        self._ready_s[key] = at_s
+
+    def started(self, key: Key, resource: str, at_s: float) -> None:
+        """A stage waits no more."""
+        stages, waited_s = self._uses.get(resource, (0, 0.0))
+        self._uses[resource] = (stages + 1, waited_s + at_s - self._ready_s.pop(key))
+
+    def held(self, command: StartStage, start_s: float, end_s: float, *, completed: bool) -> None:
+        """A stage gave back what it held."""
+        if self._keeps_log:
+            request, grant = command.request, command.grant
+            stage = (request.job, request.id, request.lane, request.kind)
+            self._spans.append(HeldSpan(grant.resource, grant.slots, *stage, start_s, end_s, completed))
+
+    def result(self, policy: str, arrived_s: dict[str, float], picture: CoreView) -> SimulationResult:
+        """Close the books."""
+        makespan_s = max(self.completed_s.values(), default=0.0)
+        return SimulationResult(
+            policy=policy,
+            makespan_s=makespan_s,
+            resources=self._resource_uses(picture, makespan_s),
+            completed_s=self.completed_s,
+            arrived_s=arrived_s,
+            cancelled=tuple(self.cancelled),
+            refused=tuple(self.refused),
+            unfinished=tuple(job.id for job in picture.jobs),
+            decisions=self._decisions,
+            spans=tuple(self._spans),
+            events=tuple(self._events),
+        )
+
+    def _resource_uses(self, picture: CoreView, makespan_s: float) -> tuple[ResourceUse, ...]:
+        uses = []
+        for resource in picture.resources:
+            stages, waited_s = self._uses.get(resource.name, (0, 0.0))
+            capacity_s = resource.slots * makespan_s
+            use = ResourceUse(
+                name=resource.name,
+                key=resource.key,
+                slots=resource.slots,
+                utilisation=resource.busy_s / capacity_s if capacity_s else 0.0,
+                stages=stages,
+                waited_s=waited_s,
+            )
+            uses.append(use)
+        return tuple(uses)
