@@ -6,6 +6,8 @@ import sys
 import time
 from typing import NoReturn
 
+from tuneloom.model import Failure, FailureKind
+
 _KEPT: dict[str, int] = {}
 
 
@@ -22,6 +24,11 @@ def count(name: str) -> int:
     """How often this very process was asked."""
     _KEPT[name] = _KEPT.get(name, 0) + 1
     return _KEPT[name]
+
+
+def spoil() -> Failure:
+    """A failure after which this process should serve nobody else."""
+    return Failure(kind=FailureKind.RUN_ERROR, message="the device is upset", spoils_worker=True)
 
 
 def crash() -> NoReturn:

@@ -85,6 +85,18 @@ def test_calls_waiting_behind_a_dead_worker_are_reported_and_the_name_is_free_ag
     assert result_of(engine, again) == Returned(value=1)
 
 
+def test_a_spoiled_worker_is_replaced_and_who_waits_is_served_by_its_successor(engine: LocalEngine) -> None:
+    for number, function in enumerate(("count", "spoil", "count")):
+        arguments = ("x",) if function == "count" else ()
+        engine.start(str(number), Call(function=f"{CALLS}:{function}", arguments=arguments, worker="gpu"))
+    results: dict[str, CallResult] = {}
+    while len(results) < 3:
+        results |= {end.id: end.result for end in engine.poll(30)}
+    spoiled = results["1"]
+    assert isinstance(spoiled, Returned) and spoiled.value.message == "the device is upset"
+    assert (results["0"], results["2"]) == (Returned(value=1), Returned(value=1))
+
+
 def test_a_stopped_call_is_never_reported(engine: LocalEngine) -> None:
     engine.start("hang", Call(function=f"{CALLS}:hang"))
     engine.start("add", Call(function=f"{CALLS}:add", arguments=(1, 2)))

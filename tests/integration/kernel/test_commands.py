@@ -1,19 +1,17 @@
-"""The commands of the documentation do what it says."""
+"""The options of the kernel commands, and what they refuse; the pages' own commands are run elsewhere."""
 
 import argparse
-import re
 import shlex
 from pathlib import Path
 
 import pytest
 
 from tuneloom.cli.kernel import add_parser
-from tuneloom.errors import BudgetError, RecordsError
+from tuneloom.errors import BudgetError, InputError, RecordsError
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation
 from tuneloom.tuners.replay.synthetic import Recipe, invented
 
-DOCS = Path(__file__).parents[3] / "docs" / "kernels.md"
 SOURCE = """
 void scale(const float *x, float *y, int n)
 {
@@ -61,18 +59,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def documented() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line.startswith("tuneloom kernel")]
-
-
-@pytest.mark.parametrize("line", documented())
-def test_a_documented_command_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = shlex.split(line)[1:]
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tune conv.toml --init random --search local",
+        "tune conv.toml --init default --search random",
+        "tune conv.toml --presample --spare 2",
+        "replay pnpoly.csv.gz --seeds 2 --init default",
+        "replay pnpoly.csv.gz --seeds 2 --stress",
+        "replay pnpoly.csv.gz --seeds 2 --compare kernel-tuner --strategies genetic_algorithm pso",
+    ],
+)
+def test_options_go_together(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(line)
     if "--compare" in words:
         pytest.importorskip("kernel_tuner")
-    assert run(*words, "--trials", "10", *(["--seeds", "2"] if "replay" in words else [])) == 0
+    assert run("kernel", *words, "--trials", "10") == 0
     assert "best" in capsys.readouterr().out
 
 
@@ -88,6 +90,11 @@ def test_what_was_tuned_can_be_replayed(folder: Path, capsys: pytest.CaptureFixt
 def test_impossible_numbers_are_refused() -> None:
     with pytest.raises(BudgetError, match="at least 1 trial"):
         run("kernel", "tune", "conv.toml", "--trials", "0")
+    with pytest.raises(BudgetError, match="at least 1 trial"):
+        run("kernel", "replay", "pnpoly.csv.gz", "--trials", "0")
+    with pytest.raises(InputError, match="no strategy 'magic'"):
+        words = ("--seeds", "1", "--compare", "kernel-tuner", "--strategies", "magic")
+        run("kernel", "replay", "pnpoly.csv.gz", *words)
     with pytest.raises(BudgetError, match="at least 1 seed"):
         run("kernel", "replay", "pnpoly.csv.gz", "--seeds", "0")
     with pytest.raises(RecordsError, match="takes one recording"):

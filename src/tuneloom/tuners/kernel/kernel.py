@@ -82,15 +82,20 @@ def as_built(made: Any) -> Built:
     return made if isinstance(made, Built) else Built(made)
 
 
-def as_ran(returned: Any) -> Ran:
-    """What a runner returned, as a `Ran`; raises TypeError for anything without a time."""
+def as_ran(returned: Any, checked: bool = False) -> Ran:
+    """What a runner returned, as a `Ran`; raises TypeError for anything without a time.
+
+    Two numbers are two times, or a time and an output where outputs are checked.
+    """
     if isinstance(returned, Ran):
         return returned
     if isinstance(returned, int | float):
         return Ran((float(returned),))
-    if isinstance(returned, tuple) and len(returned) == 2 and not isinstance(returned[1], int | float):
+    pair = isinstance(returned, tuple) and len(returned) == 2
+    if pair and (checked or not isinstance(returned[1], int | float)):
         return Ran(as_ran(returned[0]).seconds, returned[1])
-    if isinstance(returned, Sequence) and returned:
+    several = isinstance(returned, Sequence | np.ndarray) and not isinstance(returned, str)
+    if several and len(returned):
         return Ran(tuple(float(second) for second in returned))
     raise TypeError(f"a runner returns seconds, got {type(returned).__name__}")
 
