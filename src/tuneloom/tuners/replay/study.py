@@ -7,10 +7,13 @@ from statistics import median
 
 import numpy as np
 
+from tuneloom.model import Measurement, Trial
 from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.guided import Knowledge, Start, Vector
 from tuneloom.tuners.kernel.searches import new_search
+from tuneloom.tuners.kernel.tuner import KernelSearch
 from tuneloom.tuners.replay.recording import Recording
+from tuneloom.tuners.replay.tuner import outcome_of
 
 CHECKPOINTS = (25, 50, 100, 200)
 CLOSE = 0.05
@@ -51,15 +54,15 @@ def replayed(
 
     `until_close` ends a run that is within 5 % of the optimum.
     """
-    state = new_search(search, recording.space, seed, start, knowledge)
+    state = KernelSearch(recording.space, new_search(search, recording.space, seed, start, knowledge))
     times: list[float | None] = []
     while len(times) < evaluations:
-        points = state.propose(1)
-        if not points:
+        candidates = state.select(1)
+        if not candidates:
             break
-        entry = recording.at(points[0])
-        state.learn(points[0], None if entry.time_ms is None else entry.time_ms / 1e3)
-        times.append(entry.time_ms)
+        outcome = outcome_of(recording, candidates[0].configuration)
+        state.update([Trial(candidate=candidates[0], outcome=outcome)])
+        times.append(outcome.best_s * 1e3 if isinstance(outcome, Measurement) else None)
         if until_close and arrival(times[-1:], recording.best_ms) < inf:
             break
     return times

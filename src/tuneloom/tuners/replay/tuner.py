@@ -23,6 +23,8 @@ from tuneloom.tuners.kernel.searches import new_search
 from tuneloom.tuners.kernel.tuner import KernelSearch, start_named
 from tuneloom.tuners.replay.recording import Recording
 
+_BUILD_FAILURES = (FailureKind.BUILD_ERROR, FailureKind.BUILD_TIMEOUT)
+
 
 class ReplayTuner:
     """Searches a recorded space; building and profiling answer from the recording."""
@@ -41,21 +43,24 @@ class ReplayTuner:
 
     def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
         """The recorded build failure, or an artifact that names the configuration."""
-        recording = recording_of_task(task)
-        entry = recording.at(recording.space.point(json.loads(candidate.configuration)))
-        if entry.failure in (FailureKind.BUILD_ERROR, FailureKind.BUILD_TIMEOUT):
-            return Failure(kind=entry.failure, message="recorded")
+        outcome = outcome_of(recording_of_task(task), candidate.configuration)
+        if isinstance(outcome, Failure) and outcome.kind in _BUILD_FAILURES:
+            return outcome
         return Artifact(payload=candidate.configuration.encode())
 
     def profile(
         self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
     ) -> Measurement | Failure:
         """The recorded time or failure."""
-        recording = recording_of_task(task)
-        entry = recording.at(recording.space.point(json.loads(artifact.payload)))
-        if entry.failure is not None or entry.time_ms is None:
-            return Failure(kind=entry.failure or FailureKind.RUN_ERROR, message="recorded")
-        return Measurement(seconds=(entry.time_ms / 1e3,))
+        return outcome_of(recording_of_task(task), artifact.payload.decode())
+
+
+def outcome_of(recording: Recording, configuration: str) -> Measurement | Failure:
+    """What was recorded of a configuration."""
+    entry = recording.at(recording.space.point(json.loads(configuration)))
+    if entry.time_ms is None:
+        return Failure(kind=entry.failure or FailureKind.RUN_ERROR, message="recorded")
+    return Measurement(seconds=(entry.time_ms / 1e3,))
 
 
 def task_of(recording: Recording) -> Task:
