@@ -18,7 +18,9 @@ from tuneloom.cli.live_jobs import JobLine, job_line
 from tuneloom.report.units import clipped
 from tuneloom.scheduling import CoreView, ResourceView, RunningView, view
 
+GETTING_READY = "getting ready: starting workers and looking at the models …"
 _REFRESH_S = 0.5
+_WIDE = 100  # columns from which there is room for whole names and the time of day
 _BAR = 12
 _AROUND_JOBS = 6  # lines of a terminal that are not rows of jobs or resources
 _FEWEST_JOBS = 4
@@ -31,7 +33,7 @@ def display_for(*, quiet: bool) -> Iterator[Display | None]:
         yield None
         return
     console = Console(stderr=True)
-    with Live(console=console, auto_refresh=False, transient=True) as live:
+    with Live(Text(GETTING_READY, style="dim"), console=console, auto_refresh=False, transient=True) as live:
         yield LiveDisplay(live, console)
 
 
@@ -62,7 +64,7 @@ def picture(run: TuningRun, core: CoreView, width: int, rows: int) -> Renderable
         Text(f"{run.run} · {run.policy} · {clock(core.at_s)}", style="bold"),
         resources_table(core, {job.job: job for job in run.jobs.values()}, width),
         Text(),
-        jobs_table(lines, rows, time.time()),
+        jobs_table(lines, rows, time.time(), width),
         failures_text(run.jobs.values()),
     )
 
@@ -116,31 +118,35 @@ def kernel_name(stage: RunningView, job: ModelJob | None) -> str:
     return clipped(job.tuning.tasks[int(number)].task.name, 24)
 
 
-def jobs_table(lines: Sequence[JobLine], rows: int, now: float) -> Table:
+def jobs_table(lines: Sequence[JobLine], rows: int, now: float, width: int = _WIDE) -> Table:
     """How far each job is and when it may end; those that go on come first if there are too many."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("job", "stage", "trials", "best", "failed", "left", "ends"):
+    wide = width >= _WIDE
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2 if wide else 1, 0, 0))
+    columns = ["job", "stage", "kernels", "trials", "best", "failed", "left", *(["ends"] if wide else [])]
+    for column in columns:
         table.add_column(column, justify="left" if column in ("job", "stage") else "right", no_wrap=True)
     shown = sorted(lines, key=lambda line: line.ended)[:rows] if len(lines) > rows else lines
     for line in shown:
-        table.add_row(*_cells(line, now), style="dim" if line.ended else "")
+        table.add_row(*_cells(line, now, wide), style="dim" if line.ended else "")
     if len(lines) > len(shown):
         table.add_row(Text(f"and {len(lines) - len(shown)} more", style="dim"))
     return table
 
 
-def _cells(line: JobLine, now: float) -> tuple[str, ...]:
+def _cells(line: JobLine, now: float, wide: bool) -> list[str]:
     left_s = line.left_s
-    ends = time.strftime("%H:%M", time.localtime(now + left_s)) if left_s is not None else "–"
-    return (
-        clipped(line.name, 20),
-        clipped(line.stage, 18),
+    cells = [
+        clipped(line.name, 20 if wide else 14),
+        clipped(line.stage, 18 if wide else 16),
+        f"{line.measured}/{line.kernels}" if line.kernels else "–",
         f"{line.spent}/{line.budget}",
         f"{line.best_s * 1e3:.2f} ms" if line.best_s is not None else "–",
         str(line.failed),
         clock(left_s) if left_s is not None else "–",
-        ends,
-    )
+    ]
+    if wide:
+        cells.append(time.strftime("%H:%M", time.localtime(now + left_s)) if left_s is not None else "–")
+    return cells
 
 
 def failures_text(jobs: Iterable[ModelJob]) -> Text:

@@ -11,10 +11,15 @@ from tuneloom.store import JobStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLine:
-    """What the live view says of a job; `left_s` is None while nobody can tell."""
+    """What the live view says of a job; `left_s` is None while nobody can tell.
+
+    `kernels` are those that have to be tuned, `measured` those of them with a good trial.
+    """
 
     name: str
     stage: str
+    measured: int
+    kernels: int
     spent: int
     budget: int
     best_s: float | None
@@ -30,6 +35,8 @@ def job_line(job: ModelJob, core: JobView | None, status: JobStatus, now_s: floa
     return JobLine(
         name=job.spec.name,
         stage=stage_of(job, core, status, now_s),
+        measured=sum(task.measured > 0 for task in tuning.tasks) if tuning else 0,
+        kernels=len(tuning.tasks) if tuning else 0,
         spent=tuning.spent if tuning else 0,
         budget=job.spec.budget.trials,
         best_s=tuning.latency_s if tuning else None,

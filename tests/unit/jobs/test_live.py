@@ -43,11 +43,11 @@ def seen(state: JobState = JobState.RUNNING, *stages: RunningView, stranded: int
     return JobView(id="run.x", state=state, priority=0, waiting=0, stranded=stranded, running=stages)
 
 
-def drawn(picture: RenderableType) -> str:
+def drawn(picture: RenderableType, width: int = WIDTH) -> str:
     page = StringIO()
-    Console(width=WIDTH, file=page).print(picture)
+    Console(width=width, file=page).print(picture)
     text = page.getvalue()
-    assert max(len(line) for line in text.splitlines()) <= WIDTH
+    assert max(len(line) for line in text.splitlines()) <= width
     return text
 
 
@@ -84,11 +84,21 @@ def test_a_job_shows_its_stage_trials_best_and_time_left() -> None:
     stages = (running("build"), running("build"), running("profile"))
     line = job_line(job, seen(JobState.RUNNING, *stages), JobStatus.RUNNING, 50.0)
     assert line == JobLine(
-        name="squeezenet", stage="2 build, profile", spent=4, budget=10, best_s=pytest.approx(0.003),
-        failed=1, left_s=pytest.approx(60.0), ended=False,
+        name="squeezenet", stage="2 build, profile", measured=2, kernels=2, spent=4, budget=10,
+        best_s=pytest.approx(0.003), failed=1, left_s=pytest.approx(60.0), ended=False,
     )  # fmt: skip
-    text = drawn(jobs_table([line], rows=5, now=0.0))
-    assert "4/10" in text and "3.00 ms" in text and "1:00" in text
+    text = drawn(jobs_table([line], rows=5, now=0.0, width=WIDTH))
+    assert "2/2" in text and "4/10" in text and "3.00 ms" in text and "1:00" in text
+
+
+def test_a_job_with_long_words_and_large_numbers_fits_into_the_width() -> None:
+    line = JobLine(
+        name="a-model-with-a-very-long-name", stage="2 build, select, profile", measured=41, kernels=41,
+        spent=9_999, budget=10_000, best_s=1.23456, failed=1_234, left_s=7_200.0, ended=False,
+    )  # fmt: skip
+    narrow, wide = (drawn(jobs_table([line], 5, 0.0, width), width) for width in (WIDTH, 110))
+    assert "9999/10000" in narrow and "2:00:00" in narrow and "ends" not in narrow
+    assert "ends" in wide.splitlines()[0]
 
 
 @pytest.mark.parametrize(
