@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import SpaceError
-from tuneloom.tuners.kernel.description_tuning import tuning_values
+from tuneloom.tuners.kernel.description_values import require_described
 from tuneloom.tuners.kernel.kernel import Build, Kernel, Run
 from tuneloom.tuners.kernel.languages.arguments import Argument, Array, Number
 from tuneloom.tuners.kernel.languages.c import CBuilder, CReference, CRunner
@@ -19,7 +19,6 @@ from tuneloom.tuners.kernel.languages.triton import TritonKernel
 from tuneloom.tuners.kernel.space import Space
 
 LANGUAGES = ("c", "cuda", "triton")
-_SECTIONS = {"kernel", "knobs", "restrictions", "when", "arguments", "launch", "tuning"}
 _DIGITS = 12
 
 
@@ -50,15 +49,13 @@ def described(path: Path) -> Description:
 
 
 def _described(path: Path, data: dict[str, Any]) -> Description:
-    unknown = set(data) - _SECTIONS
-    if unknown:
-        raise SpaceError(f"unknown section {min(unknown)!r}; known: {', '.join(sorted(_SECTIONS))}")
+    require_described(data)
     head = _section(data, "kernel")
     space = Space(_section(data, "knobs"), data.get("restrictions", {}).get("where", []), data.get("when"))
     arguments = tuple(_argument(i, given) for i, given in enumerate(data.get("arguments", [])))
     build, run = _language(path, head, arguments, data.get("launch", {}))
     kernel = Kernel(str(head.get("name", path.stem)), space, build, run)
-    return Description(kernel, _fingerprint(path, head, data), tuning_values(data.get("tuning", {})))
+    return Description(kernel, _fingerprint(path, head, data), data.get("tuning", {}))
 
 
 def _fingerprint(path: Path, head: Mapping[str, Any], data: Mapping[str, Any]) -> str:
@@ -126,7 +123,7 @@ def _source(path: Path) -> str:
 
 def _sizes(launch: Mapping[str, Any], key: str) -> tuple[str, ...]:
     given = launch.get(key)
-    if not isinstance(given, list) or not 1 <= len(given) <= 3:
+    if given is None:
         raise SpaceError(f"[launch] needs `{key}`: one to three expressions over the knobs")
     return tuple(str(size) for size in given)
 
