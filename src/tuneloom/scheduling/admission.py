@@ -4,6 +4,9 @@ from collections.abc import Container, Iterable, Sequence
 
 from tuneloom.errors import SchedulingError
 from tuneloom.scheduling.floor import Floor
+from tuneloom.scheduling.messages import StageFinished
+from tuneloom.scheduling.moves import JobState
+from tuneloom.scheduling.records import Job
 from tuneloom.scheduling.stages import DeviceDemand, JobTicket, StageRequest
 
 
@@ -18,6 +21,20 @@ def require_acceptable(job: str, ready: Sequence[StageRequest], live: Container[
                 f"job {job!r} has a stage {request.id!r} already; every stage needs its own id"
             )
         fresh.add(request.id)
+
+
+def require_continuation(job: Job, event: StageFinished) -> None:
+    """Raise SchedulingError unless a job goes on with something or says that it is done."""
+    if event.done and event.ready:
+        raise SchedulingError(f"job {job.id!r} said it is done and gave {len(event.ready)} more stages")
+    if job.state is JobState.FINISHING:
+        return
+    require_acceptable(job.id, event.ready, job.stages)
+    if not event.done and not event.ready and len(job.stages) == 1:
+        raise SchedulingError(
+            f"job {job.id!r} has no stage left after {event.stage!r}; "
+            "give it one in `ready` or say that it is done"
+        )
 
 
 def reason_to_refuse(floor: Floor, ticket: JobTicket, ready: Iterable[StageRequest]) -> str | None:

@@ -1,17 +1,13 @@
 """What a policy is: it hears what happens and says which waiting stage starts next, and where."""
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import Grant
 
-
-class Choice(NamedTuple):
-    """A decision: this waiting stage gets this grant now."""
-
-    stage: Stage
-    grant: Grant
+Choice = tuple[Stage, Grant]
+"""A decision: this waiting stage gets this grant now."""
 
 
 class Policy(Protocol):

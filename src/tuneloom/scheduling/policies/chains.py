@@ -19,7 +19,7 @@ NEGLIGIBLE = 0.05
 STEADY = 0.75
 """An expectation that changed by less than this is not counted anew."""
 
-LONGER = 1.05
+LONGER = 1.2
 """A chain that is not so much longer than the average of all is one among equals."""
 
 REFRESH = 32

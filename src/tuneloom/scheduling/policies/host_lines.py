@@ -1,7 +1,6 @@
 """The lines in front of hosts: for any host or for a named one, by the slots a stage needs."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.policies.lines import Line, LineEntry
@@ -10,15 +9,11 @@ from tuneloom.scheduling.stages import SlotDemand
 Lines = dict[int, Line]
 
 
-class Heads(NamedTuple):
-    """For one host: the lines that fit its room, the first of all of them, the first that is too wide.
+Heads = tuple[list[Line], LineEntry | None, LineEntry | None]
+"""For one host: the lines that fit its room, the first of all of them, the first that is too wide.
 
-    A wide stage counts only for the host that is kept free for it, or for any if none is yet.
-    """
-
-    fitting: list[Line]
-    first: LineEntry | None
-    wide: LineEntry | None
+A wide stage counts only for the host that is kept free for it, or for any if none is yet.
+"""
 
 
 class HostLines:
@@ -63,7 +58,7 @@ class HostLines:
         anywhere, here = self._groups[None], self._groups.get(host.resource.name)
         if here is None and len(anywhere) == 1 and 1 in anywhere:
             line = anywhere[1]
-            return Heads([line], line.head(), None)
+            return [line], line.head(), None
         return self._heads_of(host, (anywhere, here or {}))
 
     def _heads_of(self, host: Seat, groups: tuple[Lines, Lines]) -> Heads:
@@ -80,7 +75,7 @@ class HostLines:
                 first = _earlier(first, head)
             elif head.reserved == host.resource.name or head.reserved not in self._floor.hosts:
                 wide = _earlier(wide, head)
-        return Heads(fitting, first, wide)
+        return fitting, first, wide
 
     @property
     def size(self) -> int:

@@ -77,12 +77,12 @@ class Interleaved:
             device = self._floor.idle_device(key)
             queue = self._device_queues.get(key)
             if device is not None and queue:
-                return Choice(next(iter(queue)), Grant(resource=device.name))
+                return (next(iter(queue)), Grant(resource=device.name))
             del self._keys_to_look_at[key]
         if self._look_at_hosts:
             for host in self._floor.hosts.values():
                 if host.free > 0 and (stage := self._oldest_for(host)) is not None:
-                    return Choice(stage, Grant(resource=host.name, slots=_slots(stage)))
+                    return (stage, Grant(resource=host.name, slots=_slots(stage)))
             self._look_at_hosts = False
         return None
 

@@ -168,7 +168,7 @@ class LoadAware:
                 device = self._floor.idle_device(key)
                 if device is not None:
                     head.pool.turn(head.tag)
-                    return Choice(head.stage, device.one_slot)
+                    return (head.stage, device.one_slot)
             del self._keys_to_look_at[key]
         return None
 
@@ -213,8 +213,8 @@ class LoadAware:
         needs = chosen.stage.request.needs
         assert isinstance(needs, SlotDemand)
         if needs.slots == 1:
-            return Choice(chosen.stage, host.one_slot)
-        return Choice(chosen.stage, Grant(resource=host.resource.name, slots=needs.slots))
+            return (chosen.stage, host.one_slot)
+        return (chosen.stage, Grant(resource=host.resource.name, slots=needs.slots))
 
     def _choose_loan(self, at_s: float) -> Choice | None:
         while self._loans.hosts:
@@ -222,7 +222,7 @@ class LoadAware:
             for entry in self._host_lines.lendable_for(name):
                 device = self._loans.device_for(name, entry, at_s)
                 if device is not None:
-                    return Choice(entry.stage, device.one_slot)
+                    return (entry.stage, device.one_slot)
             self._loans.looked_at(name)
         return None
 

@@ -1,5 +1,7 @@
 """How long a stage will take, learned from the stages that ended."""
 
+from collections import defaultdict
+
 from tuneloom.scheduling.stages import StageRequest
 
 MEMORY = 8
@@ -44,9 +46,9 @@ class Predictions:
     """
 
     def __init__(self) -> None:
-        self._own: dict[str, dict[tuple[str, str], Estimate]] = {}
-        self._kinds: dict[str, Estimate] = {}
-        self._bias: dict[str, Estimate] = {}
+        self._own: dict[str, defaultdict[tuple[str, str], Estimate]] = {}
+        self._kinds: defaultdict[str, Estimate] = defaultdict(Estimate)
+        self._bias: defaultdict[str, Estimate] = defaultdict(Estimate)
 
     def of(self, request: StageRequest) -> float | None:
         """The expected seconds of this stage."""
@@ -58,7 +60,7 @@ class Predictions:
                 return known.value
         if request.expected_s is not None:
             bias = self._bias.get(kind)
-            return request.expected_s * bias.value if bias is not None and bias.count else request.expected_s
+            return request.expected_s * bias.value if bias is not None else request.expected_s
         known = own.get(("", kind)) if own is not None else None
         if known is None:
             known = self._kinds.get(kind)
@@ -76,23 +78,13 @@ class Predictions:
         """A stage took this long."""
         own = self._own.get(request.job)
         if own is None:
-            own = self._own[request.job] = {}
+            own = self._own[request.job] = defaultdict(Estimate)
         kind = request.kind
-        for key in ((request.task or request.lane, kind), ("", kind)):
-            estimate = own.get(key)
-            if estimate is None:
-                estimate = own[key] = Estimate()
-            estimate.add(seconds)
-        self._learn_kind(kind, seconds, request.expected_s)
-
-    def _learn_kind(self, kind: str, seconds: float, expected_s: float | None) -> None:
-        estimate = self._kinds.get(kind)
-        if estimate is None:
-            estimate = self._kinds[kind] = Estimate()
-            self._bias[kind] = Estimate()
-        estimate.add(seconds)
-        if expected_s:
-            self._bias[kind].add(seconds / expected_s)
+        own[request.task or request.lane, kind].add(seconds)
+        own["", kind].add(seconds)
+        self._kinds[kind].add(seconds)
+        if request.expected_s:
+            self._bias[kind].add(seconds / request.expected_s)
 
     def forget(self, job: str) -> None:
         """Drop what is only of use to this job."""

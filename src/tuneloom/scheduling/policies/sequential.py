@@ -65,7 +65,7 @@ class Sequential:
             for stage in self._waiting[job]:
                 grant = self._grant_for(stage)
                 if grant is not None:
-                    return Choice(stage, grant)
+                    return (stage, grant)
         return None
 
     def check(self) -> None:

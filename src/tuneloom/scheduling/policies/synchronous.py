@@ -90,7 +90,7 @@ class Synchronous:
                 for stage in self._waiting[job]:
                     grant = self._grant_for(stage)
                     if grant is not None:
-                        return Choice(stage, grant)
+                        return (stage, grant)
             if not self._held[job]:
                 del self._round[job]
         return None

@@ -1,0 +1,68 @@
+"""What becomes of single stages: they are offered, withdrawn, given back and queued again."""
+
+from collections.abc import Iterable
+
+from tuneloom.scheduling.floor import Floor
+from tuneloom.scheduling.moves import JobState
+from tuneloom.scheduling.policies.base import Policy
+from tuneloom.scheduling.records import Job, Stage, StageState
+from tuneloom.scheduling.stages import StageRequest
+
+
+class StageDesk:
+    """Keeps floor and policy told of every stage; the states of jobs are the core's affair."""
+
+    def __init__(self, policy: Policy, floor: Floor) -> None:
+        self._policy = policy
+        self._floor = floor
+        self._seen = 0
+
+    def queue(self, job: Job, requests: Iterable[StageRequest], at_s: float) -> None:
+        """Take new stages of a job in."""
+        for request in requests:
+            self._seen += 1
+            stage = job.stages[request.id] = Stage(request, job, self._seen, at_s)
+            self._offer(stage, at_s)
+
+    def requeue(self, stage: Stage, at_s: float) -> None:
+        """A running stage was lost: it starts over, unless its job needs nothing any more."""
+        self.release(stage, at_s, finished=False)
+        if stage.job.state is JobState.FINISHING:
+            del stage.job.stages[stage.request.id]
+            return
+        stage.queued_s = at_s
+        self._offer(stage, at_s)
+
+    def release(self, stage: Stage, at_s: float, *, finished: bool) -> None:
+        """A running stage gives back what it holds."""
+        self._floor.release(stage, at_s)
+        stage.job.running -= 1
+        self._policy.ended(stage, at_s, finished=finished)
+        stage.grant = None
+        stage.state = StageState.HELD
+
+    def offer_held(self, job: Job, at_s: float) -> None:
+        """A job goes on: its held stages stand in line again."""
+        for stage in job.stages.values():
+            if stage.state is StageState.HELD:
+                self._offer(stage, at_s)
+
+    def withdraw_all(self, job: Job) -> None:
+        """No stage of this job may start for now."""
+        for stage in job.stages.values():
+            if stage.state is StageState.WAITING:
+                stage.state = StageState.HELD
+                self._policy.withdrawn(stage)
+
+    def forget_waiting(self, job: Job) -> None:
+        """A job is done: what does not run is dropped."""
+        for name, stage in list(job.stages.items()):
+            if stage.state is not StageState.RUNNING:
+                del job.stages[name]
+
+    def _offer(self, stage: Stage, at_s: float) -> None:
+        if not stage.job.accepts_starts:
+            stage.state = StageState.HELD
+            return
+        stage.state = StageState.WAITING
+        self._policy.queued(stage, at_s)
