@@ -2,14 +2,17 @@
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tuneloom.app import job_control
-from tuneloom.app.stage_times import stage_times
 from tuneloom.cli.tune import add_job_options, job_specs
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
+
+if TYPE_CHECKING:
+    from tuneloom.store import JobRecord
 
 ADD = """\
 Add jobs to a run that another process carries out. They get their share of its hosts and
@@ -17,6 +20,23 @@ devices within a second or two.
 
   tuneloom add last zoo:resnet18 --trials 500 --priority 5 --out fast/
   tuneloom add amber-heron-42 --jobs more.toml
+"""
+CANCEL = """\
+End a job of a run that another process carries out, or all that go on. What they measured
+is kept.
+
+  tuneloom cancel last squeezenet
+  tuneloom cancel last
+"""
+PAUSE = """\
+Start no new stage of a job; what runs comes to its end. `tuneloom unpause` lets it go on.
+
+  tuneloom pause last squeezenet
+"""
+UNPAUSE = """\
+Let a paused job go on.
+
+  tuneloom unpause last squeezenet
 """
 STAGES = """\
 Print what every stage of a run took as JSON lines, in the order in which the stages ended.
@@ -30,11 +50,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the commands to the program."""
     _add_add(subparsers)
     _add_cancel(subparsers)
-    for name, text in (("pause", "start no new stage of a job"), ("unpause", "let a paused job go on")):
-        move = subparsers.add_parser(name, help=text)
-        _add_run(move)
-        move.add_argument("job", metavar="JOB", help="the job's name")
-        move.set_defaults(func=pause_job if name == "pause" else unpause_job)
+    _add_move(subparsers, "pause", "start no new stage of a job", PAUSE, pause_job)
+    _add_move(subparsers, "unpause", "let a paused job go on", UNPAUSE, unpause_job)
     stages = subparsers.add_parser(
         "stages",
         help="print what the stages of a run took",
@@ -57,14 +74,41 @@ def _add_add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add.add_argument("--jobs", type=Path, metavar="FILE", help="a TOML file of jobs, instead of MODEL")
     add.add_argument("--name", help="what to call the job (default: after its model)")
     add_job_options(add)
+    _add_json(add)
     add.set_defaults(func=add_jobs)
 
 
 def _add_cancel(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    cancel = subparsers.add_parser("cancel", help="end a job of a running run, or all of them")
+    cancel = subparsers.add_parser(
+        "cancel",
+        help="end a job of a running run, or all of them",
+        description=CANCEL,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     _add_run(cancel)
     cancel.add_argument("job", nargs="?", metavar="JOB", help="the job's name (default: all that go on)")
+    _add_json(cancel)
     cancel.set_defaults(func=cancel_jobs)
+
+
+def _add_move(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    words: str,
+    text: str,
+    function: Callable[[argparse.Namespace], int],
+) -> None:
+    move = subparsers.add_parser(
+        name, help=words, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    _add_run(move)
+    move.add_argument("job", metavar="JOB", help="the job's name")
+    _add_json(move)
+    move.set_defaults(func=function)
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the jobs as JSON, for programs")
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -74,11 +118,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_jobs(options: argparse.Namespace) -> int:
     """Leave new jobs for the run."""
+    from tuneloom.app import job_control
+
     specs = named(job_specs(options), options.name)
     free = options.name is None and options.jobs is None
-    for job in job_control.add_jobs(options.run, specs, options.store, renames=free):
-        print(f"{job.name} added to {job.run}")
-    return 0
+    added = job_control.add_jobs(options.run, specs, options.store, renames=free)
+    return _tell(options, added, "{job} added to {run}")
 
 
 def named(specs: list[JobSpec], name: str | None) -> list[JobSpec]:
@@ -92,26 +137,40 @@ def named(specs: list[JobSpec], name: str | None) -> list[JobSpec]:
 
 def cancel_jobs(options: argparse.Namespace) -> int:
     """Leave the wish to end jobs."""
-    for job in job_control.cancel(options.run, options.job, options.store):
-        print(f"{job.name} is told to end; what it measured is kept")
-    return 0
+    from tuneloom.app import job_control
+
+    told = job_control.cancel(options.run, options.job, options.store)
+    return _tell(options, told, "{job} is told to end; what it measured is kept")
 
 
 def pause_job(options: argparse.Namespace) -> int:
     """Leave the wish to pause a job."""
-    job = job_control.pause(options.run, options.job, options.store)
-    print(f"{job.name} pauses; go on with: tuneloom unpause {job.run} {job.name}")
-    return 0
+    from tuneloom.app import job_control
+
+    told = job_control.pause(options.run, options.job, options.store)
+    return _tell(options, [told], "{job} pauses; go on with: tuneloom unpause {run} {job}")
 
 
 def unpause_job(options: argparse.Namespace) -> int:
     """Leave the wish to let a job go on."""
-    print(f"{job_control.unpause(options.run, options.job, options.store).name} goes on")
+    from tuneloom.app import job_control
+
+    return _tell(options, [job_control.unpause(options.run, options.job, options.store)], "{job} goes on")
+
+
+def _tell(options: argparse.Namespace, jobs: "Sequence[JobRecord]", words: str) -> int:
+    if options.json:
+        print(json.dumps([{"run": job.run, "job": job.name} for job in jobs]))
+        return 0
+    for job in jobs:
+        print(words.format(job=job.name, run=job.run))
     return 0
 
 
 def print_stages(options: argparse.Namespace) -> int:
     """Print the recorded stage times."""
+    from tuneloom.app.stage_times import stage_times
+
     for line in stage_times(options.run, options.store):
         print(json.dumps(line))
     return 0

@@ -1,9 +1,8 @@
 """`tuneloom report`: a run as one self-contained page."""
 
 import argparse
+import json
 from pathlib import Path
-
-from tuneloom.app.reporting import write_report
 
 DESCRIPTION = """\
 Write a page about a run: who held which resource when, how busy the resources were,
@@ -24,15 +23,32 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "run", nargs="?", default="last", help="a run's id or its beginning (default: the newest)"
+        "run",
+        nargs="?",
+        default="last",
+        metavar="RUN",
+        help="the run's name, its beginning, or `last` (default)",
     )
-    parser.add_argument("-o", "--out", type=Path, default=Path("report.html"), help="where to write it")
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        default=Path("report.html"),
+        metavar="FILE",
+        help="where to write it (default: report.html)",
+    )
     parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="say where it is as JSON, for programs")
     parser.set_defaults(func=report)
 
 
 def report(options: argparse.Namespace) -> int:
     """Write the page and say where it is."""
+    from tuneloom.app.reporting import write_report
+
     run = write_report(options.run, options.out, options.store)
-    print(f"report on {run} written to {options.out}")
+    if options.json:
+        print(json.dumps({"run": run, "page": str(options.out)}))
+    else:
+        print(f"report on {run} written to {options.out}")
     return 0

@@ -5,6 +5,8 @@ from typing import Any
 from tuneloom.app.tuning_service import RunOutcome
 from tuneloom.store import JobRecord, JobStatus
 
+_NOISE = 1.05
+
 
 def print_outcome(outcome: RunOutcome) -> None:
     """One short paragraph for each job."""
@@ -23,11 +25,17 @@ def job_line(job: JobRecord) -> str:
     before, after = result["latency_before_s"], result["latency_after_s"]
     spread = _spread(result["latencies_after_s"])
     text = f"{job.name}: {before * 1e3:.2f} ms untuned → {after * 1e3:.2f} ms tuned (±{spread:.0%})"
-    text += f", {before / after:.1f} times faster; {result['trials']} trials{_failures(result)}"
+    text += f", {gained(before, after)}; {result['trials']} trials{_failures(result)}"
     if job.spec.get("out"):
         text += f"\n  bundle: {job.spec['out']}"
     dropped = [k["note"] for k in result["kernels"].values() if "dropped" in k["note"]]
     return text + (f"\n  {len(dropped)} schedules changed the outputs and were dropped" if dropped else "")
+
+
+def gained(before_s: float, after_s: float) -> str:
+    """How much faster, in words; what is within the noise is not called faster."""
+    times = before_s / after_s
+    return f"{times:.1f} times faster" if times >= _NOISE else "no faster"
 
 
 def _kernel_line(name: str, result: Any) -> str:

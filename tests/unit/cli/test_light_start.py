@@ -30,7 +30,7 @@ def imported(*words: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "words",
-    [("--help",), ("--version",), *((command, "--help") for command in ("tune", "resume", "tasks", "runs"))],
+    [("--help",), ("--version",), *((name, "--help") for name in ("tune", "tasks", "runs", "add", "report"))],
     ids=" ".join,
 )
 def test_help_imports_no_heavy_package(words: tuple[str, ...]) -> None:

@@ -1,0 +1,42 @@
+"""What is printed about a run when it has ended."""
+
+from typing import Any
+
+import pytest
+
+from tuneloom.cli.summary import gained, job_line
+from tuneloom.store import JobRecord, JobStatus
+
+RESULT = {
+    "latency_before_s": 0.03,
+    "latency_after_s": 0.01,
+    "latencies_after_s": [0.0099, 0.01, 0.0101],
+    "trials": 60,
+    "failures": {"build_error": 3},
+    "kernels": {"a": {"note": "used"}, "b": {"note": "changed the outputs; dropped"}},
+}
+
+
+def record(status: JobStatus, result: dict[str, Any], **spec: Any) -> JobRecord:
+    return JobRecord(id="r.net", run="r", name="net", status=status, spec=spec, result=result)
+
+
+def test_a_finished_job_shows_before_and_after_trials_failures_and_its_bundle() -> None:
+    first, bundle, dropped = job_line(record(JobStatus.FINISHED, RESULT, out="/fast")).splitlines()
+    assert first == (
+        "net: 30.00 ms untuned → 10.00 ms tuned (±1%), 3.0 times faster; 60 trials (3 build_error)"
+    )
+    assert bundle.strip() == "bundle: /fast"
+    assert dropped.strip() == "1 schedules changed the outputs and were dropped"
+
+
+@pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.CANCELLED])
+def test_a_job_without_a_result_says_how_it_ended(status: JobStatus) -> None:
+    assert job_line(record(status, {"kernels": {}})) == f"net: {status.value}"
+
+
+@pytest.mark.parametrize(
+    ("before_s", "words"), [(3.0, "3.0 times faster"), (1.04, "no faster"), (0.9, "no faster")]
+)
+def test_what_is_within_the_noise_is_not_called_faster(before_s: float, words: str) -> None:
+    assert gained(before_s, 1.0) == words
