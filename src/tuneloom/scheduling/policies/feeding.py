@@ -2,7 +2,6 @@
 
 from heapq import heappop
 
-from tuneloom.scheduling.policies.chains import GRADES
 from tuneloom.scheduling.policies.lines import Heap, Line, LineEntry
 from tuneloom.scheduling.policies.paths import Way, device_ahead
 from tuneloom.scheduling.policies.predictions import Predictions
@@ -25,13 +24,13 @@ class Feeding:
     def look_ahead(self, entry: LineEntry) -> None:
         """Note which device a stage leads to, how soon, and how far it may go ahead for that.
 
-        That is the longest way to a device that its job showed lately and one grade of
-        chains more, and half a level of priority at most.
+        That is the longest way to a device that its job showed lately, and half a level of
+        priority at most.
         """
         path, pool = entry.notes.path, entry.pool
         entry.feeds, lead_s, entry.guessed = self._way(entry)
         entry.lead_s = lead_s
-        reach_s = (path.reach_s if path.reach_s > lead_s else lead_s) + pool.chain_s / GRADES
+        reach_s = path.reach_s if path.reach_s > lead_s else lead_s
         half_level_s = (pool.level_s if pool.level_s > pool.chain_s else pool.chain_s) / 2
         entry.patience_s = reach_s if reach_s < half_level_s else half_level_s
         faded_s = FADING * path.reach_s

@@ -22,8 +22,8 @@ class LoadAware:
     A host stage that leads to a device which is about to run dry goes before others,
     the one with the least work until then first; so the stages that bring one job back
     to the device run back to back. This may put a job ahead of its fair share by one
-    such way to the device and one grade of chains, and by half a level of priority at
-    most. A job whose own chain decides when everything ends counts for more.
+    such way to the device, and by half a level of priority at most. A job whose own chain
+    decides when everything ends counts for more.
     """
 
     name = "load-aware"
