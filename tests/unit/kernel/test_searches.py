@@ -1,7 +1,6 @@
 """Every search proposes each point once, the same for a seed, and ends when the space is spent."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -81,8 +80,8 @@ def test_the_guided_search_needs_fewer_evaluations_than_chance() -> None:
         times = [fate(SPACE, point) for point in run(name, seed, SPACE.size)]
         return times.index(min(t for t in times if t is not None))
 
-    guided = sorted(to_best("guided", seed) for seed in range(7))[3]
-    chance = sorted(to_best("random", seed) for seed in range(7))[3]
+    guided = sum(to_best("guided", seed) for seed in range(7))
+    chance = sum(to_best("random", seed) for seed in range(7))
     assert guided < chance / 2
 
 
@@ -140,16 +139,23 @@ def test_huge_spaces_are_searched_without_listing_them() -> None:
     assert best < min(1 + np.abs(drawn - 4).sum(axis=1) / 10)
 
 
-def test_a_proposal_in_a_hundred_thousand_points_is_quick() -> None:
+def test_a_hundred_thousand_points_are_not_listed_for_a_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
     space = Space({f"k{i}": range(1, 11) for i in range(5)})
+    monkeypatch.setattr(space, "points", lambda: pytest.fail("the space was listed"))
     search = GuidedSearch(space, 0)
-    spent = []
-    for _ in range(60):
-        began = time.process_time()
+    for _ in range(25):
         point = search.propose(1)[0]
         search.learn(point, None if sum(point) > 30 else 1.0 + sum(point))
-        spent.append(time.process_time() - began)
-    assert sorted(spent)[30] < 0.05
+
+
+def test_many_failures_before_the_first_time_do_not_end_the_search() -> None:
+    space = Space({f"k{i}": range(1, 11) for i in range(5)})
+    search = GuidedSearch(space, 0)
+    for point in {tuple(int(i) for i in p) for p in space.sample(300, np.random.default_rng(1))}:
+        search.learn(point, None if max(point) > 2 else 1.0)
+    seen = [search.propose(1)[0] for _ in range(3)]
+    assert len(set(seen)) == 3
+    assert space.allows(np.array(seen)).all()
 
 
 def test_knobs_that_matter_are_told_from_those_that_do_not() -> None:

@@ -17,14 +17,14 @@ from tuneloom.tuners.kernel.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.pool import Visited, best_point, open_points, unseen
 from tuneloom.tuners.kernel.promise import log_improvement, promising
 from tuneloom.tuners.kernel.space import Space
-from tuneloom.tuners.validity import ValidityModel, covering
+from tuneloom.tuners.validity import ValidityModel, middle, spread
 
 Point = tuple[int, ...]
 Vector = NDArray[np.float64]
 Knowledge = Callable[[Points], Vector]
 _INCUMBENTS = 5
-_START = 4  # valid points before the model of time is asked
-_CANDIDATES, _REPRESENTATIVES = 300, 500  # of the pool, in choosing where to start
+_START = 4  # points before the model of time is asked
+_CANDIDATES = 1000  # of the pool, in choosing where to start
 _FEW = 40  # observations up to which the model's scales are fitted anew every time
 
 
@@ -116,19 +116,18 @@ class GuidedSearch:
         return _tuple(pool[int(np.argmin(pool.sum(axis=1)))])
 
     def _starting(self) -> bool:
-        if self._start is Start.RANDOM:
-            return len(self._proposed) < _START or len(self._times) < 2
-        return len(self._times) + len(self._pending) < _START or len(self._times) < 2
+        return len(self._proposed) < _START or len(self._times) < 2
 
     def _start_point(self, pool: Points) -> Point:
-        """A random point, or the one that best covers what is likely to be valid and not yet near a time."""
+        """A random point; or first the middle, then what is far from all tried and likely to be valid."""
         if self._start is Start.RANDOM:
             return _tuple(pool[0])
-        candidates, whole = pool[:_CANDIDATES], pool[-_REPRESENTATIVES:]
-        near = np.array([*self._times, *self._pending], dtype=np.int64).reshape(-1, self._space.width)
-        smooth = self._encoding.smooth
-        gain = covering(smooth(candidates), smooth(whole), self.validity(whole), smooth(near))
-        return _tuple(candidates[int(np.argmax(gain * self.validity(candidates)))])
+        candidates = pool[:_CANDIDATES]
+        inputs = self._encoding.smooth(candidates)
+        if not self._proposed:
+            return _tuple(candidates[middle(inputs, inputs)])
+        tried = self._encoding.smooth(np.array(list(self._proposed)))
+        return _tuple(candidates[spread(inputs, tried, self.validity(candidates))])
 
     def _with_surroundings(self, pool: Points) -> Points:
         """The pool and what differs from the best points in one knob."""
