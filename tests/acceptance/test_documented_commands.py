@@ -11,6 +11,7 @@ import pytest
 from tuneloom.testing.commands import Workplace
 from tuneloom.testing.documents import Block, blocks_of
 from tuneloom.testing.onnx_models import network_input, write_network
+from tuneloom.testing.tflite_models import write_tflite
 
 ROOT = Path(__file__).parents[2]
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if blocks_of(page)]
@@ -18,10 +19,11 @@ TOO_LONG_S = 300
 
 
 def prepared(folder: Path) -> Workplace:
-    """What the pages suppose to lie around: two models and an input."""
+    """What the pages suppose to lie around: models and an input."""
     for name in ("net.onnx", "other.onnx"):
         write_network(folder / name)
     write_network(folder / "dynamic.onnx", batch="N")
+    write_tflite(folder / "net.tflite")
     np.save(folder / "x.npy", network_input())
     (folder / "examples").symlink_to(ROOT / "examples")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
