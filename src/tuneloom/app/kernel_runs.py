@@ -66,14 +66,13 @@ def tune_functions(
 ) -> KernelResult:
     """Tune a kernel given as functions until its budget, its goal or its space is spent.
 
-    Its functions are kept in a file while the run may be resumed. Raises NothingMeasured,
-    with the commonest failure, if no configuration worked.
+    Its functions are kept in a file for as long as the run goes on or may be resumed.
+    Raises NothingMeasured, with the commonest failure, if no configuration worked.
     """
     path = keep_functions(kernel, _folder(settings.store))
     began = time.perf_counter()
     heard = _Heard(listener)
     outcome = tune([_planned(kernel, plan, path)], settings, f"tune_kernel {kernel.name}", heard)
-    path.unlink(missing_ok=True)
     if outcome.failure is not None:
         raise outcome.failure
     result = result_of(outcome, settings.store, time.perf_counter() - began)

@@ -1,13 +1,13 @@
 """Jobs that tune kernels with knobs: what their files and the command line say together."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import BudgetError, InputError, SpaceError
 from tuneloom.model import Budget, JobSpec, MeasuringPolicy
-from tuneloom.tuners.kernel import DESCRIPTION, SEARCHES, STARTS
+from tuneloom.tuners.kernel import DESCRIPTION, FUNCTIONS, SEARCHES, STARTS
 from tuneloom.tuners.kernel import NAME as KERNEL
 
 DEFAULT_TRIALS = 200
@@ -89,3 +89,10 @@ def require_kernel(spec: JobSpec) -> None:
         from tuneloom.tuners.kernel.description import described
 
         described(path)
+
+
+def drop_functions(specs: Iterable[Mapping[str, Any]]) -> None:
+    """Delete the files that held Python functions of jobs which have all ended."""
+    for spec in specs:
+        if str(spec.get("model", "")).endswith(FUNCTIONS):
+            Path(spec["model"]).unlink(missing_ok=True)

@@ -7,8 +7,10 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.calling import call_in_worker
+from tuneloom.errors import InputError
 from tuneloom.model import Task
 from tuneloom.store import Provenance, RunStatus, open_store
+from tuneloom.tuners.kernel import NAME as KERNEL
 from tuneloom.tuners.tvm.bundles import read_manifest
 from tuneloom.tuners.tvm.databases import ForeignDatabase
 from tuneloom.tuners.tvm.importing import require_source
@@ -72,11 +74,19 @@ def run_bundle(folder: Path, inputs: list[Path], outputs: list[Path]) -> None:
 
 
 def export_records(run: str, folder: Path, place: str | None) -> int:
-    """Write the measured trials of a run as a stock MetaSchedule database."""
+    """Write the measured trials of a run's models as a stock MetaSchedule database.
+
+    Raises InputError if the run tuned kernels alone.
+    """
     store = open_store(place)
     try:
         tasks = []
-        for job in store.jobs(store.run(run).id):
+        jobs = store.jobs(store.run(run).id)
+        if jobs and all(job.spec.get("tuner") == KERNEL for job in jobs):
+            raise InputError(
+                f"run {run} tuned no model; `tuneloom kernel export` writes the trials of kernels"
+            )
+        for job in (job for job in jobs if job.spec.get("tuner") != KERNEL):
             records = store.trials(job.id)
             for planned in store.tasks(job.id):
                 own = [r for r in records if r.task_key == planned.task.key]

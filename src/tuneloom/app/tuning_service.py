@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.app.job_sources import require_possible
+from tuneloom.app.kernel_specs import drop_functions
 from tuneloom.app.machine import CPU_KEY, Machine, this_machine
 from tuneloom.app.preflight import require_usable
 from tuneloom.app.tuning_run import Display, TuningRun
@@ -95,7 +96,9 @@ def _execute(
     tuning = TuningRun(store, run, engine, machine, policy, display)
     tuning.execute()
     failure = next(iter(tuning.failures.values()), None)
-    return RunOutcome(run=run, jobs=tuple(store.jobs(run)), failure=failure)
+    jobs = tuple(store.jobs(run))
+    drop_functions([job.spec for job in jobs])
+    return RunOutcome(run=run, jobs=jobs, failure=failure)
 
 
 def _engine_for(specs: Sequence[Mapping[str, Any]]) -> LocalEngine:

@@ -133,6 +133,8 @@ def test_control_c_keeps_everything_and_says_how_to_go_on(place: Workplace) -> N
     assert run.status is RunStatus.INTERRUPTED and run.trials >= 3
     exported = place.run("kernel", "export", "last", "part.csv")
     assert exported.returncode == 0 and f"{run.trials} trials written" in exported.stdout
+    refused = place.run("export", "last", "--to", "metaschedule", "database")
+    assert refused.returncode == 2 and "tuneloom kernel export" in refused.stderr
 
 
 def test_a_kernel_that_was_changed_meanwhile_is_not_resumed(place: Workplace) -> None:
@@ -149,11 +151,13 @@ def test_functions_of_a_script_are_resumed_from_the_command_line(place: Workplac
     words = [sys.executable, "levels.py", str(log)]
     process = subprocess.Popen(words, cwd=place.folder, env=place.variables(), text=True)
     known = killed_at(place, process, 5)
-    assert list((place.folder / "home" / "kernels").glob("levels-*.kernel"))
+    kept = place.folder / "home" / "kernels"
+    assert len(list(kept.glob("*.kernel"))) == 1
     again = place.run("resume", "last")
     assert again.returncode == 0, again.stderr
     assert "levels: best 2.5 ms with level=40" in again.stdout
     assert place.trials()[: len(known)] == known and len(place.trials()) == 30
+    assert not list(kept.iterdir())
     ran = log.read_text().split()
     assert len(ran) - len(set(ran)) <= 2  # only what ran without being committed ran again
 

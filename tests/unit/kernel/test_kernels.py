@@ -14,7 +14,7 @@ from tuneloom.testing.tuner_contract import TunerContract
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 from tuneloom.tuners.kernel.cargo import Cargo, for_build, for_profile, runner_of, space_of, task_of
 from tuneloom.tuners.kernel.guided import Start
-from tuneloom.tuners.kernel.kernel import as_ran
+from tuneloom.tuners.kernel.kernel import as_ran, spare_process
 from tuneloom.tuners.kernel.opening import keep_functions, kept_functions, open_kernel
 from tuneloom.tuners.kernel.searches import SEARCHES as BUILT_IN
 from tuneloom.tuners.kernel.searching import insight, presample
@@ -131,6 +131,13 @@ def test_a_reference_that_fails_ends_the_job_and_not_every_trial(tmp_path: Path)
     assert isinstance(error, SpaceError) and "no reference today" in str(error)
 
 
+def refuse_politely(knobs: dict[str, Any]) -> float:
+    """A runner that fails and knows that nothing is broken."""
+    error = RuntimeError("too many threads")
+    spare_process(error)
+    raise error
+
+
 def test_a_failed_run_spoils_its_process_and_a_wrong_result_does_not() -> None:
     tuner, policy = KernelTuner(), MeasuringPolicy()
 
@@ -146,6 +153,8 @@ def test_a_failed_run_spoils_its_process_and_a_wrong_result_does_not() -> None:
     one = Space({"a": [1]})
     broken = outcome(Kernel("k", one, lambda knobs: knobs, lambda knobs: 1 / 0))
     assert broken.kind is FailureKind.RUN_ERROR and broken.spoils_worker
+    spared = outcome(Kernel("k", one, lambda knobs: knobs, refuse_politely))
+    assert spared.kind is FailureKind.RUN_ERROR and not spared.spoils_worker
     wrong = outcome(Kernel("k", one, lambda knobs: knobs, lambda knobs: (1.0, 2), check=3))
     assert wrong.kind is FailureKind.WRONG_RESULT and not wrong.spoils_worker
 

@@ -13,6 +13,16 @@ class WrongResult(Exception):  # noqa: N818 - the name is the message
     """Raised by a runner whose kernel computed something else than it should."""
 
 
+def spare_process(error: BaseException) -> None:
+    """Note that an error of a runner left its process fit for other runs."""
+    error.harmless = True  # type: ignore[attr-defined]
+
+
+def spoils(error: BaseException) -> bool:
+    """Whether the process of a failed run should serve nobody else, as far as anybody knows."""
+    return not getattr(error, "harmless", False)
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
     """What a builder made, with what the compiler revealed; `payload` must survive pickling."""

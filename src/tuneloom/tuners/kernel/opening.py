@@ -1,6 +1,7 @@
 """Opening a kernel in a worker, as models are opened: what all trials share is done here once."""
 
 import hashlib
+import secrets
 from pathlib import Path
 
 from tuneloom.errors import InputError, SpaceError
@@ -38,7 +39,7 @@ def opened(path: Path) -> Description:
 
 
 def keep_functions(kernel: Kernel, folder: Path) -> Path:
-    """Write a kernel of Python functions into a folder of the user; returns the file.
+    """Write a kernel of Python functions into a folder of the user; returns the new file.
 
     Raises SpaceError if something of it can't be carried to another process.
     """
@@ -47,7 +48,7 @@ def keep_functions(kernel: Kernel, folder: Path) -> Path:
     except Exception as error:
         raise SpaceError(f"{kernel.name} can't be carried to another process: {error}") from error
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{kernel.name}-{hashlib.sha256(data).hexdigest()[:12]}{FUNCTIONS}"
+    path = folder / f"{secrets.token_hex(8)}{FUNCTIONS}"
     path.write_bytes(data)
     return path
 

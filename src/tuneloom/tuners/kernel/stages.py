@@ -7,7 +7,7 @@ import cloudpickle
 
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, MeasuringPolicy, Task
 from tuneloom.tuners.kernel.cargo import builder_of, runner_of
-from tuneloom.tuners.kernel.kernel import WrongResult, as_built, as_ran, is_right
+from tuneloom.tuners.kernel.kernel import WrongResult, as_built, as_ran, is_right, spoils
 
 _MESSAGE = 500  # characters of an exception that a failure keeps
 
@@ -31,8 +31,8 @@ def profile(
 ) -> Measurement | Failure:
     """Run what was built and check its output; an exception of the runner is a run error.
 
-    After such an error the process is not to be trusted with another run: a GPU that
-    was misused refuses everything its process asks for afterwards.
+    After such an error the process is not trusted with another run, unless the runner
+    says so: a GPU that was misused refuses everything its process asks for afterwards.
     """
     began = time.perf_counter()
     try:
@@ -45,9 +45,9 @@ def profile(
     except WrongResult as error:
         return Failure(kind=FailureKind.WRONG_RESULT, message=_told(error))
     except TimeoutError as error:
-        return Failure(kind=FailureKind.RUN_TIMEOUT, message=_told(error), spoils_worker=True)
+        return Failure(kind=FailureKind.RUN_TIMEOUT, message=_told(error), spoils_worker=spoils(error))
     except Exception as error:
-        return Failure(kind=FailureKind.RUN_ERROR, message=_told(error), spoils_worker=True)
+        return Failure(kind=FailureKind.RUN_ERROR, message=_told(error), spoils_worker=spoils(error))
     return Failure(kind=FailureKind.WRONG_RESULT, message="the output differs from the reference")
 
 

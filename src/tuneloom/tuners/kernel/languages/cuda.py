@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuneloom.tuners.kernel.expressions import value_of
-from tuneloom.tuners.kernel.kernel import Built, Ran, WrongResult
+from tuneloom.tuners.kernel.kernel import Built, Ran, WrongResult, spare_process
 from tuneloom.tuners.kernel.languages.arguments import Argument, close, expected, made, outputs
-from tuneloom.tuners.kernel.languages.driver import architecture, called, compiled, driver
+from tuneloom.tuners.kernel.languages.driver import CudaError, architecture, called, compiled, driver
 from tuneloom.tuners.kernel.space import Configuration
 
 _REVEALED = {
@@ -87,6 +87,10 @@ class CudaRunner:
             device.wait()
             self._check(device)
             return Ran(tuple(device.timed(launch, self.launches) for _ in range(self.repeats)))
+        except CudaError as error:
+            if device.answers():
+                spare_process(error)
+            raise
         finally:
             device.free()
 
@@ -145,6 +149,10 @@ class _Device:
 
     def wait(self) -> None:
         called(self._driver, "cuCtxSynchronize")
+
+    def answers(self) -> bool:
+        """Whether the device still serves this process after an error."""
+        return not self._driver.cuCtxSynchronize()
 
     def download(self) -> list[Any]:
         for value, address in zip(self._values, self._passed, strict=True):

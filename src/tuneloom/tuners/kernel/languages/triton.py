@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from tuneloom.errors import SpaceError
-from tuneloom.tuners.kernel.kernel import Built, Ran, WrongResult
+from tuneloom.tuners.kernel.kernel import Built, Ran, WrongResult, spare_process
 from tuneloom.tuners.kernel.space import Configuration
 
 
@@ -44,6 +44,14 @@ class TritonKernel:
 
     def run(self, configuration: Configuration) -> Ran:
         """Launch, check and time one configuration; raises WrongResult if its output differs."""
+        try:
+            return self._measured(configuration)
+        except Exception as error:
+            if _device_answers():
+                spare_process(error)
+            raise
+
+    def _measured(self, configuration: Configuration) -> Ran:
         import torch
 
         module = _imported(self.path)
@@ -79,6 +87,17 @@ class TritonKernel:
         last.record()
         torch.cuda.synchronize()
         return max(float(first.elapsed_time(last)) / 1e3 / self.launches, 1e-9)
+
+
+def _device_answers() -> bool:
+    """Whether the device still serves this process after an error."""
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=8)
