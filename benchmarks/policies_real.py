@@ -1,19 +1,27 @@
 """Three networks tuned as jobs of one run with real TVM, under each policy, on this machine.
 
-    python benchmarks/policies_real.py [--models M …] [--trials 300] [--seeds 3] [--out FILE]
+    python benchmarks/policies_real.py [--models M …] [--trials 96] [--rounds 3] [--minutes 25]
     python benchmarks/policies_real.py --table          (draw the table again, tune nothing)
 
-Every run has a process and a store of its own, the same seeds and trials, and reuses nothing.
-Policies take turns within each seed, and who begins changes from seed to seed, so that a
-machine that warms up or slows down treats all alike. The canary is a fixed kernel timed on
-the device between batches; its quiet time is the median under `sequential`, which never
-runs two stages at once. Nothing else should run on the machine.
+Every run has a process and a store of its own, reuses nothing, and has the trials and, within a
+round, the seed of all others. In each round every policy has its turn, and the order changes
+from round to round, so that a machine that warms up or slows down treats all alike. Another
+round is begun only while it should end in time; the first one is made whatever it takes.
+
+All comparisons are with `sequential`, which never runs two stages at once, within the same
+round. The canary is a fixed kernel timed on the device between batches: by how much it is
+slower than under `sequential` is how much a policy distorts what it measures. Final latencies
+are noisy, too: beside each ratio stands the range over rounds, and below the table by how much
+those of `sequential` itself differ from round to round. Nothing else should run on the machine.
 """
 
 import argparse
 import json
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -26,98 +34,136 @@ OUT = Path(__file__).parent / "results" / "policies_real.json"
 MODELS = ("zoo:squeezenet", "zoo:mobilenet_v2", "zoo:resnet18")
 QUIET = "sequential"
 
+Figures = dict[str, Any]
+Runs = dict[int, Figures]
+"""The figures of one policy, by seed."""
+Done = dict[str, Runs]
 
-def combinations(
-    models: Sequence[str], policies: Sequence[str], trials: int, seeds: int
+
+def planned_round(
+    number: int, models: Sequence[str], policies: Sequence[str], trials: int
 ) -> list[Combination]:
-    """All runs in the order in which they are made."""
-    found = []
-    for seed in range(seeds):
-        turn = seed % len(policies)
-        for policy in (*policies[turn:], *policies[:turn]):
-            parameters = {"models": list(models), "policy": policy, "trials": trials, "seed": seed}
-            found.append(Combination({**parameters, "reuse": "off"}))
-    return found
+    """One run under each policy; the order turns by one each round and runs backwards in every other."""
+    turn = number % len(policies)
+    order = [*policies[turn:], *policies[:turn]][:: -1 if number % 2 else 1]
+    shared = {"models": list(models), "trials": trials, "seed": number, "reuse": "off"}
+    return [Combination({**shared, "policy": policy}) for policy in order]
 
 
-def measure(planned: Sequence[Combination], out: Path) -> list[RunResult]:
-    """Make all runs; what is done is written after each."""
+def measure(options: argparse.Namespace) -> list[RunResult]:
+    """Make all rounds that there is time for; what is done is written after each run."""
     results: list[RunResult] = []
+    began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="policies-real-") as folder:
-        for number, combination in enumerate(planned, 1):
-            result = run_combination(combination, Path(folder), Path.cwd())
-            results.append(result)
-            what = f"{combination.parameters['policy']}, seed {combination.parameters['seed']}"
-            print(f"[{number}/{len(planned)}] {what}: {result.status} {result.message}", flush=True)
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(json.dumps([each.to_json() for each in results], indent=1) + "\n")
+        for number in range(options.rounds):
+            spent_s = time.monotonic() - began_s
+            if number and spent_s * (number + 1) / number > options.minutes * 60:
+                print(f"no time for another round after {spent_s / 60:.1f} minutes", flush=True)
+                break
+            for combination in planned_round(number, options.models, options.policies, options.trials):
+                results.append(run_combination(combination, Path(folder), Path.cwd()))
+                tell(results[-1])
+                options.out.parent.mkdir(parents=True, exist_ok=True)
+                options.out.write_text(json.dumps([each.to_json() for each in results], indent=1) + "\n")
     return results
 
 
+def tell(result: RunResult) -> None:
+    parameters = result.combination.parameters
+    what = f"{parameters['policy']}, round {parameters['seed']}"
+    print(f"{what}: {result.status} after {result.wall_s:.0f} s {result.message}", flush=True)
+
+
 def table(results: Sequence[RunResult]) -> str:
-    """One row for each policy, means over seeds; runs that did not finish are counted, not averaged."""
-    done: dict[str, list[dict[str, Any]]] = {}
-    unfinished: dict[str, int] = {}
+    """One row for each policy; runs that did not finish are counted, not averaged."""
+    done: Done = {}
+    unfinished: Counter[str] = Counter()
     for result in results:
-        policy = str(result.combination.parameters["policy"])
-        done.setdefault(policy, [])
+        policy, seed = (
+            str(result.combination.parameters["policy"]),
+            int(result.combination.parameters["seed"]),
+        )
         if result.finished:
-            done[policy].append(result.figures)
+            done.setdefault(policy, {})[seed] = result.figures
         else:
-            unfinished[policy] = unfinished.get(policy, 0) + 1
-    quiet_s = quiet_canary_s(done)
-    rows = [policy_row(policy, figures, done, quiet_s) for policy, figures in done.items() if figures]
-    text = markdown(rows) if rows else "no run finished"
-    return text + "".join(
-        f"\n\n{count} runs under {name} did not finish" for name, count in unfinished.items()
-    )
+            unfinished[policy] += 1
+    rows = [policy_row(policy, done) for policy in POLICIES if policy in done]
+    lines = [markdown(rows) if rows else "no run finished"]
+    noise = own_noise(done.get(QUIET, {}))
+    if noise is not None:
+        lines.append(
+            f"Final latencies of one model under {QUIET} differ by up to {noise:.1%} between rounds."
+        )
+    lines += [f"{count} runs under {name} did not finish." for name, count in unfinished.items()]
+    return "\n\n".join(lines)
 
 
-def quiet_canary_s(done: dict[str, list[dict[str, Any]]]) -> float | None:
-    songs = [s for figures in done.get(QUIET, ()) for s in figures["canary_s"]]
-    return median(songs) if songs else None
-
-
-def policy_row(
-    policy: str,
-    runs: list[dict[str, Any]],
-    done: dict[str, list[dict[str, Any]]],
-    quiet_s: float | None,
-) -> dict[str, str]:
-    makespan_s = mean(run["tuning_s"] for run in runs)
-    alone = [run["tuning_s"] for run in done.get(QUIET, ())]
+def policy_row(policy: str, done: Done) -> dict[str, str]:
+    runs = done[policy]
+    quiet = done.get(QUIET, {})
+    pairs = [(figures, quiet[seed]) for seed, figures in runs.items() if seed in quiet]
+    busy = {name: mean(run["busy"][name] for run in runs.values()) for name in resources(runs)}
+    busier = max(busy, key=lambda name: busy[name])
     row = {
         "policy": policy,
-        "runs": str(len(runs)),
-        "makespan": f"{makespan_s:.1f} s",
-        f"against {QUIET}": f"{makespan_s / mean(alone):.3f}" if alone else "–",
+        "rounds": str(len(runs)),
+        "trials": "/".join(sorted({str(run["trials"]) for run in runs.values()})),
+        "makespan": f"{mean(run['tuning_s'] for run in runs.values()):.1f} s",
+        f"against {QUIET}": told([run["tuning_s"] / alone["tuning_s"] for run, alone in pairs]),
+        "busier resource": f"{busier} {busy[busier]:.1%}",
     }
-    for resource in runs[0]["busy"]:
-        row[f"{resource} busy"] = f"{mean(run['busy'][resource] for run in runs):.1%}"
-    for model in runs[0]["latencies_after_s"]:
-        row[model] = latency(model, runs, done.get(QUIET, []))
-    row["canary, median"] = distortion([s for run in runs for s in run["canary_s"]], 0.5, quiet_s)
-    row["canary, 90 %"] = distortion([s for run in runs for s in run["canary_s"]], 0.9, quiet_s)
+    row |= {f"{name} busy": f"{share:.1%}" for name, share in busy.items()}
+    row["latency"] = told([latency_ratio(run, alone) for run, alone in pairs])
+    row["canary, median"] = told([canary_ratio(run, alone, 0.5) for run, alone in pairs])
+    row["canary, 90 %"] = told([canary_ratio(run, alone, 0.9) for run, alone in pairs])
+    for model in next(iter(runs.values()))["latencies_after_s"]:
+        row[model] = f"{mean(run['latencies_after_s'][model] for run in runs.values()) * 1e3:.2f} ms"
     return row
 
 
-def latency(model: str, runs: list[dict[str, Any]], alone: list[dict[str, Any]]) -> str:
-    """A model's latency after tuning, and how it compares with that under the quiet policy."""
-    own = mean(run["latencies_after_s"][model] for run in runs)
-    quiet = [run["latencies_after_s"][model] for run in alone]
-    against = f" ({own / mean(quiet):.3f}×)" if quiet else ""
-    return f"{own * 1e3:.2f} ms{against}"
+def resources(runs: Runs) -> list[str]:
+    """The resources that somebody used."""
+    names = next(iter(runs.values()))["busy"]
+    return [name for name in names if any(run["busy"].get(name) for run in runs.values())] or list(names)
 
 
-def distortion(songs: list[float], share: float, quiet_s: float | None) -> str:
-    """By how much the canary is slower than when it is quiet."""
-    if not songs or quiet_s is None:
+def told(ratios: Sequence[float | None]) -> str:
+    """The mean of the ratios of all rounds, and their range where there are several."""
+    known = [ratio for ratio in ratios if ratio is not None]
+    if not known:
         return "–"
-    place = share * (len(songs) - 1)
+    spread = f" ({min(known):.3f}–{max(known):.3f})" if len(known) > 1 else ""
+    return f"{mean(known):.3f}{spread}"
+
+
+def latency_ratio(run: Figures, alone: Figures) -> float | None:
+    """The geometric mean over all models of the latency after tuning against that under the quiet policy."""
+    pairs = [(run["latencies_after_s"][name], quiet) for name, quiet in alone["latencies_after_s"].items()]
+    ratios = [own / quiet for own, quiet in pairs if own and quiet]
+    return float(prod(ratios) ** (1 / len(ratios))) if ratios else None
+
+
+def own_noise(runs: Runs) -> float | None:
+    """By how much the latency of one model differs between rounds, at the most."""
+    spreads = []
+    for model in next(iter(runs.values()))["latencies_after_s"] if len(runs) > 1 else ():
+        times = [run["latencies_after_s"][model] for run in runs.values()]
+        spreads.append(max(times) / min(times) - 1 if all(times) else 0.0)
+    return max(spreads, default=None)
+
+
+def canary_ratio(run: Figures, alone: Figures, share: float) -> float | None:
+    """A quantile of the canary's times against its median when it is quiet."""
+    if not run["canary_s"] or not alone["canary_s"]:
+        return None
+    return quantile(run["canary_s"], share) / median(alone["canary_s"])
+
+
+def quantile(times: Sequence[float], share: float) -> float:
+    place = share * (len(times) - 1)
     low, rest = int(place), place % 1
-    ordered = sorted(songs)
-    at = ordered[low] * (1 - rest) + ordered[min(low + 1, len(songs) - 1)] * rest
-    return f"{at / quiet_s - 1:+.1%}"
+    ordered = sorted(times)
+    return ordered[low] * (1 - rest) + ordered[min(low + 1, len(times) - 1)] * rest
 
 
 def markdown(rows: Sequence[dict[str, str]]) -> str:
@@ -132,16 +178,16 @@ def main() -> None:
     )
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=list(POLICIES))
-    parser.add_argument("--trials", type=int, default=300, help="for each model")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=96, help="for each model")
+    parser.add_argument("--rounds", type=int, default=3, help="at the most")
+    parser.add_argument("--minutes", type=float, default=25.0, help="for all rounds but the first")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--table", action="store_true", help="draw the table of earlier results")
     options = parser.parse_args()
     if options.table:
         results = [RunResult.from_json(each) for each in json.loads(options.out.read_text())]
     else:
-        planned = combinations(options.models, options.policies, options.trials, options.seeds)
-        results = measure(planned, options.out)
+        results = measure(options)
     print(table(results))
 
 
