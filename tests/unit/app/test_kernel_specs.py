@@ -1,0 +1,109 @@
+"""What a kernel's file, a jobs file and the command line say together."""
+
+from pathlib import Path
+
+import pytest
+
+from tuneloom.app.job_sources import require_possible, tuner_of
+from tuneloom.app.jobs_file import read_jobs
+from tuneloom.app.kernel_specs import described_spec, drop_functions, kernel_spec
+from tuneloom.errors import InputError, SpaceError, TargetError
+from tuneloom.model import JobSpec
+
+TOML = """
+[kernel]
+name = "twice"
+language = "@LANGUAGE@"
+source = "twice.c"
+entry = "twice"
+[knobs]
+STEP = [1, 2, 4]
+[launch]
+grid = ["1"]
+block = ["STEP"]
+[tuning]
+trials = 30
+search = "local"
+presample = true
+run_timeout_s = 2
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return described_in(tmp_path, "c")
+
+
+def described_in(folder: Path, language: str) -> Path:
+    (folder / "twice.c").write_text("void twice(void) {}")
+    path = folder / f"{language}.toml"
+    path.write_text(TOML.replace("@LANGUAGE@", language))
+    return path
+
+
+def test_a_file_says_what_nobody_else_says(file: Path) -> None:
+    spec = described_spec(file, {"trials": None, "init": "random"})
+    assert (spec.name, spec.model, spec.tuner, spec.device_key) == ("twice", str(file), "kernel", "cpu")
+    assert (spec.budget.trials, spec.policy.run_timeout_s) == (30, 2.0)
+    assert spec.extra == {"search": "local", "init": "random", "presample": "yes", "spare": "0"}
+
+
+def test_options_win_over_the_file(file: Path) -> None:
+    spec = described_spec(file, {"trials": 5, "search": "guided", "run_timeout_s": 9.0, "device": "npu"})
+    assert (spec.budget.trials, spec.extra["search"], spec.policy.run_timeout_s) == (5, "guided", 9.0)
+    assert spec.device_key == "npu"
+
+
+def test_the_language_decides_on_the_device(tmp_path: Path) -> None:
+    assert described_spec(described_in(tmp_path, "cuda"), {}).device_key == "cuda"
+
+
+def test_a_jobs_file_gives_the_budget_and_the_kernel_its_search(file: Path) -> None:
+    jobs = file.with_name("jobs.toml")
+    jobs.write_text(
+        '[[jobs]]\nmodel = "c.toml"\ntrials = 7\npriority = 3\n[[jobs]]\nmodel = "zoo:squeezenet"\n'
+    )
+    kernel, model = read_jobs(jobs)
+    assert (kernel.name, kernel.tuner, kernel.budget.trials, kernel.priority) == ("c", "kernel", 7, 3)
+    assert (kernel.extra["search"], kernel.batch, kernel.device_key) == ("local", 1, "cpu")
+    assert (model.tuner, model.extra) == ("tvm", {})
+
+
+def test_a_job_keeps_its_extra_options_in_the_store(file: Path) -> None:
+    spec = described_spec(file, {})
+    assert JobSpec.from_json(spec.to_json()) == spec
+    older = {key: value for key, value in spec.to_json().items() if key != "extra"}
+    assert JobSpec.from_json(older).extra == {}
+
+
+def test_tuners_are_told_by_the_name_of_the_file() -> None:
+    assert [tuner_of(name) for name in ("a.toml", "/x/y.kernel", "a.onnx", "zoo:a", "mock:tasks=1")] == [
+        "kernel",
+        "kernel",
+        "tvm",
+        "tvm",
+        "mock",
+    ]
+
+
+def test_jobs_that_are_bound_to_fail_are_refused(file: Path, tmp_path: Path) -> None:
+    missing = kernel_spec("k", str(tmp_path / "none.toml"), "cpu", {})
+    with pytest.raises(SpaceError, match="no kernel at"):
+        require_possible(missing, ["cpu"])
+    with pytest.raises(TargetError, match="no device with key 'cuda'; known: 'cpu'"):
+        require_possible(described_spec(described_in(tmp_path, "cuda"), {}), ["cpu"])
+    file.write_text(file.read_text().replace("STEP = [1, 2, 4]", "STEP = []"))
+    with pytest.raises(SpaceError, match="no values"):
+        require_possible(kernel_spec("k", str(file), "cpu", {}), ["cpu"])
+
+
+def test_fewer_than_no_spares_are_refused(file: Path) -> None:
+    with pytest.raises(InputError, match="can't be fewer than none, got -2"):
+        described_spec(file, {"spare": -2})
+
+
+def test_only_files_of_functions_are_deleted(file: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "f00d.kernel"
+    kept.write_bytes(b"")
+    drop_functions([{"model": str(kept)}, {"model": str(file)}, {"model": "zoo:squeezenet"}, {}])
+    assert file.exists() and not kept.exists()
