@@ -7,9 +7,9 @@ timed in turn in this process.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean
 
 from transfer_runs import Run, tuning_times
 from tuneloom.store import open_store
@@ -20,8 +20,8 @@ from tuneloom.tuners.tvm.importing import import_model
 from tuneloom.tuners.tvm.model_stages import seeded_inputs
 from tuneloom.tuners.tvm.targets import resolve_target
 
-ROUNDS = 25
-LONGEST_S = 4.0
+ROUNDS = 60
+LONGEST_S = 6.0
 _ENOUGH = 1.15  # how exactly the time to match is looked for
 
 
@@ -55,15 +55,15 @@ class Compared:
         return build_model(self._lowered, dict(schedules), guess=True).open("cpu")
 
     def in_turn(self, one: RunningModel, other: RunningModel) -> tuple[float, float, float]:
-        """Median seconds of both on the last core, and the median of the ratio of neighbouring runs."""
+        """Seconds of both on the last core, their undisturbed quarter of runs in turn, and the ratio."""
         cores = os.sched_getaffinity(0)
         os.sched_setaffinity(0, sorted(cores)[-1:])
         try:
             pairs = self._pairs(one, other)
         finally:
             os.sched_setaffinity(0, cores)
-        ones, others = ([pair[n] for pair in pairs] for n in (0, 1))
-        return median(ones), median(others), median(a / b for a, b in pairs)
+        first, second = (_undisturbed([pair[n] for pair in pairs]) for n in (0, 1))
+        return first, second, first / second
 
     def _pairs(self, one: RunningModel, other: RunningModel) -> list[tuple[float, float]]:
         self._timed(one), self._timed(other)
@@ -76,6 +76,11 @@ class Compared:
         started = time.perf_counter()
         model.invoke(self._tensors)
         return time.perf_counter() - started
+
+
+def _undisturbed(times: Sequence[float]) -> float:
+    """The mean of the fastest quarter: neighbours only ever slow a run down."""
+    return mean(sorted(times)[: max(1, len(times) // 4)])
 
 
 def first_match(ratio_at: Callable[[float], float], longest: float) -> tuple[float, bool]:

@@ -12,6 +12,7 @@ from tuneloom.app.planning_division import GUESSES, Division, divide, importance
 from tuneloom.model import JobSpec, Task, TaskSpace
 from tuneloom.transfer import CLUSTERINGS, FittedSeed, KernelProfile, TaskCluster
 
+_SEEDS_A_GUESS = 3  # the default is tried, too, and the template's own guesses
 _SAME = 2  # records of the very same workload: one would do, the second is for noise
 BORROWS = frozenset(("auto", "transfer", "transfer-only"))
 SHARES = frozenset(("auto", "share"))
@@ -156,7 +157,7 @@ def _borrowing(spec: JobSpec, task: Task, known: Known, seeds: int) -> TaskPlan:
         reason=_why_borrowed(notes, tuned_before=bool(own)),
         donors=notes,
         seeds=len(notes),
-        quota=1 + len(notes) + (not own) if only else None,
+        quota=1 + len(notes) + (0 if own else max(1, len(notes) // _SEEDS_A_GUESS)) if only else None,
     )
 
 

@@ -14,7 +14,7 @@ GLANCE = 3
 """What a task that will borrow tries before: the default, and what the tuner guesses."""
 
 GUESSES = 2
-"""A template's own guesses are tried where nobody gives anything, one of them where somebody does."""
+"""A template's own guesses that are tried where nobody gives anything."""
 
 _PART = 5  # sharing spends a fifth of what tuning every task would: first trials take longer than later ones
 _FEWEST = 5  # trials a task is worth at least: the default, guesses, a few seeds

@@ -84,6 +84,7 @@ def test_transfer_only_spends_little_on_what_the_model_hardly_feels() -> None:
     known = {key: many_for(key) for key in ("big", "mid", "pool")}
     plan = make_plan(spec("transfer-only"), tasks, SPACES, known)
     assert [task.seeds for task in plan.tasks] == [6, 1, 1]
+    assert [task.quota for task in plan.tasks] == [1 + 6 + 2, 1 + 1 + 1, 1 + 1 + 1]
 
 
 def test_transfer_only_tries_two_records_of_the_very_same_workload() -> None:
