@@ -10,8 +10,8 @@ from tuneloom.app.model_job import ModelJob, Opened
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import TaskProgress
 from tuneloom.app.tuning import Keep
-from tuneloom.engine.calls import Call, CallResult, Returned
-from tuneloom.errors import InputError
+from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned, TimedOut
+from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import JobSpec, SearchOptions, StageKind, Trial
 from tuneloom.scheduling.stages import SlotDemand, StageRequest
 from tuneloom.tuners.kernel import ON_DEVICE, PRESAMPLED, cargo
@@ -19,6 +19,8 @@ from tuneloom.tuners.tvm.model_stages import ModelSummary
 
 _OPEN = "tuneloom.tuners.kernel.opening:open_kernel"
 _INSIGHT = "tuneloom.tuners.kernel.searching:insight"
+
+_OPENING_S = 600.0  # computing a reference may take long, but not for ever
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +65,16 @@ class KernelJob(ModelJob):
 
     def begin(self, at_s: float) -> Sequence[Step]:
         self._began_s = at_s
-        call = Call(function=_OPEN, arguments=(self.recipe,), worker=f"{self.job}:model")
+        call = Call(
+            function=_OPEN, arguments=(self.recipe,), worker=f"{self.job}:model", timeout_s=_OPENING_S
+        )
         return [replace(step, call=lambda: call) for step in super().begin(at_s)]
+
+    def _model_opened(self, result: CallResult, at_s: float) -> Sequence[Step]:
+        if isinstance(result, Returned):
+            return super()._model_opened(result, at_s)
+        self.failure = TuneloomError(f"{self.spec.name}: its reference can't be computed: {_told(result)}")
+        return []
 
     def _take_known(self, summary: ModelSummary) -> dict[str, list[Trial]]:
         """Keep no functions in the store; refuse trials of a kernel that was changed since."""
@@ -150,3 +160,13 @@ class KernelJob(ModelJob):
         self.insight = result.value if isinstance(result, Returned) else {}
         self._looked = True
         return []
+
+
+def _told(result: Raised | TimedOut | Died) -> str:
+    match result:
+        case Raised():
+            return result.error
+        case TimedOut():
+            return f"it did not end within {result.after_s:g} s"
+        case Died():
+            return result.reason

@@ -14,7 +14,7 @@ from tuneloom.app.kernel_specs import kernel_spec
 from tuneloom.app.kernel_tuning import KernelTuning
 from tuneloom.app.programs import Step
 from tuneloom.app.results import job_result
-from tuneloom.engine.calls import Call, CallResult, Died, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned, TimedOut
 from tuneloom.errors import BudgetError, InputError, NothingMeasured
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Task, Trial
 from tuneloom.scheduling.stages import DeviceDemand
@@ -106,6 +106,22 @@ def test_a_kernel_is_opened_tuned_and_looked_back_on() -> None:
     assert job.done and job.failure is None
     result = job_result(job)
     assert (result["trials"], result["best_s"], result["validity"]) == (6, 1e-3, LEARNED)
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [
+        (Died(reason="killed by SIGSEGV"), "killed by SIGSEGV"),
+        (TimedOut(after_s=600.0), "it did not end within 600 s"),
+        (Raised(error="ValueError: no", trace=""), "ValueError: no"),
+    ],
+)
+def test_a_reference_that_crashes_or_hangs_ends_the_job_with_the_reason(
+    ended: CallResult, reason: str
+) -> None:
+    job = job_of()
+    drive(job.begin(0.0), lambda _call: ended)
+    assert job.done and str(job.failure) == f"conv: its reference can't be computed: {reason}"
 
 
 def test_no_function_reaches_the_store() -> None:
