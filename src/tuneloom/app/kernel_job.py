@@ -52,7 +52,9 @@ class KernelJob(ModelJob):
     ) -> None:
         self.spare = int(spec.extra.get("spare", "0"))
         small = replace(spec, batch=1 + self.spare)
-        super().__init__(job, small, opened=opened, keep=keep, lanes=min(lanes, 1 + tuners), tuners=tuners)
+        super().__init__(
+            job, small, opened=opened, keep=keep, lanes=lanes if lanes == 1 else 1 + tuners, tuners=tuners
+        )
         self._memory = memory
         self._began_s = 0.0
         self._looked = False

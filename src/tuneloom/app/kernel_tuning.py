@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from tuneloom.app.outcomes import built
@@ -11,11 +12,12 @@ from tuneloom.app.progress import TaskProgress
 from tuneloom.app.tuning import Lane, TaskTuning
 from tuneloom.engine.calls import CallResult, Returned
 from tuneloom.errors import NothingMeasured
-from tuneloom.model import Artifact, Candidate, Failure, Outcome, StageKind, Task
+from tuneloom.model import Artifact, Candidate, Failure, Measurement, Outcome, StageKind, Task
 from tuneloom.scheduling.stages import Demand, DeviceDemand
 from tuneloom.tuners.kernel import cargo
 from tuneloom.tuners.kernel.reranking import Reranking
 
+_FEWEST_LANES = 2
 _QUOTED = 200  # characters of a failure that an error repeats
 
 
@@ -31,8 +33,10 @@ class _Held:
 class KernelTuning(TaskTuning):
     """Tunes one kernel. A batch is one candidate and `spare` more that are built, not run.
 
-    All lanes serve the one task. What the compiler revealed decides which candidate of
-    a batch is run; the others are run when the space has nothing else left.
+    All lanes serve the one task, and there are no more of them than keep the device busy:
+    what is chosen while results are missing is chosen worse. What the compiler revealed
+    decides which candidate of a batch is run; the others are run when the space has
+    nothing else left.
     """
 
     def __init__(self, *given: Any, spare: int = 0, builds_on_device: bool = False, **named: Any) -> None:
@@ -48,6 +52,9 @@ class KernelTuning(TaskTuning):
         }
         self._travelling: dict[StageKind, Task] = {}
         self._left_out: list[_Held] = []
+        self._limit = self._most_lanes
+        self._most_lanes = min(_FEWEST_LANES, self._limit)
+        self._build_s = self._profile_s = 0.0
 
     @property
     def built_only(self) -> int:
@@ -111,7 +118,16 @@ class KernelTuning(TaskTuning):
         following = super()._settle(lane, candidate, outcome, artifact, at_s)
         if artifact is not None:
             self.teach(artifact.features, lane.trials[-1].seconds)
+        if artifact is not None and isinstance(outcome, Measurement):
+            self._build_s += artifact.build_s
+            self._profile_s += outcome.profile_s
+            self._most_lanes = self._lanes_wanted()
         return following
+
+    def _lanes_wanted(self) -> int:
+        """One that runs, and as many that build as fit into the time of a run."""
+        building = ceil(self._build_s / self._profile_s) if self._profile_s else 1
+        return min(self._limit, max(_FEWEST_LANES, 1 + building))
 
 
 def nothing_worked(name: str, progress: TaskProgress) -> NothingMeasured:

@@ -16,7 +16,7 @@ from tuneloom.app.programs import Step
 from tuneloom.app.results import job_result
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned, TimedOut
 from tuneloom.errors import BudgetError, InputError, NothingMeasured
-from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Task, Trial
+from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.scheduling.stages import DeviceDemand
 from tuneloom.testing.fake_stages import FakeStages
 from tuneloom.testing.small_jobs import drive, measured_trial
@@ -60,7 +60,11 @@ class Notes:
 
 
 def job_of(
-    trials: int = 6, known: dict[str, list[Trial]] | None = None, notes: Notes | None = None, **extra: Any
+    trials: int = 6,
+    known: dict[str, list[Trial]] | None = None,
+    notes: Notes | None = None,
+    tuners: int = 1,
+    **extra: Any,
 ) -> KernelJob:
     kept = notes or Notes()
 
@@ -74,7 +78,7 @@ def job_of(
         opened=opened,
         keep=lambda _task, _trial, _artifact: None,
         lanes=3,
-        tuners=1,
+        tuners=tuners,
         memory=kept.memory(),
     )
 
@@ -280,3 +284,20 @@ def test_losing_the_last_look_loses_no_result() -> None:
 def test_values_that_make_no_sense_are_refused(values: dict[str, Any], error: str) -> None:
     with pytest.raises((InputError, BudgetError), match=error):
         kernel_spec("conv", "conv.toml", "cpu", values)
+
+
+@pytest.mark.parametrize(("build_s", "most"), [(0.1, 2), (2.5, 4), (50.0, 9)])
+def test_no_more_candidates_are_under_way_than_keep_the_device_busy(build_s: float, most: int) -> None:
+    job = job_of(trials=40, tuners=8)
+    answer = workers(
+        FakeStages(
+            build=lambda _task, n: Artifact(payload=str(n).encode(), build_s=build_s),
+            profile=lambda _task, n: Measurement(seconds=(1e-3 * (n + 1),), profile_s=1.0),
+        )
+    )
+    waiting, under_way = list(job.begin(0.0)), []
+    while waiting:
+        step = waiting.pop(0)
+        waiting += step.ended(answer(step.call()), 1.0) or []
+        under_way.append(job.tuning.tasks[0].in_flight if job.tuning else 0)
+    assert max(under_way) == most
