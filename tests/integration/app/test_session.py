@@ -11,6 +11,7 @@ from tuneloom import Session
 from tuneloom.errors import BundleError, InputError, ModelError, OrderError, OutputError
 from tuneloom.store import open_store
 from tuneloom.testing.onnx_models import network_input, write_network
+from tuneloom.testing.tflite_models import write_tflite
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +63,14 @@ def test_things_that_are_no_model_are_refused_at_once(tmp_path: Path) -> None:
         Session().from_model("zoo:unicorn")
     with pytest.raises(BundleError, match="no bundle"):
         Session.load(tmp_path)
+
+
+def test_a_tensorflow_lite_file_is_tuned(tmp_path: Path) -> None:
+    expected = write_tflite(tmp_path / "net.tflite")
+    session = Session().from_model(tmp_path / "net.tflite").autotune(trials=6).build()
+    assert session.result["trials"] == 6
+    x = np.random.default_rng(1).normal(size=(1, 8, 8, 4)).astype("float32")
+    np.testing.assert_allclose(session.run(x), expected(x), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
