@@ -10,13 +10,13 @@ FIRST_SHARE = 0.5
 SHARPNESS = 2
 """How fast the weight of a chain falls when more work waits than it is long."""
 
-GRADES = 4
+GRADES = 8
 """Chains are told apart in so many grades: jobs that are nearly alike should not race each other."""
 
 NEGLIGIBLE = 0.05
 """While others ask for less than this part of its own length, a chain loses nothing by sharing."""
 
-STEADY = 0.75
+STEADY = 0.9
 """An expectation that changed by less than this is not counted anew."""
 
 LONGER = 1.2
@@ -52,14 +52,14 @@ class Chains:
             self._expect(appetite, remaining_s, job)
         elif forecast_s is None:
             remaining_s = appetite.expected_s
+        self._asked += 1
+        if self._asked % REFRESH == 1:
+            self._drain_s = self._drain()
         if remaining_s * self._jobs < LONGER * self._expected_s:
             return 0.0
         return self._weigh(appetite, remaining_s)
 
     def _weigh(self, appetite: Appetite, remaining_s: float) -> float:
-        self._asked += 1
-        if self._asked % REFRESH == 1:
-            self._drain_s = self._drain()
         weight = 1.0
         if remaining_s < self._drain_s:
             weight = round(GRADES * (remaining_s / self._drain_s) ** SHARPNESS) / GRADES
