@@ -35,11 +35,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    stats = _command(commands, "stats", "what is known, by kernel class", show_stats)
-    stats.add_argument("--json", action="store_true", help="print JSON, for programs")
+    _command(commands, "stats", "what is known, by kernel class", show_stats)
     show = _command(commands, "show", "the best known of each kernel of a class", show_class)
     show.add_argument("kernel_class", metavar="CLASS")
-    show.add_argument("--json", action="store_true", help="print JSON, for programs")
     pruning = _command(commands, "prune", "drop all but the fastest records of each kernel", prune_bank)
     pruning.add_argument(
         "--keep", type=int, required=True, metavar="N", help="records to keep of each kernel"
@@ -56,6 +54,7 @@ def _command(
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=words, description=words.capitalize() + ".")
     parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.set_defaults(func=function)
     return parser
 
@@ -96,19 +95,27 @@ def show_class(options: argparse.Namespace) -> int:
 
 def prune_bank(options: argparse.Namespace) -> int:
     """Drop records."""
-    print(f"{prune(options.keep, options.store)} records dropped")
+    count = prune(options.keep, options.store)
+    print(json.dumps({"dropped": count}) if options.json else f"{count} records dropped")
     return 0
 
 
 def export_to(options: argparse.Namespace) -> int:
     """Write a bank."""
-    print(f"{export_bank(options.path, options.store, options.family)} records written to {options.path}")
+    count = export_bank(options.path, options.store, options.family)
+    if options.json:
+        print(json.dumps({"records": count, "file": str(options.path)}))
+    else:
+        print(f"{count} records written to {options.path}")
     return 0
 
 
 def import_from(options: argparse.Namespace) -> int:
     """Read a bank."""
     done = import_bank(options.path, options.store)
+    if options.json:
+        print(json.dumps(asdict(done)))
+        return 0
     print(f"{done.added} records of {done.workloads} kernels imported as run {done.run}")
     for reason, count in done.skipped.items():
         print(f"  left out: {count} × {reason}")
