@@ -1,10 +1,12 @@
 """`tuneloom kernel replay`: searches on recorded spaces, where a trial takes milliseconds."""
 
 import argparse
+import json
 from collections.abc import Sequence
-from math import inf
+from dataclasses import asdict
+from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tuneloom.errors import BudgetError, InputError, RecordsError
 from tuneloom.tuners.kernel import SEARCHES, STARTS
@@ -48,6 +50,7 @@ def add_parser(
     parser.add_argument("--stress", action="store_true", help="what was not recorded of the grid fails")
     parser.add_argument("--export", type=Path, metavar="FILE", help="write the recording to this file")
     parser.add_argument("--format", choices=formats, default="csv", help="of the export (default: csv)")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.set_defaults(func=run_replay)
 
 
@@ -61,15 +64,31 @@ def run_replay(arguments: argparse.Namespace) -> int:
         raise BudgetError(f"at least 1 trial is needed, got {arguments.trials}")
     if arguments.export and len(arguments.files) > 1:
         raise RecordsError("an export takes one recording; give one file")
+    found: list[Summary] = []
     for path in arguments.files:
         recording = files.read(path)
         recording = recording.stressed() if arguments.stress else recording
-        _print_recording(recording)
-        for summary in _summaries(arguments, recording):
-            _print_summary(summary)
+        found += (summaries := _summaries(arguments, recording))
+        if not arguments.json:
+            _print_recording(recording)
+            for summary in summaries:
+                _print_summary(summary)
         if arguments.export:
             files.write(recording, arguments.export, arguments.format)
+    if arguments.json:
+        print(json.dumps([summary_json(summary) for summary in found], indent=2))
     return 0
+
+
+def summary_json(summary: "Summary") -> dict[str, Any]:
+    """A summary as data; what is infinite, because runs did not arrive, is null."""
+    found = asdict(summary)
+    found["best"] = {count: _finite(best) for count, best in summary.best.items()}
+    return {key: _finite(value) for key, value in found.items()}
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _summaries(arguments: argparse.Namespace, recording: "Recording") -> "list[Summary]":
