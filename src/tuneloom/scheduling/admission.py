@@ -12,15 +12,18 @@ from tuneloom.scheduling.stages import DeviceDemand, JobTicket, StageRequest
 
 def require_acceptable(job: str, ready: Sequence[StageRequest], live: Container[str]) -> None:
     """Raise SchedulingError for a stage of another job or an id that is in use."""
-    fresh: set[str] = set()
     for request in ready:
         if request.job != job:
             raise SchedulingError(f"stage {request.id!r} of job {request.job!r} came with job {job!r}")
-        if request.id in live or request.id in fresh:
-            raise SchedulingError(
-                f"job {job!r} has a stage {request.id!r} already; every stage needs its own id"
-            )
-        fresh.add(request.id)
+        if request.id in live:
+            raise _twice(job, request.id)
+    if len(ready) > 1 and len({request.id for request in ready}) < len(ready):
+        ids = [request.id for request in ready]
+        raise _twice(job, next(each for each in ids if ids.count(each) > 1))
+
+
+def _twice(job: str, stage: str) -> SchedulingError:
+    return SchedulingError(f"job {job!r} has a stage {stage!r} already; every stage needs its own id")
 
 
 def require_continuation(job: Job, event: StageFinished) -> None:

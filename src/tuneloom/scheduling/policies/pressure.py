@@ -1,5 +1,7 @@
 """Which device key is the scarcest, and which will run dry."""
 
+from collections import defaultdict
+
 from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.policies.appetites import Appetite, KeyUse
 
@@ -12,8 +14,8 @@ class Pressure:
 
     def __init__(self, floor: Floor) -> None:
         self._floor = floor
-        self._demand: dict[str, float] = {}
-        self.backlog_s: dict[str, float] = {}
+        self._demand: defaultdict[str, float] = defaultdict(float)
+        self.backlog_s: defaultdict[str, float] = defaultdict(float)
         self._scarcest: list[str] = []
         self._asked = 0
 
@@ -25,21 +27,19 @@ class Pressure:
             if use is None:
                 use = appetite.keys[key] = KeyUse()
             use.spent_s += seconds
-        if total_s <= 0:
-            return
         for name, use in appetite.keys.items():
-            share = use.spent_s / total_s
-            self._demand[name] = self._demand.get(name, 0.0) + share - use.share
+            share = use.spent_s / total_s if total_s > 0 else 0.0
+            self._demand[name] += share - use.share
             use.share = share
 
     def left(self, appetite: Appetite) -> None:
         """A job ended: it wants nothing any more."""
         for name, use in appetite.keys.items():
-            self._demand[name] = self._demand.get(name, 0.0) - use.share
+            self._demand[name] -= use.share
 
     def queue(self, key: str, seconds: float) -> None:
         """Predicted work joined the line in front of a key."""
-        self.backlog_s[key] = self.backlog_s.get(key, 0.0) + seconds
+        self.backlog_s[key] += seconds
 
     def unqueue(self, key: str, seconds: float, *, empty: bool) -> None:
         """Predicted work left the line; an empty line has no rounding errors."""
