@@ -1,5 +1,6 @@
 """What came out of a run, for people."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tuneloom.app.tuning_service import RunOutcome
@@ -28,8 +29,17 @@ def job_line(job: JobRecord) -> str:
     text += f", {gained(before, after)}; {result['trials']} trials{_failures(result)}"
     if job.spec.get("out"):
         text += f"\n  bundle: {job.spec['out']}"
-    dropped = [k["note"] for k in result["kernels"].values() if "dropped" in k["note"]]
-    return text + (f"\n  {len(dropped)} schedules changed the outputs and were dropped" if dropped else "")
+    return text + _not_used([kernel["note"] for kernel in result["kernels"].values()])
+
+
+def _not_used(notes: Sequence[str]) -> str:
+    """Schedules that won alone but are not in the model, a line for each reason."""
+    wrong = sum("changed the outputs" in note for note in notes)
+    slower = sum("slower inside the model" in note for note in notes)
+    text = f"\n  {wrong} schedules changed the outputs and were dropped" if wrong else ""
+    return text + (
+        f"\n  {slower} borrowed schedules were slower inside the model, not used" if slower else ""
+    )
 
 
 def gained(before_s: float, after_s: float) -> str:

@@ -30,6 +30,12 @@ def test_a_finished_job_shows_before_and_after_trials_failures_and_its_bundle() 
     assert dropped.strip() == "1 schedules changed the outputs and were dropped"
 
 
+def test_a_gift_that_lost_in_the_model_is_not_called_wrong() -> None:
+    kernels = {"a": {"note": "its borrowed schedule was slower inside the model and was dropped"}}
+    told = job_line(record(JobStatus.FINISHED, RESULT | {"kernels": kernels})).splitlines()[-1]
+    assert told.strip() == "1 borrowed schedules were slower inside the model, not used"
+
+
 @pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.CANCELLED])
 def test_a_job_without_a_result_says_how_it_ended(status: JobStatus) -> None:
     assert job_line(record(status, {"kernels": {}})) == f"net: {status.value}"

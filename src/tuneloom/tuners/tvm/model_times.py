@@ -10,7 +10,7 @@ from tuneloom.tuners.tvm.final import Array, RunningModel, build_model
 from tuneloom.tuners.tvm.tasks import kernel_calls, kernel_key
 
 _RUNS = 3
-_TURNS = 3
+_TURNS = 5
 _NOISE = 1.05  # slower by less than this may be chance
 
 
