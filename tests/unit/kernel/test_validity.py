@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuneloom.tuners.validity import ValidityModel, middle, spread
+from tuneloom.tuners.validity import ValidityModel, spread
 from tuneloom.tuners.validity.calibration import Calibration
 from tuneloom.tuners.validity.directions import MOST_DIRECTIONS, directions
 
@@ -73,12 +73,6 @@ def test_without_a_past_predictions_stand() -> None:
 def test_directions_are_signed_sums_and_never_too_many() -> None:
     assert directions(2).shape == (2, 4 + 4)
     assert directions(60).shape[1] <= MOST_DIRECTIONS
-
-
-def test_the_start_begins_in_the_middle() -> None:
-    line = np.linspace(0, 1, 11).reshape(-1, 1)
-    assert middle(line, line) == 5
-    assert middle(line, line[:5]) == 2
 
 
 def test_the_spread_start_takes_the_farthest_likely_point() -> None:

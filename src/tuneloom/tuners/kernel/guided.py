@@ -17,7 +17,7 @@ from tuneloom.tuners.kernel.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.pool import Visited, best_point, open_points, unseen
 from tuneloom.tuners.kernel.promise import log_improvement, promising
 from tuneloom.tuners.kernel.space import Space
-from tuneloom.tuners.validity import ValidityModel, middle, spread
+from tuneloom.tuners.validity import ValidityModel, spread
 
 Point = tuple[int, ...]
 Vector = NDArray[np.float64]
@@ -119,15 +119,13 @@ class GuidedSearch:
         return len(self._proposed) < _START or len(self._times) < 2
 
     def _start_point(self, pool: Points) -> Point:
-        """A random point; or first the middle, then what is far from all tried and likely to be valid."""
-        if self._start is Start.RANDOM:
+        """A random point, or one that is far from all tried and likely to be valid."""
+        if self._start is Start.RANDOM or not self._proposed:
             return _tuple(pool[0])
         candidates = pool[:_CANDIDATES]
-        inputs = self._encoding.smooth(candidates)
-        if not self._proposed:
-            return _tuple(candidates[middle(inputs, inputs)])
         tried = self._encoding.smooth(np.array(list(self._proposed)))
-        return _tuple(candidates[spread(inputs, tried, self.validity(candidates))])
+        place = spread(self._encoding.smooth(candidates), tried, self.validity(candidates))
+        return _tuple(candidates[place])
 
     def _with_surroundings(self, pool: Points) -> Points:
         """The pool and what differs from the best points in one knob."""

@@ -1,4 +1,4 @@
-"""A first batch that begins in the middle and spreads out over what is likely to be valid."""
+"""A first batch that is spread out over what is likely to be valid, its boundary included."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,15 +6,6 @@ from numpy.typing import NDArray
 from tuneloom.tuners.validity.directions import Matrix
 
 Vector = NDArray[np.float64]
-
-
-def middle(candidates: Matrix, whole: Matrix) -> int:
-    """The candidate nearest to all of `whole`, which stands for the space.
-
-    Limits of hardware lie at the ends of knobs, so the middle rather works, and it tells
-    more about the rest of the space than any other single point.
-    """
-    return int(np.argmin(np.sqrt(_squares(candidates, whole)).mean(axis=1)))
 
 
 def spread(candidates: Matrix, seen: Matrix, probability: Vector) -> int:
