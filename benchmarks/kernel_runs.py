@@ -1,0 +1,51 @@
+"""What one run of a search came to, as one line of a results file."""
+
+import json
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+
+from tuneloom.tuners.replay.recording import Recording
+from tuneloom.tuners.replay.study import CHECKPOINTS, arrival
+
+Run = list[float | None]
+Line = dict[str, Any]
+OURS, CEILING = "tuneloom", "tuneloom, validity known"
+
+
+def measured(recording: Recording, search: str, seed: int, run: Run) -> Line:
+    """The line of a run: when it was within 5 % (None: never), its best, relative, and its failures.
+
+    A best is None at checkpoints that the run did not reach.
+    """
+    line = {"recording": recording.name, "invalid_share": round(recording.invalid_share, 4)}
+    return line | {"search": search, "seed": seed} | told(run, recording.best_ms)
+
+
+def told(run: Run, best_ms: float) -> Line:
+    """What the times of a run say."""
+    close = arrival(run, best_ms)
+    until = run[: int(close)] if close < inf else run
+    return {
+        "close": int(close) if close < inf else None,
+        "best": [_best(run, count, best_ms) for count in CHECKPOINTS],
+        "evaluations": len(run),
+        "failed": sum(time is None for time in run),
+        "failed_until_close": sum(time is None for time in until),
+    }
+
+
+def _best(run: Run, count: int, best_ms: float) -> float | None:
+    best = min((time for time in run[:count] if time is not None), default=inf) / best_ms
+    return float(f"{best:.4g}") if len(run) >= count and isfinite(best) else None
+
+
+def keep(path: Path, line: Line) -> None:
+    """Append a line."""
+    with path.open("a") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+def kept(path: Path) -> list[Line]:
+    """All lines of a file; none where there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
