@@ -47,7 +47,11 @@ def lower_bound(jobs: Sequence[SimulatedJob], resources: Iterable[Host | Device]
     longest_s = max((arrives_s + times.seconds for arrives_s, times in lanes), default=0.0)
     candidates, plain_s = {"longest job": longest_s}, longest_s
     for pool in _pools(capacity):
-        demands = [LaneDemand.of(arrives_s, times, pool.counts, capacity) for arrives_s, times in lanes]
+        demands = [
+            LaneDemand.of(arrives_s, times, pool.counts, capacity)
+            for arrives_s, times in lanes
+            if any(pool.counts(placed.step) for placed in times.placed)
+        ]
         drained_s = _drain(demands, pool.width)
         plain_s = max(plain_s, drained_s)
         candidates[pool.name] = max(drained_s, busy_bound(demands, pool.width))

@@ -85,14 +85,14 @@ def busy_bound(lanes: Sequence[LaneDemand], width: int) -> float:
     anything is left, T is at least s + x + that / width. (If s were after T - x, nothing could
     be left.) This holds for all s and x; good ones are searched for.
     """
-    lanes = [lane for lane in lanes if lane.work_s > 0]
-    if not lanes:
+    demands = [(lane, lane.work_s) for lane in lanes if lane.work_s > 0]
+    if not demands:
         return 0.0
 
     def bound(at_s: float, last_s: float) -> float:
         left_s = 0.0
-        for lane in lanes:
-            left_s += max(0.0, lane.work_s - lane.possible_by(at_s) - lane.possible_within_last(last_s))
+        for lane, work_s in demands:
+            left_s += max(0.0, work_s - lane.possible_by(at_s) - lane.possible_within_last(last_s))
         return at_s + last_s + left_s / width if left_s > 1e-9 else 0.0
 
     end_s = max(lane.arrives_s + lane.times.seconds for lane in lanes)
