@@ -27,15 +27,17 @@ class ChainTimes:
     @classmethod
     def of(cls, lane: Sequence[TimedStep], capacity: Capacity) -> "ChainTimes":
         """Place the steps of a lane that has all resources for itself; lanes of one round are whole."""
-        pattern = lane.steps if isinstance(lane, Rounds) else lane
-        phases = list(_phases(pattern, capacity))
-        round_s = sum(seconds for _, seconds in phases)
-        placed, before_s = [], 0.0
-        for steps, seconds in phases:
-            after_s = round_s - before_s - seconds
-            placed += _placed(steps, before_s, max(0.0, after_s))
-            before_s += seconds
-        return cls(tuple(placed), round_s, lane.rounds if isinstance(lane, Rounds) else 1)
+        pattern, rounds = _pattern(lane)
+        placed: list[PlacedStep] = []
+        phases = [_Phase.of(steps, capacity) for steps in _streams(pattern)]
+        round_s, before_s = sum(phase.seconds for phase in phases), 0.0
+        for phase in phases:
+            after_s = max(0.0, round_s - before_s - phase.seconds)
+            placed += [
+                PlacedStep(step, before_s + head_s, after_s + tail_s) for step, head_s, tail_s in phase.placed
+            ]
+            before_s += phase.seconds
+        return cls(tuple(placed), round_s, rounds)
 
     @property
     def seconds(self) -> float:
@@ -57,32 +59,42 @@ def least_span(parts: Sequence[float], at_once: int) -> float:
     return max(spans)
 
 
-def _phases(lane: Sequence[TimedStep], capacity: Capacity) -> Iterator[tuple[tuple[TimedStep, ...], float]]:
-    """Steps that follow each other, streamed pairs together, with the least time of each."""
-    index = 0
-    while index < len(lane):
-        here = lane[index]
-        span_s = least_span(here.parts, capacity.at_once(here))
-        if feeds_by_part(lane, index):
-            after = lane[index + 1]
-            yield (here, after), _streamed_span(here, after, span_s, capacity)
-            index += 2
-        else:
-            yield (here,), span_s
-            index += 1
+class _Phase(NamedTuple):
+    """Steps that stream into each other: how long they take together, and each within them."""
+
+    placed: list[PlacedStep]
+    seconds: float
+
+    @classmethod
+    def of(cls, steps: Sequence[TimedStep], capacity: Capacity) -> "_Phase":
+        """Every part goes through all steps; each step waits for a first part, and a last part leaves it."""
+        placed, longest_s = [], max(_through(steps))
+        for index, step in enumerate(steps):
+            head_s, tail_s = min(_through(steps[:index])), min(_through(steps[index + 1 :]))
+            span_s = least_span(step.parts, capacity.at_once(step))
+            placed.append((step, head_s, tail_s))
+            longest_s = max(longest_s, head_s + span_s + tail_s)
+        return cls([PlacedStep(*each) for each in placed], longest_s)
 
 
-def _streamed_span(first: TimedStep, second: TimedStep, first_s: float, capacity: Capacity) -> float:
-    pairs = max(a + b for a, b in zip(first.parts, second.parts, strict=True))
-    second_s = least_span(second.parts, capacity.at_once(second))
-    return max(pairs, min(first.parts) + second_s, first_s + min(second.parts))
+def _through(steps: Sequence[TimedStep]) -> list[float]:
+    """How long each part takes through all these steps."""
+    return [sum(times) for times in zip(*(step.parts for step in steps), strict=True)] or [0.0]
 
 
-def _placed(steps: tuple[TimedStep, ...], before_s: float, after_s: float) -> list[PlacedStep]:
-    if len(steps) == 1:
-        return [PlacedStep(steps[0], before_s, after_s)]
-    first, second = steps
-    return [
-        PlacedStep(first, before_s, after_s + min(second.parts)),
-        PlacedStep(second, before_s + min(first.parts), after_s),
-    ]
+def _streams(lane: Sequence[TimedStep]) -> Iterator[Sequence[TimedStep]]:
+    """The lane cut after every step that does not stream into the next."""
+    start = 0
+    for index in range(len(lane)):
+        if not feeds_by_part(lane, index):
+            yield lane[start : index + 1]
+            start = index + 1
+
+
+def _pattern(lane: Sequence[TimedStep]) -> tuple[Sequence[TimedStep], int]:
+    """What a lane repeats and how often; rounds that stream into each other are one long round."""
+    if not isinstance(lane, Rounds):
+        return lane, 1
+    if lane.rounds > 1 and feeds_by_part(lane, len(lane.steps) - 1):
+        return list(lane), 1
+    return lane.steps, lane.rounds

@@ -110,7 +110,7 @@ def floor(slots: int, devices: int) -> list[Host | Device]:
     return [Host(name="h", slots=slots), *(Device(name=f"d{n}", key="device") for n in range(devices))]
 
 
-@settings(max_examples=80, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(jobs=tiny_workloads(), slots=st.integers(1, 2), devices=st.integers(1, 2))
 def test_no_schedule_at_all_beats_the_bound(jobs: tuple[TinyJob, ...], slots: int, devices: int) -> None:
     best_s = AllSchedules(jobs, slots, devices).best_s if jobs else 0.0
@@ -138,6 +138,18 @@ def test_no_schedule_of_rounds_beats_the_bound(
     )
     best_s = AllSchedules(jobs, 1, 1).best_s
     assert lower_bound(jobs, floor(1, 1)).seconds <= best_s + 1e-6
+
+
+def test_steps_that_stream_into_each_other_are_not_bound_as_if_they_followed() -> None:
+    slot = TimedStep(kind="a", needs=SlotDemand(), parts=(1.0, 1.0), streamed=True)
+    last = TimedStep(kind="b", needs=DEVICE, parts=(1.0, 1.0))
+    job = TinyJob(JobTicket(id="j"), 0.0, (slot, slot, last))
+    assert lower_bound((job,), floor(1, 1)).seconds <= AllSchedules((job,), 1, 1).best_s
+
+
+def test_rounds_may_stream_into_each_other() -> None:
+    job = RoundsJob(name="j", rounds=3, stages={"build": 6.0}, parts=2)
+    assert lower_bound((job,), floor(1, 1)).seconds <= AllSchedules((job,), 1, 1).best_s
 
 
 def test_long_turns_of_one_job_hold_another_up_in_its_gaps() -> None:
