@@ -15,7 +15,9 @@ Evaluations until within 5 % of the optimum; failed evaluations count. "Ceiling"
 perfect knowledge of validity. Kernel Tuner is 1.5.0 in simulation mode with its options as shipped and a
 search space of its own for every run, budget 200. The files are those of
 AutoTuningAssociation/benchmark_hub; "+stress" makes every point of the grid that was not recorded fail.
-A strategy that was not run with the full number of seeds says so in its column.
+A number of runs below 80 means that time was short. "–" stands where some runs made fewer different
+evaluations: our runs were ended once within 5 %, and some of Kernel Tuner's repeat themselves. Whether to
+start in the middle of a space or spread out was decided on invented spaces with pnpoly_KT_RTX_3090 in view.
 """
 Runs = dict[str, list[Line]]
 
