@@ -11,6 +11,7 @@ from tuneloom.tuners.replay.study import CHECKPOINTS, arrival
 Run = list[float | None]
 Line = dict[str, Any]
 OURS, CEILING = "tuneloom", "tuneloom, validity known"
+RANDOM_START, BLIND = "tuneloom, random start", "tuneloom, random start, no validity"
 
 
 def measured(recording: Recording, search: str, seed: int, run: Run) -> Line:

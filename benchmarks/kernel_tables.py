@@ -34,7 +34,7 @@ def page(lines: Iterable[Line]) -> str:
 def _overview(spaces: dict[str, Runs]) -> str:
     columns = ("space", "fails at random", "ours (runs)", "ceiling", "Kernel Tuner's best (runs)")
     rows = [_compared(name, runs) for name, runs in spaces.items() if OURS in runs]
-    return _table((*columns, "ours / its best", "failed of ours until then"), rows)
+    return table((*columns, "ours / its best", "failed of ours until then"), rows)
 
 
 def _compared(name: str, runs: Runs) -> Sequence[object]:
@@ -60,7 +60,7 @@ def arrival(lines: Sequence[Line]) -> float:
 def _details(name: str, runs: Runs) -> str:
     columns = ("search", "runs", "to 5 %", "quartiles", "arrived", *(f"best at {n}" for n in CHECKPOINTS))
     rows = [_row(search, listed) for search, listed in sorted(runs.items(), key=lambda r: arrival(r[1]))]
-    return f"\n## {name}\n\n{_table((*columns, 'failed', 'failed until 5 %'), rows)}"
+    return f"\n## {name}\n\n{table((*columns, 'failed', 'failed until 5 %'), rows)}"
 
 
 def _row(search: str, lines: list[Line]) -> Sequence[object]:
@@ -89,6 +89,7 @@ def _shown(value: float) -> str:
     return "> budget" if value == inf else f"{value:g}"
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows as Markdown."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"

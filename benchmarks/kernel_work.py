@@ -1,0 +1,123 @@
+"""Many seeded runs of kernel searches on several cores, kept line by line.
+
+What a file holds already is not run again, so that an interrupted measurement goes on
+where it was. Every search gets its first seed before any gets its second.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import islice
+from math import inf
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from kernel_runs import BLIND, CEILING, OURS, RANDOM_START, Line, Run, keep, kept, measured
+from tuneloom.tuners.kernel.factors import Points
+from tuneloom.tuners.kernel.guided import GuidedSearch, Start, Vector
+from tuneloom.tuners.replay import files
+from tuneloom.tuners.replay.opponent import KernelTunerSimulation
+from tuneloom.tuners.replay.recording import Recording
+from tuneloom.tuners.replay.study import arrival, perfect_knowledge, replayed
+from tuneloom.tuners.replay.synthetic import Recipe, invented
+
+STRESS = "+stress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One run. The source is a file, a file with `+stress`, or `invented:SEED:SHARE:LIMITS`."""
+
+    source: str
+    search: str
+    seed: int
+    trials: int
+    until_close: bool = False
+
+
+@lru_cache(maxsize=4)
+def opened(source: str) -> Recording:
+    """The space of a source."""
+    if source.startswith("invented:"):
+        _, seed, share, limits = source.split(":")
+        return invented(int(seed), Recipe(invalid_share=float(share), limits=int(limits)))
+    recording = files.read(Path(source.removesuffix(STRESS)))
+    return recording.stressed() if source.endswith(STRESS) else recording
+
+
+@lru_cache(maxsize=4)
+def _opponent(source: str) -> KernelTunerSimulation:
+    return KernelTunerSimulation(opened(source))
+
+
+def done(piece: Piece) -> Line:
+    """Carry one run out."""
+    recording = opened(piece.source)
+    return measured(recording, piece.search, piece.seed, _run(recording, piece))
+
+
+def _run(recording: Recording, piece: Piece) -> Run:
+    ours = partial(replayed, recording, "guided", piece.seed, piece.trials, until_close=piece.until_close)
+    match piece.search:
+        case str(name) if name == OURS:
+            return ours()
+        case str(name) if name == CEILING:
+            return ours(knowledge=perfect_knowledge(recording))
+        case str(name) if name == RANDOM_START:
+            return ours(start=Start.RANDOM)
+        case str(name) if name == BLIND:
+            return blind(recording, piece.seed, piece.trials)
+        case strategy:
+            return _opponent(piece.source).run(strategy, piece.seed, piece.trials)
+
+
+def _no_opinion(points: Points) -> Vector:
+    return np.ones(len(points))
+
+
+def blind(recording: Recording, seed: int, trials: int) -> Run:
+    """A random start, then the same model of time, to which a failure is the slowest time seen."""
+    search = GuidedSearch(recording.space, seed, Start.RANDOM, _no_opinion)
+    run: Run = []
+    while len(run) < trials and arrival(run[-1:], recording.best_ms) == inf:
+        points = search.propose(1)
+        if not points:
+            break
+        run.append(recording.at(points[0]).time_ms)
+        slowest = max((time for time in run if time is not None), default=None)
+        seen = slowest if run[-1] is None else run[-1]
+        search.learn(points[0], None if seen is None else seen / 1e3)
+    return run
+
+
+def work(pieces: Iterable[Piece], out: Path, workers: int, minutes: float) -> None:
+    """Run what the file does not hold yet, until the time is over."""
+    known = {(line["recording"], line["search"], line["seed"]) for line in kept(out)}
+    missing = (p for p in pieces if (opened(p.source).name, p.search, p.seed) not in known)
+    end_s = time.monotonic() + minutes * 60
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        for count, line in enumerate(_in_turn(pool, done, missing, 2 * workers, end_s)):
+            keep(out, line)
+            if count % 100 == 99:
+                print(f"{count + 1} runs; the last: {line['recording']} {line['search']}", flush=True)
+
+
+def _in_turn(
+    pool: ProcessPoolExecutor,
+    function: Callable[[Piece], Line],
+    pieces: Iterator[Piece],
+    most: int,
+    end_s: float,
+) -> Iterator[Line]:
+    pending: set[Future[Line]] = set()
+    while True:
+        if time.monotonic() < end_s:
+            pending |= {pool.submit(function, piece) for piece in islice(pieces, most - len(pending))}
+        if not pending:
+            return
+        ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+        yield from (future.result() for future in ended)
