@@ -64,6 +64,7 @@ def run_replay(arguments: argparse.Namespace) -> int:
         raise BudgetError(f"at least 1 trial is needed, got {arguments.trials}")
     if arguments.export and len(arguments.files) > 1:
         raise RecordsError("an export takes one recording; give one file")
+    _strategies(arguments.strategies)
     found: list[Summary] = []
     for path in arguments.files:
         recording = files.read(path)
