@@ -46,6 +46,16 @@ def pieces(arguments: argparse.Namespace) -> Iterator[Piece]:
                 )
 
 
+INTRODUCTION = """\
+# Validity-driven start
+
+Evaluations until within 5 % on spaces of which more than half fails: our search; the same search after a
+random first batch; and after a random first batch without a model of validity (blind). Medians, budget 200.
+
+Measured by `python benchmarks/validity_start.py --data RECORDINGS`, drawn again with `--report`.
+"""
+
+
 def page(lines: Sequence[Line], trials: int) -> str:
     """A row a space, and the ratios over all of them."""
     spaces: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -54,7 +64,8 @@ def page(lines: Sequence[Line], trials: int) -> str:
     whole = {name: runs for name, runs in spaces.items() if all(s in runs for s in SETTINGS)}
     columns = ("space", "runs", "validity", "quartiles", "random", "quartiles", "blind", "quartiles")
     ratios = "\n".join(_ratio(whole, other) for other in (RANDOM_START, BLIND))
-    return table(columns, [_row(name, runs) for name, runs in whole.items()]) + "\n" + ratios
+    rows = table(columns, [_row(name, runs) for name, runs in whole.items()])
+    return f"{INTRODUCTION}\n{rows}\n{ratios}"
 
 
 def _row(name: str, runs: dict[str, list[float]]) -> Sequence[object]:
