@@ -61,7 +61,10 @@ class Finish:
     _weighed: bool = False
 
     def begin(self) -> list[Step]:
-        """Contests of all tasks; contenders that were built in an earlier run are built again first."""
+        """Contests of all tasks, and the untuned model meanwhile.
+
+        Contenders that were built in an earlier run are built again first.
+        """
         steps: list[Step] = []
         for progress in self.tasks:
             contenders = self._contenders(progress)
@@ -70,7 +73,10 @@ class Finish:
             if contenders:
                 self._open += 1
                 steps += self._prepare(progress, contenders)
-        return steps or [self._compile_step()]
+        if not steps:
+            return [self._compile_step()]
+        self._open += 1
+        return [*steps, self._plain_step()]
 
     @property
     def schedules(self) -> dict[str, str]:
@@ -155,6 +161,19 @@ class Finish:
     def _contested(self, _progress: TaskProgress | None) -> Sequence[Step]:
         self._open -= 1
         return [] if self._open else [self._compile_step()]
+
+    def _plain_step(self) -> Step:
+        """The untuned model, compiled while contenders are timed; if that fails, compiling says why."""
+        call = Call(function=f"{MODEL_STAGES}:compile_plain", arguments=(self.recipe,), worker=self._worker)
+        return self._step(
+            "plain",
+            1,
+            StageKind.FINALISE,
+            "",
+            SlotDemand(),
+            lambda: call,
+            lambda _result, _at_s: self._contested(None),
+        )
 
     def _compile_step(self) -> Step:
         self._models += 1
