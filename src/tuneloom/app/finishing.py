@@ -8,7 +8,7 @@ from tuneloom.app.origins import is_borrowed
 from tuneloom.app.outcomes import built
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import Contender, TaskProgress
-from tuneloom.app.tuning import STAGES
+from tuneloom.app.stage_calls import STAGES
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact, JobSpec, StageKind
