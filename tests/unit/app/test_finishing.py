@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tuneloom.app.finishing import Finish, Verdict, decide
+from tuneloom.app.finishing import Finish
 from tuneloom.app.progress import Contender, TaskProgress
+from tuneloom.app.verdicts import Verdict, decide
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact
