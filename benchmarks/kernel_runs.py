@@ -12,6 +12,7 @@ Run = list[float | None]
 Line = dict[str, Any]
 OURS, CEILING = "tuneloom", "tuneloom, validity known"
 RANDOM_START, BLIND = "tuneloom, random start", "tuneloom, random start, no validity"
+PRESAMPLED = "tuneloom, presampled"
 
 
 def measured(recording: Recording, search: str, seed: int, run: Run) -> Line:

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from kernel_runs import BLIND, CEILING, OURS, RANDOM_START, Line, Run, keep, kept, measured
+from kernel_runs import BLIND, CEILING, OURS, PRESAMPLED, RANDOM_START, Line, Run, keep, kept, measured
 from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.guided import GuidedSearch, Start, Vector
+from tuneloom.tuners.kernel.presampling import presampled
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation
 from tuneloom.tuners.replay.recording import Recording
@@ -57,6 +58,9 @@ def _opponent(source: str) -> KernelTunerSimulation:
 def done(piece: Piece) -> Line:
     """Carry one run out."""
     recording = opened(piece.source)
+    if piece.search == PRESAMPLED:
+        run, builds = built_first(recording, piece.seed, piece.trials)
+        return measured(recording, piece.search, piece.seed, run) | {"builds": builds}
     return measured(recording, piece.search, piece.seed, _run(recording, piece))
 
 
@@ -82,15 +86,37 @@ def _no_opinion(points: Points) -> Vector:
 def blind(recording: Recording, seed: int, trials: int) -> Run:
     """A random start, then the same model of time, to which a failure is the slowest time seen."""
     search = GuidedSearch(recording.space, seed, Start.RANDOM, _no_opinion)
+
+    def taken(run: Run) -> float | None:
+        return max((time for time in run if time is not None), default=None) if run[-1] is None else run[-1]
+
+    return _until_close(recording, search, trials, taken)
+
+
+def built_first(recording: Recording, seed: int, trials: int) -> tuple[Run, int]:
+    """Our search where failures are failures to build: it builds around first, as long as that pays.
+
+    Also returns how many points were only built; they took no time of the device.
+    """
+    search = GuidedSearch(recording.space, seed)
+    samples = presampled(recording.space, lambda point: recording.at(point).time_ms is not None, seed)
+    for sample in samples:
+        search.hear(sample.point, sample.builds)
+    return _until_close(recording, search, trials, lambda run: run[-1]), len(samples)
+
+
+def _until_close(
+    recording: Recording, search: GuidedSearch, trials: int, taken: Callable[[Run], float | None]
+) -> Run:
+    """One point after the other; the search hears of each what `taken` makes of the run so far."""
     run: Run = []
     while len(run) < trials and arrival(run[-1:], recording.best_ms) == inf:
         points = search.propose(1)
         if not points:
             break
         run.append(recording.at(points[0]).time_ms)
-        slowest = max((time for time in run if time is not None), default=None)
-        seen = slowest if run[-1] is None else run[-1]
-        search.learn(points[0], None if seen is None else seen / 1e3)
+        heard_ms = taken(run)
+        search.learn(points[0], None if heard_ms is None else heard_ms / 1e3)
     return run
 
 

@@ -28,8 +28,8 @@ from tuneloom.app.conductor import Listener, Span
 from tuneloom.app.machine import Machine, this_machine
 from tuneloom.app.outcomes import built, profiled
 from tuneloom.app.progress import DEFAULT, TaskProgress
+from tuneloom.app.stage_calls import STAGES
 from tuneloom.app.task_job import tune_tasks
-from tuneloom.app.tuning import STAGES
 from tuneloom.app.tuning_service import WARM_UP
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.engine.local import LocalEngine

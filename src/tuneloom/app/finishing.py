@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 
 from tuneloom.app.origins import is_borrowed
 from tuneloom.app.outcomes import built
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import Contender, TaskProgress
-from tuneloom.app.tuning import STAGES
+from tuneloom.app.stage_calls import STAGES
+from tuneloom.app.verdicts import Verdict, decide, fall_back
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact, JobSpec, StageKind
@@ -19,23 +19,6 @@ MODEL_STAGES = "tuneloom.tuners.tvm.model_stages"
 WEIGH = "tuneloom.tuners.tvm.model_times:slower_in_model"
 _CONTEST_S = 120.0
 _CHECK_S = 3600.0
-_WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
-
-
-@dataclass(slots=True)
-class Verdict:
-    """What became of a task: the schedule that is used, if any, and the times that decided.
-
-    `kept` is the default schedule where nothing tuned beats it. `own` are schedules that no
-    other task gave and that beat the default, fastest first, in case a borrowed one fails.
-    """
-
-    chosen: Contender | None = None
-    kept: Contender | None = None
-    own: list[tuple[float, Contender]] = field(default_factory=list)
-    tuned_s: float | None = None
-    default_s: float | None = None
-    note: str = ""
 
 
 @dataclass(slots=True)
@@ -61,7 +44,10 @@ class Finish:
     _weighed: bool = False
 
     def begin(self) -> list[Step]:
-        """Contests of all tasks; contenders that were built in an earlier run are built again first."""
+        """Contests of all tasks, and the untuned model meanwhile.
+
+        Contenders that were built in an earlier run are built again first.
+        """
         steps: list[Step] = []
         for progress in self.tasks:
             contenders = self._contenders(progress)
@@ -70,7 +56,10 @@ class Finish:
             if contenders:
                 self._open += 1
                 steps += self._prepare(progress, contenders)
-        return steps or [self._compile_step()]
+        if not steps:
+            return [self._compile_step()]
+        self._open += 1
+        return [*steps, self._plain_step()]
 
     @property
     def schedules(self) -> dict[str, str]:
@@ -155,6 +144,19 @@ class Finish:
     def _contested(self, _progress: TaskProgress | None) -> Sequence[Step]:
         self._open -= 1
         return [] if self._open else [self._compile_step()]
+
+    def _plain_step(self) -> Step:
+        """The untuned model, compiled while contenders are timed; if that fails, compiling says why."""
+        call = Call(function=f"{MODEL_STAGES}:compile_plain", arguments=(self.recipe,), worker=self._worker)
+        return self._step(
+            "plain",
+            1,
+            StageKind.FINALISE,
+            "",
+            SlotDemand(),
+            lambda: call,
+            lambda _result, _at_s: self._contested(None),
+        )
 
     def _compile_step(self) -> Step:
         self._models += 1
@@ -300,44 +302,3 @@ class Finish:
             needs=needs,
         )
         return Step(request=request, call=call, ended=ended)
-
-
-def decide(
-    verdict: Verdict,
-    contenders: Sequence[Contender],
-    rounds: Sequence[Sequence[float]],
-    default: Contender | None,
-) -> None:
-    """Choose by the median over rounds; a schedule that does not beat the default is not used."""
-    times = [median(seconds) for seconds in rounds]
-    ranked = sorted(zip(times, contenders, strict=True), key=lambda pair: pair[0])
-    for seconds, contender in ranked:
-        if contender is default:
-            verdict.default_s = seconds
-    best_s, best = next(((s, c) for s, c in ranked if c is not default), (None, None))
-    if best_s is None:
-        verdict.note = "none of its best schedules could be built again"
-        return
-    verdict.tuned_s = best_s
-    worth_s = float("inf") if verdict.default_s is None else _WORTH_IT * verdict.default_s
-    if best_s < worth_s:
-        verdict.chosen = best
-        verdict.own = [(s, c) for s, c in ranked if s < worth_s and _is_own(c, default)]
-    else:
-        verdict.kept = default
-        verdict.note = "not faster than the default schedule, so not used"
-
-
-def _is_own(contender: Contender, default: Contender | None) -> bool:
-    return contender is not default and not is_borrowed(contender.trial.candidate.origin)
-
-
-def fall_back(verdict: Verdict) -> None:
-    """Put the task's own best in place of a borrowed schedule, or the default where there is none."""
-    slower = "its borrowed schedule was slower inside the model"
-    if verdict.own:
-        verdict.tuned_s, verdict.chosen = verdict.own[0]
-        verdict.note = f"{slower}: its own best is used instead"
-    else:
-        verdict.chosen = None
-        verdict.note = f"{slower} and was dropped"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tuneloom.app.outcomes import built
 from tuneloom.app.programs import Step
-from tuneloom.app.tuning import STAGES
+from tuneloom.app.stage_calls import STAGES
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import Artifact, Candidate, JobSpec, SearchOptions, StageKind, Task
 from tuneloom.scheduling.stages import SlotDemand, StageRequest

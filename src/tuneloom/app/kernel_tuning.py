@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
 from tuneloom.app.outcomes import built
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import TaskProgress
+from tuneloom.app.stage_calls import StageCalls
 from tuneloom.app.tuning import Lane, TaskTuning
 from tuneloom.engine.calls import CallResult, Returned
 from tuneloom.errors import NothingMeasured
@@ -30,6 +31,25 @@ class _Held:
     artifact: Artifact
 
 
+_PARTS = {
+    StageKind.SELECT: cargo.for_search,
+    StageKind.BUILD: cargo.for_build,
+    StageKind.PROFILE: cargo.for_profile,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCalls(StageCalls):
+    """Sends every stage the part of the kernel that it needs; each part is made once."""
+
+    parts: dict[StageKind, Task] = field(default_factory=dict)
+
+    def task_for(self, stage: StageKind, progress: TaskProgress) -> Task:
+        if stage not in self.parts:
+            self.parts[stage] = _PARTS[stage](progress.task)
+        return self.parts[stage]
+
+
 class KernelTuning(TaskTuning):
     """Tunes one kernel. A batch is one candidate and `spare` more that are built, not run.
 
@@ -45,12 +65,6 @@ class KernelTuning(TaskTuning):
         self._on_device = builds_on_device
         self._held: dict[str, list[_Held]] = {}
         self._reranking = Reranking()
-        self._tasks = {
-            StageKind.SELECT: cargo.for_search,
-            StageKind.BUILD: cargo.for_build,
-            StageKind.PROFILE: cargo.for_profile,
-        }
-        self._travelling: dict[StageKind, Task] = {}
         self._left_out: list[_Held] = []
         self._limit = self._most_lanes
         self._most_lanes = min(_FEWEST_LANES, self._limit)
@@ -71,10 +85,8 @@ class KernelTuning(TaskTuning):
     def _build_demand(self) -> Demand:
         return DeviceDemand(key=self._spec.device_key) if self._on_device else super()._build_demand()
 
-    def _task_for(self, stage: StageKind, progress: TaskProgress) -> Task:
-        if stage not in self._travelling:
-            self._travelling[stage] = self._tasks[stage](progress.task)
-        return self._travelling[stage]
+    def _stage_calls(self, tuners: int) -> StageCalls:
+        return KernelCalls(self._job, self._spec, tuners)
 
     def _built(
         self, lane: Lane, number: int, candidate: Candidate, result: CallResult, at_s: float

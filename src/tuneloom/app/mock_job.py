@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tuneloom.app.finishing import Finish, Verdict
+from tuneloom.app.finishing import Finish
 from tuneloom.app.model_job import ModelJob
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import TaskProgress
+from tuneloom.app.verdicts import Verdict
 from tuneloom.engine.calls import Call
 from tuneloom.tuners.tvm.model_stages import CheckResult
 

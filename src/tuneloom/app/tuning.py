@@ -1,16 +1,16 @@
 """A tuning job as a program: lanes of select, build, profile, update over its tasks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from tuneloom.app.allocation import next_task
 from tuneloom.app.outcomes import built, profiled
 from tuneloom.app.planning_division import GLANCE
 from tuneloom.app.programs import Step
-from tuneloom.app.progress import DEFAULT, TaskProgress
+from tuneloom.app.progress import TaskProgress
 from tuneloom.app.reuse import JobReuse
 from tuneloom.app.reuse_gifts import Parcel
+from tuneloom.app.stage_calls import StageCalls
 from tuneloom.engine.calls import Call, CallResult, Raised, Returned
 from tuneloom.model import (
     Artifact,
@@ -26,7 +26,6 @@ from tuneloom.model import (
 )
 from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRequest
 
-STAGES = "tuneloom.tuners.stages"
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
 _FIRST_BATCH = 4
@@ -70,13 +69,16 @@ class TaskTuning:
         self.tasks = tasks
         self._keep = keep
         self._most_lanes = lanes
-        self._tuners = tuners
+        self._calls = self._stage_calls(tuners)
         self._lanes: dict[str, Lane] = {}
         self._stopping = False
         self._canary = b""
         self.canary_s: list[tuple[float, float]] = []
         self.started_s: float | None = None
         self._latest_s = 0.0
+
+    def _stage_calls(self, tuners: int) -> StageCalls:
+        return StageCalls(self._job, self._spec, tuners)
 
     @property
     def spent(self) -> int:
@@ -171,22 +173,10 @@ class TaskTuning:
 
     def _select_call(self, lane: Lane) -> Call:
         progress = lane.progress
-        worker = self._worker(progress)
         if progress.opened:
-            arguments: tuple[Any, ...] = (self._key(progress), lane.planned)
-            if lane.parcel.seeds or lane.parcel.witnessed:
-                arguments = (*arguments, lane.parcel.seeds, lane.parcel.witnessed)
-            return Call(function=f"{STAGES}:select", arguments=arguments, worker=worker)
+            return self._calls.select(progress, lane.planned, lane.parcel)
         progress.opened = True
-        arguments = (
-            self._key(progress),
-            self._spec.tuner,
-            self._task_for(StageKind.SELECT, progress),
-            self._options(progress),
-            list(progress.trials),
-            lane.planned,
-        )
-        return Call(function=f"{STAGES}:open_and_select", arguments=arguments, worker=worker)
+        return self._calls.open_and_select(progress, lane.planned, self._options(progress))
 
     def _options(self, progress: TaskProgress) -> SearchOptions:
         spec = self._spec
@@ -228,18 +218,11 @@ class TaskTuning:
             progress.opened = False
             return
         for other in self.tasks:
-            if self._worker(other) == self._worker(progress):
+            if self._calls.search_worker(other) == self._calls.search_worker(progress):
                 other.opened = False
 
     def _build_step(self, lane: Lane, number: int, candidate: Candidate) -> Step:
-        policy = self._spec.policy
-        task = self._task_for(StageKind.BUILD, lane.progress)
-        call = Call(
-            function=f"{STAGES}:build",
-            arguments=(self._spec.tuner, task, candidate, policy),
-            timeout_s=policy.build_timeout_s,
-            memory_bytes=policy.memory_bytes,
-        )
+        call = self._calls.build(lane.progress, candidate)
         device = DeviceDemand(key=self._spec.device_key)
         return Step(
             request=self._request(lane, 1, StageKind.BUILD, f"/{number}", self._build_demand(), device),
@@ -249,10 +232,6 @@ class TaskTuning:
 
     def _build_demand(self) -> Demand:
         return SlotDemand(lendable=True)
-
-    def _task_for(self, stage: StageKind, progress: TaskProgress) -> Task:
-        """The task as it travels to a stage; a candidate carries what building needs, if anything does."""
-        return progress.task if stage is StageKind.SELECT else _without_payload(progress.task)
 
     def _built(
         self, lane: Lane, number: int, candidate: Candidate, result: CallResult, at_s: float
@@ -275,25 +254,8 @@ class TaskTuning:
                 DeviceDemand(key=self._spec.device_key),
                 SlotDemand(),
             ),
-            call=lambda: self._profile_call(lane.progress, candidate, artifact),
+            call=lambda: self._calls.profile(lane.progress, candidate, artifact),
             ended=settled,
-        )
-
-    def _profile_call(self, progress: TaskProgress, candidate: Candidate, artifact: Artifact) -> Call:
-        # The default schedule is a baseline, not a contender: one run of it is enough.
-        best_s = 1e-9 if candidate.origin == DEFAULT else progress.best_s
-        policy = self._spec.policy
-        return Call(
-            function=f"{STAGES}:profile",
-            arguments=(
-                self._spec.tuner,
-                self._task_for(StageKind.PROFILE, progress),
-                artifact,
-                policy,
-                best_s,
-            ),
-            timeout_s=policy.run_timeout_s,
-            memory_bytes=policy.memory_bytes,
         )
 
     def _settle(
@@ -312,11 +274,7 @@ class TaskTuning:
         return [] if lane.left else [self._update_step(lane)]
 
     def _update_step(self, lane: Lane) -> Step:
-        call = Call(
-            function=f"{STAGES}:update",
-            arguments=(self._key(lane.progress), lane.trials),
-            worker=self._worker(lane.progress),
-        )
+        call = self._calls.update(lane.progress, lane.trials)
         return Step(
             request=self._request(lane, 3, StageKind.UPDATE, "", SlotDemand(), SlotDemand()),
             call=lambda: call,
@@ -334,13 +292,7 @@ class TaskTuning:
         return self._refill(at_s)
 
     def _canary_step(self, lane: Lane) -> Step:
-        policy = self._spec.policy
-        artifact = Artifact(payload=self._canary)
-        call = Call(
-            function=f"{STAGES}:profile",
-            arguments=(self._spec.tuner, _without_payload(lane.progress.task), artifact, policy, None),
-            timeout_s=policy.run_timeout_s,
-        )
+        call = self._calls.canary(lane.progress, self._canary)
 
         def sung(result: CallResult, at_s: float) -> Sequence[Step]:
             if isinstance(result, Returned) and isinstance(result.value, Measurement):
@@ -372,14 +324,3 @@ class TaskTuning:
             return None
         pace_s = (self._latest_s - self.started_s) / self.spent
         return pace_s * max(0, self.most_trials - self.spent)
-
-    def _key(self, progress: TaskProgress) -> str:
-        return f"{self._job}:{progress.index}"
-
-    def _worker(self, progress: TaskProgress) -> str:
-        return f"{self._job}:tuner{progress.index % self._tuners}"
-
-
-def _without_payload(task: Task) -> Task:
-    """The candidate carries all that building needs; the payload need not travel each time."""
-    return replace(task, payload=b"")

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tuneloom.app.finishing import Finish, Verdict, decide
+from tuneloom.app.finishing import Finish
 from tuneloom.app.progress import Contender, TaskProgress
+from tuneloom.app.verdicts import Verdict, decide
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact
@@ -109,7 +110,14 @@ def test_contests_then_compile_check_export() -> None:
     tasks = tuned("a", "b")
     script = Script(tasks)
     finish = finished(tasks, script)
-    assert script.calls == ["contest", "contest", "compile_model", "check_model", "export_model"]
+    assert script.calls == [
+        "contest",
+        "contest",
+        "compile_plain",
+        "compile_model",
+        "check_model",
+        "export_model",
+    ]
     assert script.schedules == [{"key-a", "key-b"}]
     assert finish.check is SAME and not finish.failure and finish.unwritten is None
 
@@ -118,7 +126,15 @@ def test_contenders_from_an_earlier_run_are_built_again_first() -> None:
     tasks = tuned("a", artifact=None)
     script = Script(tasks)
     finished(tasks, script)
-    assert script.calls[:2] == ["build", "contest"]
+    assert script.calls.index("build") < script.calls.index("contest")
+
+
+def test_the_untuned_model_is_compiled_while_contenders_are_timed() -> None:
+    tasks = tuned("a", "b")
+    script = Script(tasks, compile_plain=Raised(error="RuntimeError: no", trace=""))
+    finish = finished(tasks, script)
+    assert script.calls.index("compile_plain") < script.calls.index("compile_model")
+    assert not finish.failure, "compiling both is tried again, and says what is wrong"
 
 
 def test_a_task_whose_contenders_cannot_be_built_again_stays_untuned() -> None:

@@ -94,17 +94,24 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
 
 
 def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
-    """Compile the model with its schedules, and as it came in; returns the seconds it took.
+    """Compile the model with its schedules, and as it came in unless that was done; returns the seconds.
 
-    Kernels nobody tuned get the first guess of their template. The untuned model keeps
-    its layout and loops, so that it shares no rewriting with what it is compared to.
+    Kernels nobody tuned get the first guess of their template.
     """
     started = time.perf_counter()
     lowered = _lowered(recipe)
     _tuned[recipe.key] = build_model(lowered, usable(lowered, schedules), guess=True)
+    compile_plain(recipe)
+    return time.perf_counter() - started
+
+
+def compile_plain(recipe: ModelRecipe) -> None:
+    """Compile the model as it came in, to compare the tuned one with.
+
+    It keeps its layout and loops, so that it shares no rewriting with the tuned one.
+    """
     if recipe.key not in _plain:
         _plain[recipe.key] = build_model(_import(recipe, "plain"), {})
-    return time.perf_counter() - started
 
 
 def usable(lowered: LoweredModel, schedules: dict[str, str]) -> dict[str, str]:
