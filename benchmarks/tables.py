@@ -159,7 +159,8 @@ SECTIONS = (
     Section(
         results="policies_real.json",
         title="Policies, with real tuning",
-        about="Three networks as jobs of one run, the same seeds and trials under each policy.",
+        about="Three networks as jobs of one run, the same seeds and trials under each policy. `synchronous` "
+        "starts the stages of all jobs at once, so its host can be busy more than once.",
         command="benchmarks/policies_real.py",
         draw=drawn_by("policies_real.py", "--table"),
     ),
