@@ -64,7 +64,7 @@ def page(lines: Sequence[Line], trials: int) -> str:
     spaces: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         spaces[line["recording"]][line["search"]].append(line["close"] or trials)
-    whole = {name: runs for name, runs in spaces.items() if all(s in runs for s in SETTINGS)}
+    whole = {name: runs for name, runs in spaces.items() if runs[OURS] and runs[RANDOM_START] and runs[BLIND]}
     columns = (
         "space",
         "runs",
@@ -81,9 +81,12 @@ def _row(name: str, runs: dict[str, list[float]]) -> Sequence[object]:
     cells: list[object] = []
     for setting in SETTINGS:
         ordered = sorted(runs[setting])
+        if not ordered:
+            cells.append("not run")
+            continue
         low, high = ordered[len(ordered) // 4], ordered[3 * len(ordered) // 4]
         cells.append(f"{median(ordered):g}, {low:g} to {high:g}")
-    return name, min(len(runs[s]) for s in SETTINGS), *cells
+    return name, min(len(runs[s]) for s in SETTINGS if runs[s]), *cells
 
 
 def _builds(lines: Sequence[Line]) -> str:
@@ -92,7 +95,7 @@ def _builds(lines: Sequence[Line]) -> str:
 
 
 def _ratio(spaces: dict[str, dict[str, list[float]]], one: str, other: str) -> str:
-    ratios = [median(runs[one]) / median(runs[other]) for runs in spaces.values()]
+    ratios = [median(runs[one]) / median(runs[other]) for runs in spaces.values() if runs[one]]
     if not ratios:
         return ""
     each = ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))
