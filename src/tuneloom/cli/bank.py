@@ -2,16 +2,12 @@
 
 import argparse
 import json
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from tuneloom.app.bank import bank_class, bank_stats, prune
 from tuneloom.app.bank_files import export_bank, import_bank
+from tuneloom.cli.tables import print_rows
 
 DESCRIPTION = """\
 The bank is every record of every run: what later runs start from.
@@ -23,7 +19,6 @@ The bank is every record of every run: what later runs start from.
 
 `tuneloom import DIR` takes stock MetaSchedule databases in.
 """
-_TEXT_COLUMNS = ("kernel class", "family", "kernel", "shapes", "device", "from")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -68,7 +63,8 @@ def show_stats(options: argparse.Namespace) -> int:
         print("the bank is empty; `tuneloom tune MODEL` fills it")
     else:
         cells = [(r.kernel_class, r.family, str(r.workloads), str(r.measured), str(r.failed)) for r in rows]
-        _print(("kernel class", "family", "kernels", "records", "failed"), cells)
+        counts = ("kernels", "records", "failed")
+        print_rows(("kernel class", "family", *counts), cells, numbers=counts)
     return 0
 
 
@@ -89,7 +85,8 @@ def show_class(options: argparse.Namespace) -> int:
         )
         for k in found
     ]
-    _print(("kernel", "shapes", "ms", "GFLOP/s", "device", "from"), cells)
+    columns = ("kernel", "shapes", "ms", "GFLOP/s", "device", "from")
+    print_rows(columns, cells, numbers=("ms", "GFLOP/s"))
     return 0
 
 
@@ -120,16 +117,3 @@ def import_from(options: argparse.Namespace) -> int:
     for reason, count in done.skipped.items():
         print(f"  left out: {count} × {reason}")
     return 0
-
-
-def _print(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    if not sys.stdout.isatty():
-        for row in rows:
-            print("\t".join(row))
-        return
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="left" if column in _TEXT_COLUMNS else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
