@@ -142,10 +142,12 @@ def test_huge_spaces_are_searched_without_listing_them() -> None:
 def test_a_hundred_thousand_points_are_not_listed_for_a_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
     space = Space({f"k{i}": range(1, 11) for i in range(5)})
     monkeypatch.setattr(space, "points", lambda: pytest.fail("the space was listed"))
-    search = GuidedSearch(space, 0)
+    search, seen = GuidedSearch(space, 0), set()
     for _ in range(25):
         point = search.propose(1)[0]
+        seen.add(point)
         search.learn(point, None if sum(point) > 30 else 1.0 + sum(point))
+    assert len(seen) == 25
 
 
 def test_many_failures_before_the_first_time_do_not_end_the_search() -> None:
