@@ -3,21 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tuneloom.app.contests import Contests, finishing_step
 from tuneloom.app.origins import is_borrowed
-from tuneloom.app.outcomes import built
 from tuneloom.app.programs import Step
-from tuneloom.app.progress import Contender, TaskProgress
-from tuneloom.app.stage_calls import STAGES
-from tuneloom.app.verdicts import Verdict, decide, fall_back
+from tuneloom.app.progress import TaskProgress
+from tuneloom.app.verdicts import Verdict, fall_back
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import OutputError
-from tuneloom.model import Artifact, JobSpec, StageKind
-from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRequest
+from tuneloom.model import JobSpec, StageKind
+from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand
 from tuneloom.tuners.tvm.model_stages import CheckResult, ModelRecipe
 
 MODEL_STAGES = "tuneloom.tuners.tvm.model_stages"
 WEIGH = "tuneloom.tuners.tvm.model_times:slower_in_model"
-_CONTEST_S = 120.0
 _CHECK_S = 3600.0
 
 
@@ -44,21 +42,12 @@ class Finish:
     _weighed: bool = False
 
     def begin(self) -> list[Step]:
-        """Contests of all tasks, and the untuned model meanwhile.
-
-        Contenders that were built in an earlier run are built again first.
-        """
-        steps: list[Step] = []
-        for progress in self.tasks:
-            contenders = self._contenders(progress)
-            verdict = Verdict(default_s=progress.default.seconds if progress.default else None)
-            self.verdicts[progress.task.key] = verdict
-            if contenders:
-                self._open += 1
-                steps += self._prepare(progress, contenders)
+        """Contests of all tasks, and the untuned model meanwhile."""
+        contests = Contests(self.job, self.spec, self.verdicts, self._one_less)
+        steps = [step for progress in self.tasks for step in contests.begin(progress)]
         if not steps:
             return [self._compile_step()]
-        self._open += 1
+        self._open = contests.begun + 1
         return [*steps, self._plain_step()]
 
     @property
@@ -67,81 +56,7 @@ class Finish:
         used = {key: v.chosen or v.kept for key, v in self.verdicts.items()}
         return {key: c.trial.candidate.configuration for key, c in used.items() if c is not None}
 
-    def _contenders(self, progress: TaskProgress) -> list[Contender]:
-        if not progress.best:
-            return []
-        default = progress.default
-        found = list(progress.best)
-        if progress.own is not None and all(contender is not progress.own for contender in found):
-            found.append(progress.own)
-        if default is not None and default.seconds < 2 * progress.best[0].seconds:
-            found.append(default)
-        return found
-
-    def _prepare(self, progress: TaskProgress, contenders: list[Contender]) -> list[Step]:
-        missing = [c for c in contenders if c.artifact is None]
-        if not missing:
-            return [self._contest_step(progress, contenders)]
-        left = [len(missing)]
-
-        def rebuilt(contender: Contender) -> Callable[[CallResult, float], Sequence[Step]]:
-            def ended(result: CallResult, _at_s: float) -> Sequence[Step]:
-                value = built(result)
-                contender.artifact = value if isinstance(value, Artifact) else None
-                left[0] -= 1
-                ready = [c for c in contenders if c.artifact is not None]
-                if left[0]:
-                    return []
-                return [self._contest_step(progress, ready)] if ready else self._contested(None)
-
-            return ended
-
-        return [self._rebuild_step(progress, n, c, rebuilt(c)) for n, c in enumerate(missing)]
-
-    def _rebuild_step(
-        self,
-        progress: TaskProgress,
-        number: int,
-        contender: Contender,
-        ended: Callable[[CallResult, float], Sequence[Step]],
-    ) -> Step:
-        policy = self.spec.policy
-        call = Call(
-            function=f"{STAGES}:build",
-            arguments=(self.spec.tuner, progress.task, contender.trial.candidate, policy),
-            timeout_s=policy.build_timeout_s,
-        )
-        return self._step(
-            f"f{progress.index}",
-            0,
-            StageKind.BUILD,
-            f"/{number}",
-            SlotDemand(lendable=True),
-            lambda: call,
-            ended,
-        )
-
-    def _contest_step(self, progress: TaskProgress, contenders: list[Contender]) -> Step:
-        payloads = [c.artifact.payload for c in contenders if c.artifact is not None]
-        call = Call(
-            function="tuneloom.tuners.tvm.contest:contest",
-            arguments=(payloads, self.spec.policy),
-            timeout_s=_CONTEST_S,
-        )
-
-        def ended(result: CallResult, _at_s: float) -> Sequence[Step]:
-            if isinstance(result, Returned):
-                decide(self.verdicts[progress.task.key], contenders, result.value, progress.default)
-            else:
-                self.verdicts[progress.task.key].note = f"contest failed: {result}"
-            return self._contested(progress)
-
-        demand = DeviceDemand(key=self.spec.device_key)
-        return self._step(
-            f"f{progress.index}", 1, StageKind.FINALISE, "/contest", demand, lambda: call, ended
-        )
-
-    def _contested(self, _progress: TaskProgress | None) -> Sequence[Step]:
+    def _one_less(self) -> Sequence[Step]:
         self._open -= 1
         return [] if self._open else [self._compile_step()]
 
@@ -155,7 +70,7 @@ class Finish:
             "",
             SlotDemand(),
             lambda: call,
-            lambda _result, _at_s: self._contested(None),
+            lambda _result, _at_s: self._one_less(),
         )
 
     def _compile_step(self) -> Step:
@@ -293,12 +208,4 @@ class Finish:
         call: Callable[[], Call],
         ended: Callable[[CallResult, float], Sequence[Step] | None],
     ) -> Step:
-        request = StageRequest(
-            id=f"{lane}/{kind}{part}#{self._models}",
-            job=self.job,
-            lane=lane,
-            step=step,
-            kind=str(kind),
-            needs=needs,
-        )
-        return Step(request=request, call=call, ended=ended)
+        return finishing_step(self.job, lane, step, kind, f"{part}#{self._models}", needs, call, ended)

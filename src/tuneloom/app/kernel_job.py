@@ -128,7 +128,7 @@ class KernelJob(ModelJob):
         if self._stopping:
             tuning.stop()
         steps = tuning.begin(at_s, b"")
-        tuning.started_s = self._began_s
+        tuning.spending.started_s = self._began_s
         return self._tuned(steps)
 
     def _begin_finish(self) -> Sequence[Step]:

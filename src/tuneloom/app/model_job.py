@@ -128,7 +128,7 @@ class ModelJob:
         if self._reuse is not None:
             plan = self._reuse.plan(self.summary.tasks)
             follow(plan, tasks)
-            self.tuning.most_trials = plan.trials
+            self.tuning.spending.most_trials = plan.trials
         if self._stopping:
             self.tuning.stop()
         return self._tuned(self.tuning.begin(at_s, self.summary.canary))

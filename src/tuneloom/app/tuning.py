@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from tuneloom.app.allocation import next_task
 from tuneloom.app.outcomes import built, profiled
-from tuneloom.app.planning_division import GLANCE
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import TaskProgress
 from tuneloom.app.reuse import JobReuse
 from tuneloom.app.reuse_gifts import Parcel
+from tuneloom.app.spending import Spending
 from tuneloom.app.stage_calls import StageCalls
 from tuneloom.engine.calls import Call, CallResult, Raised, Returned
 from tuneloom.model import (
@@ -28,7 +28,6 @@ from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRe
 
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
-_FIRST_BATCH = 4
 
 
 @dataclass(slots=True)
@@ -64,18 +63,15 @@ class TaskTuning:
     ) -> None:
         self._job = job
         self._reuse = reuse
-        self.most_trials = spec.budget.trials
+        self.spending = Spending(spec, tasks, reuse)
         self._spec = spec
         self.tasks = tasks
         self._keep = keep
         self._most_lanes = lanes
         self._calls = self._stage_calls(tuners)
         self._lanes: dict[str, Lane] = {}
-        self._stopping = False
         self._canary = b""
         self.canary_s: list[tuple[float, float]] = []
-        self.started_s: float | None = None
-        self._latest_s = 0.0
 
     def _stage_calls(self, tuners: int) -> StageCalls:
         return StageCalls(self._job, self._spec, tuners)
@@ -83,79 +79,38 @@ class TaskTuning:
     @property
     def spent(self) -> int:
         """Trials finished, of all tasks."""
-        return sum(len(t.trials) for t in self.tasks)
+        return self.spending.spent
+
+    @property
+    def latency_s(self) -> float | None:
+        """What one run of the model takes by its kernels' best times; None while some have none."""
+        return self.spending.latency_s
 
     @property
     def running(self) -> bool:
         return bool(self._lanes)
 
-    @property
-    def latency_s(self) -> float | None:
-        """What one run of the model takes by its kernels' best times; None while some have none."""
-        times = [t.best_s for t in self.tasks]
-        if any(s is None for s in times):
-            return None
-        return sum(t.task.weight * s for t, s in zip(self.tasks, times, strict=True) if s is not None)
-
     def begin(self, at_s: float, canary: bytes) -> list[Step]:
         """The first lanes."""
-        self.started_s = at_s
+        self.spending.started_s = at_s
         self._canary = canary
         return self._refill(at_s)
 
     def stop(self) -> None:
         """Open no more lanes."""
-        self._stopping = True
+        self.spending.stopping = True
 
     def _refill(self, at_s: float) -> list[Step]:
         steps: list[Step] = []
-        while len(self._lanes) < self._most_lanes and not self._over(at_s):
+        while len(self._lanes) < self._most_lanes and not self.spending.over(at_s):
             progress = next_task(self.tasks, self._spec.batch, self._lanes_per_task())
             if progress is None:
                 break
-            steps.append(self._open_lane(progress, min(self._batch(progress), self._left())))
+            steps.append(self._open_lane(progress, self.spending.next_batch(progress)))
         return steps
 
     def _lanes_per_task(self) -> int:
         return 1 if len(self.tasks) > 1 else 2
-
-    def _batch(self, progress: TaskProgress) -> int:
-        """A small first batch while the budget is small, so that every task gets its turn."""
-        room = (progress.quota or self.most_trials) - len(progress.trials) - progress.in_flight
-        seeds = self._seeds_for(progress)
-        if progress.batches:
-            owing = max(_FIRST_BATCH, progress.due) if progress.due else self._spec.batch
-            return min(seeds or self._spec.batch, owing, room)
-        fair = self.most_trials // (2 * len(self.tasks))
-        wanted = 1 + seeds if seeds else max(_FIRST_BATCH, fair)
-        if progress.quota is not None:
-            wanted = progress.quota
-        elif progress.waits:
-            wanted = GLANCE
-        return min(max(self._spec.batch, 1 + seeds), wanted, room)
-
-    def _seeds_for(self, progress: TaskProgress) -> int:
-        """How many first gifts the next batch of a task consists of; later ones come along with a batch."""
-        if self._reuse is None or progress.waits:
-            return 0
-        if progress.seeded:
-            self._reuse.look_for_news(progress)
-            return 0
-        progress.seeded = True
-        return self._reuse.prepare(progress)
-
-    def _left(self) -> int:
-        return self.most_trials - self.spent - sum(t.in_flight for t in self.tasks)
-
-    def _over(self, at_s: float) -> bool:
-        budget = self._spec.budget
-        if self._stopping or self._left() <= 0:
-            return True
-        started_s = at_s if self.started_s is None else self.started_s
-        if budget.seconds is not None and at_s - started_s >= budget.seconds:
-            return True
-        latency_s = self.latency_s
-        return budget.goal_ms is not None and latency_s is not None and latency_s * 1e3 <= budget.goal_ms
 
     def _open_lane(self, progress: TaskProgress, count: int) -> Step:
         lane = Lane(f"{progress.index}.{progress.batches}", progress, count)
@@ -181,7 +136,7 @@ class TaskTuning:
     def _options(self, progress: TaskProgress) -> SearchOptions:
         spec = self._spec
         base = SearchOptions(
-            seed=spec.seed, trials=self.most_trials, batch=spec.batch, extra=dict(spec.extra)
+            seed=spec.seed, trials=self.spending.most_trials, batch=spec.batch, extra=dict(spec.extra)
         )
         return self._reuse.options(progress, base) if self._reuse else base
 
@@ -261,7 +216,7 @@ class TaskTuning:
     def _settle(
         self, lane: Lane, candidate: Candidate, outcome: Outcome, artifact: Artifact | None, at_s: float
     ) -> Sequence[Step]:
-        self._latest_s = at_s
+        self.spending.latest_s = at_s
         trial = Trial(candidate=candidate, outcome=outcome)
         self._keep(lane.progress.task, trial, artifact)
         lane.progress.add(trial, artifact)
@@ -315,12 +270,5 @@ class TaskTuning:
             needs=needs,
             then=then,
             task=lane.progress.task.name,
-            remaining_s=self._remaining_s(),
+            remaining_s=self.spending.remaining_s(),
         )
-
-    def _remaining_s(self) -> float | None:
-        """How long the rest takes at the pace so far; None until there is one."""
-        if self.started_s is None or not self.spent:
-            return None
-        pace_s = (self._latest_s - self.started_s) / self.spent
-        return pace_s * max(0, self.most_trials - self.spent)

@@ -63,11 +63,11 @@ def stage_of(job: ModelJob, core: JobView | None, status: JobStatus, now_s: floa
 
 def left_s(job: ModelJob, now_s: float) -> float | None:
     """Seconds until the budget is spent by the pace so far; None before the first trial and at the end."""
-    tuning, budget = job.tuning, job.spec.budget
-    if job.finish is not None or tuning is None or tuning.started_s is None or not tuning.spent:
+    spending, budget = job.tuning.spending if job.tuning else None, job.spec.budget
+    if job.finish is not None or spending is None or spending.started_s is None or not spending.spent:
         return None
-    passed_s = now_s - tuning.started_s
-    rest_s = passed_s / tuning.spent * (budget.trials - tuning.spent)
+    passed_s = now_s - spending.started_s
+    rest_s = passed_s / spending.spent * (budget.trials - spending.spent)
     if budget.seconds is not None:
         rest_s = min(rest_s, budget.seconds - passed_s)
     return max(0.0, rest_s)

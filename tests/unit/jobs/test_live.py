@@ -31,7 +31,7 @@ def tuning(job: ModelJob, *outcomes: Measurement | Failure, started_s: float = 0
         candidate = Candidate(key=str(number), configuration="{}")
         tasks[number % 2].add(Trial(candidate=candidate, outcome=outcome), None)
     job.tuning = TaskTuning(job.job, job.spec, tasks, lambda *_: None, lanes=1, tuners=1)
-    job.tuning.started_s = started_s
+    job.tuning.spending.started_s = started_s
     return job
 
 

@@ -114,7 +114,7 @@ def spent(store: Store, kernels: Sequence[Kernel], trials: int, reuse: str = "au
         asking.look(HERE.family, tasks, [tiled_space(task.key, 64, 56) for task in tasks])
         plan = asking.plan(tasks)
         follow(plan, progress)
-        tuning.most_trials = plan.trials
+        tuning.spending.most_trials = plan.trials
     drive(tuning.begin(0.0, b""), Curves(kernels={kernel.name: kernel for kernel in kernels}))
     return tuning
 

@@ -22,6 +22,7 @@ from tuneloom.tuners.tvm.seeding import history, lesson_rows, own_rows, replayed
 from tuneloom.tuners.tvm.sketches import decisions_in, key_of, sketch_of
 from tuneloom.tuners.tvm.surrogate import Surrogate
 from tuneloom.tuners.tvm.tasks import unpack
+from tuneloom.tuners.tvm.validity import TrialValidity
 
 DEFAULT_ORIGIN = "default"
 GUESS_ORIGIN = "guess"
@@ -64,6 +65,7 @@ class TvmSearch:
         self._proposed: set[Row] = set()
         self._survivors: list[Row] = []
         self._plausibility = Plausibility(options.seed)
+        self._validity = TrialValidity(options.seed)
         self._programs: set[int] = set()
         self._keys: set[str] = set()
         self._seeds = list(options.seeds)
@@ -111,6 +113,7 @@ class TvmSearch:
             row = self._row_of(trial.candidate.configuration)
             if row is not None:
                 self._proposed.add(row)
+                self._validity.take_in(self._population.encode([row])[0], trial)
                 self._seconds[row] = trial.seconds if trial.seconds is not None else math.inf
                 self._stale = True
 
@@ -193,7 +196,10 @@ class TvmSearch:
         rows = list(dict.fromkeys(self._population.sample(_POOL) + near))
         if not self._survivors:
             return rows
-        odds = self._plausibility.probability(self._population.encode(rows))
+        features = self._population.encode(rows)
+        odds = self._plausibility.probability(features) * self._validity.probability(features)
+        if self._validity.failing:
+            return [rows[i] for i in self._validity.apart(features, odds)]
         return [rows[i] for i in np.argsort(-odds, kind="stable")]
 
     def _child(self, parents: list[Row]) -> Row:
@@ -206,7 +212,8 @@ class TvmSearch:
         if not rows:
             return []
         features = self._population.encode(rows)
-        scores = self._surrogate.predict(features) * self._plausibility.probability(features)
+        odds = self._plausibility.probability(features) * self._validity.probability(features)
+        scores = self._surrogate.predict(features) * odds
         return [float(score) for score in scores]
 
     def _candidate(self, row: Row, origin: str = "search") -> Candidate | None:

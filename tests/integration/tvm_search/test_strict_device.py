@@ -1,0 +1,66 @@
+"""The TVM tuner where schedules fail for a reason nobody wrote down."""
+
+from math import prod
+
+import pytest
+
+from tuneloom.model import Candidate, Failure, FailureKind, Measurement, SearchOptions, Task, Trial
+from tuneloom.tuners.tvm import TvmTuner
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.payloads import pack_kernel
+from tuneloom.tuners.tvm.sketches import decisions_in
+from tuneloom.tuners.tvm.targets import resolve_target
+
+BATCH = 16
+LARGEST = 32
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    tvm = load_tvm()
+    from tvm import te
+
+    left, right = te.placeholder((64, 48), name="left"), te.placeholder((48, 96), name="right")
+    k = te.reduce_axis((0, 48), name="k")
+    product = te.compute((64, 96), lambda i, j: te.sum(left[i, k] * right[k, j], axis=k), name="product")
+    function = te.create_prim_func([left, right, product]).with_attr("global_symbol", "main")
+    module = tvm.IRModule({"main": function})
+    return Task(key="strict", name="strict", payload=pack_kernel(module, resolve_target("cpu")))
+
+
+def fits(candidate: Candidate) -> bool:
+    """The hidden limit: what the innermost tiles hold together."""
+    if candidate.origin == "default":
+        return True
+    _, decisions = decisions_in(candidate.configuration)
+    tiles = [decision for decision in decisions if isinstance(decision, tuple | list)]
+    return prod(int(tile[-1]) for tile in tiles) <= LARGEST
+
+
+def tried(candidate: Candidate) -> Trial:
+    if not fits(candidate):
+        return Trial(candidate=candidate, outcome=Failure(kind=FailureKind.BUILD_ERROR, message="too large"))
+    return Trial(candidate=candidate, outcome=Measurement(seconds=(1.0,)))
+
+
+def failed_in_batches(task: Task, seed: int, count: int) -> list[float]:
+    """The share of each batch that failed."""
+    search = TvmTuner().open(task, SearchOptions(seed=seed, trials=BATCH * count, batch=BATCH), [])
+    shares = []
+    for _ in range(count):
+        trials = [tried(candidate) for candidate in search.select(BATCH)]
+        search.update(trials)
+        shares.append(sum(trial.seconds is None for trial in trials) / len(trials))
+    return shares
+
+
+def test_what_cannot_be_built_is_hardly_tried_again(task: Task) -> None:
+    runs = [failed_in_batches(task, seed, 3) for seed in range(4)]
+    first = sum(shares[0] for shares in runs)
+    later = sum(shares[1] + shares[2] for shares in runs) / 2
+    assert first > 1
+    assert later < first / 2
+
+
+def test_choices_after_failures_are_the_same_for_the_same_seed(task: Task) -> None:
+    assert failed_in_batches(task, 3, 3) == failed_in_batches(task, 3, 3)
