@@ -2,18 +2,24 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test check unit integration acceptance browser format clean setup
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+# What running needs; what testing needs comes on top.
+$(RUNS): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $(RUNS)
+
+$(STAMP): $(RUNS)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $(STAMP)
 
-demo: $(STAMP)
+demo: $(RUNS)
 	$(BIN)/tuneloom tune zoo:squeezenet --trials 600 --out demo-bundle
 
 test: check unit integration acceptance

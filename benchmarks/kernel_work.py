@@ -99,7 +99,7 @@ def built_first(recording: Recording, seed: int, trials: int) -> tuple[Run, int]
     Also returns how many points were only built; they took no time of the device.
     """
     search = GuidedSearch(recording.space, seed)
-    samples = presampled(recording.space, lambda point: recording.at(point).time_ms is not None, seed)
+    samples = presampled(recording.space, lambda point: recording.at(point).time_ms is not None, seed, trials)
     for sample in samples:
         search.hear(sample.point, sample.builds)
     return _until_close(recording, search, trials, lambda run: run[-1]), len(samples)

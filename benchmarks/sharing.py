@@ -4,7 +4,7 @@
     python benchmarks/sharing.py --table           redraw the table from the recorded results
 
 Every model is tuned twice from an empty bank with the same budget: all tasks on their own
-(`--reuse off`), and shared (`--reuse share`, which takes a fifth of the trials by itself).
+(`--reuse off`), and shared (`--reuse share`, which takes a quarter of the trials by itself).
 Both bundles are then timed in turn: that is the performance. Time counts from the end of the
 import to the last trial, the planning of clusters included. Plain runs are kept in a folder
 if one is given; benchmarks/transfer.py goes on from them.
@@ -70,7 +70,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 def run_all(options: argparse.Namespace, folder: Path) -> None:
     tasks = {model: count_tasks(model, folder) for model in options.models}
     full = options.trials_per_task * sum(tasks.values())
-    print(told_cost(full * 1.2, 2 * len(tasks), more_minutes=0.5 * len(tasks)), flush=True)
+    print(told_cost(full * 1.25, 2 * len(tasks), more_minutes=0.5 * len(tasks)), flush=True)
     rows = rows_of(options.out)
     for model in options.models:
         rows[model] = compare(model, options.trials_per_task, options.seed, folder)

@@ -104,7 +104,8 @@ STAGES = ("select", "build", "profile", "update")
 
 def against_stock(rows: Rows) -> str:
     stages = tuple(f"{stage}, ms a trial" for stage in STAGES)
-    columns = ("kernel", "seeds", "trials a minute", "stock", "times as many", "latency / stock's", *stages)
+    paces = ("trials a minute", "stock's", "times as many")
+    columns = ("kernel", "seeds", "trials", *paces, "latency / stock's", *stages)
     return table(columns, [_kernel(rows, name) for name in dict.fromkeys(row["kernel"] for row in rows)])
 
 
@@ -116,11 +117,41 @@ def _kernel(rows: Rows, name: str) -> Sequence[object]:
     return (
         f"{own[0]['model']} {name}",
         len(own),
+        f"{median(_tried(r) for r in own):.0f} of {own[0]['trials']}",
         f"{median(ours):.0f}",
         f"{median(stock):.0f}",
         f"{ratio:.2f}",
         f"{latency:.3f}",
-        *(f"{median(r['ours_stage_s'][stage] / r['trials'] for r in own) * 1e3:.0f}" for stage in STAGES),
+        *(f"{median(r['ours_stage_s'][stage] / _tried(r) for r in own) * 1e3:.0f}" for stage in STAGES),
+    )
+
+
+def _tried(row: Mapping[str, Any]) -> int:
+    """How many trials we made; rows of old that do not say so had no failures."""
+    return int(row.get("ours_trials", row["ours_valid"]))
+
+
+GPU_CHECKPOINTS = (10, 20, 40, 80)
+
+
+def gpu_kernels(rows: Rows) -> str:
+    paces = tuple(f"best at {count}, us" for count in GPU_CHECKPOINTS)
+    columns = ("kernel", "setting", "seeds", "failed", *paces, "best / vendor's speed", "seconds")
+    pairs = dict.fromkeys((row["kernel"], row["setting"]) for row in rows)
+    return table(columns, [_gpu_kernel(rows, *pair) for pair in pairs])
+
+
+def _gpu_kernel(rows: Rows, kernel: str, setting: str) -> Sequence[object]:
+    own = [row for row in rows if (row["kernel"], row["setting"]) == (kernel, setting)]
+    failed = sum(sum(row["failed"].values()) for row in own) / sum(row["trials"] for row in own)
+    return (
+        kernel,
+        setting,
+        len(own),
+        f"{failed:.0%}",
+        *(f"{median(times):.1f}" for times in zip(*(row["best_us_at"] for row in own), strict=True)),
+        f"{median(row['times_vendor'] for row in own):.2f}",
+        f"{median(row['tuning_s'] for row in own):.0f}",
     )
 
 
@@ -226,6 +257,15 @@ SECTIONS = (
         about="Clusters, donors and fits for a model, nothing measured.",
         command="benchmarks/planning.py",
         draw=as_it_is,
+    ),
+    Section(
+        results="kernel_gpu.json",
+        title="Kernels on a GPU",
+        about="A sum of 2²⁶ floats in CUDA C and a product of 4096³ halves in Triton, on an H200. "
+        "`presample` builds around before anything runs, `spare` builds two more candidates than it "
+        "runs, `chance` is the random search. Medians over seeds.",
+        command="benchmarks/gpu_kernels.py",
+        draw=gpu_kernels,
     ),
     Section(
         results="kernel_c_matmul.json",

@@ -15,6 +15,7 @@ from tuneloom.kernel import Kernel, Plan, Space, TritonKernel, tune
 from tuneloom.model import Budget, MeasuringPolicy
 
 SIZE = 4096
+POLICY = MeasuringPolicy(build_timeout_s=90, run_timeout_s=60)
 SPACE = Space(
     {
         "BLOCK_M": [16, 32, 64, 128, 256],
@@ -94,6 +95,12 @@ def vendor_seconds(launches: int = 50) -> float:
     return float(first.elapsed_time(last)) / 1e3 / launches
 
 
+def kernel() -> Kernel:
+    """What is tuned."""
+    triton_kernel = TritonKernel(__file__, "matmul", output=2)
+    return Kernel("matmul_triton", SPACE, triton_kernel.build, triton_kernel.run)
+
+
 def main() -> None:
     """Tune and compare."""
     parser = argparse.ArgumentParser(
@@ -101,10 +108,7 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, default=150)
     given = parser.parse_args()
-    triton_kernel = TritonKernel(__file__, "matmul", output=2)
-    kernel = Kernel("matmul_triton", SPACE, triton_kernel.build, triton_kernel.run)
-    policy = MeasuringPolicy(build_timeout_s=90, run_timeout_s=60)
-    result = tune(kernel, Plan(budget=Budget(trials=given.trials), policy=policy))
+    result = tune(kernel(), Plan(budget=Budget(trials=given.trials), policy=POLICY))
     flops, vendor = 2 * SIZE**3, vendor_seconds()
     failed = sum(result.failures.values())
     rate = flops / result.seconds / 1e12

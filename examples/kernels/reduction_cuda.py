@@ -16,6 +16,7 @@ from tuneloom.kernel import Array, CudaBuilder, CudaRunner, Kernel, Number, Plan
 from tuneloom.model import Budget, MeasuringPolicy
 
 COUNT, BLOCKS = 1 << 26, 4096
+POLICY = MeasuringPolicy(run_timeout_s=60, build_timeout_s=60)
 SOURCE = Path(__file__).with_name("reduction.cu").read_text()
 SPACE = Space(
     {
@@ -59,6 +60,12 @@ def vendor_seconds(launches: int = 50) -> float:
     return float(first.elapsed_time(last)) / 1e3 / launches
 
 
+def kernel() -> Kernel:
+    """What is tuned."""
+    runner = SumRunner(ARGUMENTS, ("GRID",), ("BLOCK",))
+    return Kernel("reduction_cuda", SPACE, CudaBuilder(SOURCE, "reduction"), runner)
+
+
 def main() -> None:
     """Tune and compare."""
     parser = argparse.ArgumentParser(
@@ -66,10 +73,7 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, default=120)
     given = parser.parse_args()
-    runner = SumRunner(ARGUMENTS, ("GRID",), ("BLOCK",))
-    kernel = Kernel("reduction_cuda", SPACE, CudaBuilder(SOURCE, "reduction"), runner)
-    policy = MeasuringPolicy(run_timeout_s=60, build_timeout_s=60)
-    result = tune(kernel, Plan(budget=Budget(trials=given.trials), policy=policy))
+    result = tune(kernel(), Plan(budget=Budget(trials=given.trials), policy=POLICY))
     vendor = vendor_seconds()
     gigabytes = 4 * COUNT / 1e9
     print(f"best {result.best}")

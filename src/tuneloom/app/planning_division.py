@@ -16,7 +16,7 @@ GLANCE = 3
 GUESSES = 2
 """A template's own guesses that are tried where nobody gives anything."""
 
-_PART = 5  # sharing spends a fifth of what tuning every task would: first trials take longer than later ones
+_PART = 0.24  # of the trials that tuning every task takes is spent by sharing
 _FEWEST = 5  # trials a task is worth at least: the default, guesses, a few seeds
 _FOR_LEADS = 0.25  # of all trials may be made before anybody borrows
 _MOST_FOR_ONE = 32  # two batches: what is found later is given later
@@ -45,7 +45,7 @@ def divide(spec: JobSpec, tasks: Sequence[Task], clusters: Sequence[TaskCluster]
     """Promise every task its first look and a few seeds, representatives a little more."""
     trials = spec.budget.trials
     if spec.reuse == "share":
-        trials = min(trials, max(_FEWEST * len(tasks), trials // _PART))
+        trials = min(trials, max(_FEWEST * len(tasks), round(_PART * trials)))
     parts = {task.key: importance(task) for task in tasks}
     work = sum(parts.values())
     leads = {c.representative: sum(parts[m] for m in c.members) / work for c in clusters}

@@ -117,7 +117,7 @@ def test_presampling_stops_when_nothing_fails(tmp_path: Path) -> None:
         asked.append(point)
         return True
 
-    assert all(sample.builds for sample in presampled(space, builds, 0))
+    assert all(sample.builds for sample in presampled(space, builds, 0, 200))
     assert len(asked) == 16
 
 

@@ -18,7 +18,6 @@ from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import ValidityModel
 
 _BATCH = 16
-_MOST = 1000
 _SURPRISE = 0.25  # mean squared error under which predictions have come true; 0.25 is a coin
 
 
@@ -31,9 +30,13 @@ class Presample:
 
 
 class Presampling:
-    """Batches of points to build, until nothing fails, predictions come true, or the limit is reached."""
+    """Batches of points to build, until nothing fails, predictions come true, or `most` are built.
 
-    def __init__(self, space: Space, seed: int) -> None:
+    `most` should not exceed the trials that follow: a trial that fails to build costs one build, too.
+    """
+
+    def __init__(self, space: Space, seed: int, most: int) -> None:
+        self._most = min(most, space.size)
         self._space, self._rng = space, np.random.default_rng([seed, 53])
         self._encoding = Encoding.of(space)
         width = self._encoding.plain(space.sample(1, self._rng)).shape[1]
@@ -44,9 +47,9 @@ class Presampling:
 
     def batch(self) -> list[Point]:
         """The points to build next; none when building more does not pay."""
-        if not self._pays or len(self._found) >= min(_MOST, self._space.size):
+        if not self._pays or len(self._found) >= self._most:
             return []
-        return _drawn(self._space, self._queue, self._found, self._rng)
+        return _drawn(self._space, self._queue, self._found, self._rng)[: self._most - len(self._found)]
 
     def learn(self, samples: Sequence[Presample]) -> None:
         """Take in what became of a batch."""
@@ -66,9 +69,9 @@ class Presampling:
             self._queue += [_tuple(step) for step in self._space.steps(sample.point)]
 
 
-def presampled(space: Space, builds: Callable[[Point], bool], seed: int) -> list[Presample]:
+def presampled(space: Space, builds: Callable[[Point], bool], seed: int, most: int) -> list[Presample]:
     """All points that a presampling builds, with what became of them."""
-    presampling, found = Presampling(space, seed), []
+    presampling, found = Presampling(space, seed, most), []
     while batch := presampling.batch():
         samples = [Presample(point, builds(point)) for point in batch]
         presampling.learn(samples)

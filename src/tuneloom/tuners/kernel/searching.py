@@ -28,7 +28,7 @@ def presample(
     space = space_of(task)
     if key not in _presamplings and samples:
         return []
-    presampling = _presamplings.setdefault(key, Presampling(space, options.seed))
+    presampling = _presamplings.setdefault(key, Presampling(space, options.seed, options.trials))
     presampling.learn([Presample(space.point(json.loads(text)), builds) for text, builds in samples])
     return [candidate_of(space, point) for point in presampling.batch()]
 
