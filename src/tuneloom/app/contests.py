@@ -19,21 +19,27 @@ _NEAR = 2  # times the best: a default slower than that can't win
 Ended = Callable[[CallResult, float], Sequence[Step] | None]
 
 
-def finishing_step(
-    job: str,
-    lane: str,
-    step: int,
-    kind: str,
-    part: str,
-    needs: Demand,
-    call: Callable[[], Call],
-    ended: Ended,
-) -> Step:
-    """A step of the end of a job."""
-    request = StageRequest(
-        id=f"{lane}/{kind}{part}", job=job, lane=lane, step=step, kind=str(kind), needs=needs
-    )
-    return Step(request=request, call=call, ended=ended)
+@dataclass(slots=True)
+class FinishingSteps:
+    """Makes the steps of the end of a job; `models` counts how often its model was compiled."""
+
+    job: str
+    models: int = 0
+
+    def step(
+        self,
+        lane: str,
+        step: int,
+        kind: str,
+        part: str,
+        needs: Demand,
+        call: Callable[[], Call],
+        ended: Ended,
+    ) -> Step:
+        """One step; the same step for another model is another one."""
+        name = f"{lane}/{kind}{part}#{self.models}"
+        request = StageRequest(id=name, job=self.job, lane=lane, step=step, kind=str(kind), needs=needs)
+        return Step(request=request, call=call, ended=ended)
 
 
 @dataclass(slots=True)
@@ -43,7 +49,7 @@ class Contests:
     Contenders that were built in an earlier run are built again first.
     """
 
-    job: str
+    steps: FinishingSteps
     spec: JobSpec
     verdicts: dict[str, Verdict]
     decided: Callable[[], Sequence[Step]]
@@ -89,7 +95,7 @@ class Contests:
             timeout_s=policy.build_timeout_s,
         )
         lane, demand = f"f{progress.index}", SlotDemand(lendable=True)
-        return finishing_step(self.job, lane, 0, StageKind.BUILD, f"/{number}", demand, lambda: call, ended)
+        return self.steps.step(lane, 0, StageKind.BUILD, f"/{number}", demand, lambda: call, ended)
 
     def _contest_step(self, progress: TaskProgress, contenders: list[Contender]) -> Step:
         payloads = [c.artifact.payload for c in contenders if c.artifact is not None]
@@ -103,7 +109,7 @@ class Contests:
             return self.decided()
 
         lane, demand = f"f{progress.index}", DeviceDemand(key=self.spec.device_key)
-        return finishing_step(self.job, lane, 1, StageKind.FINALISE, "/contest", demand, lambda: call, ended)
+        return self.steps.step(lane, 1, StageKind.FINALISE, "/contest", demand, lambda: call, ended)
 
 
 def _contenders(progress: TaskProgress) -> list[Contender]:

@@ -1,9 +1,9 @@
 """The end of a tuning job: contenders side by side, the model compiled, checked and exported."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tuneloom.app.contests import Contests, finishing_step
+from tuneloom.app.contests import Contests, FinishingSteps
 from tuneloom.app.origins import is_borrowed
 from tuneloom.app.programs import Step
 from tuneloom.app.progress import TaskProgress
@@ -11,7 +11,7 @@ from tuneloom.app.verdicts import Verdict, fall_back
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import JobSpec, StageKind
-from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand
+from tuneloom.scheduling.stages import DeviceDemand, SlotDemand
 from tuneloom.tuners.tvm.model_stages import CheckResult, ModelRecipe
 
 MODEL_STAGES = "tuneloom.tuners.tvm.model_stages"
@@ -38,12 +38,15 @@ class Finish:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     _open: int = 0
     _tries: int = 0
-    _models: int = 0
+    _steps: FinishingSteps = field(init=False)
     _weighed: bool = False
+
+    def __post_init__(self) -> None:
+        self._steps = FinishingSteps(self.job)
 
     def begin(self) -> list[Step]:
         """Contests of all tasks, and the untuned model meanwhile."""
-        contests = Contests(self.job, self.spec, self.verdicts, self._one_less)
+        contests = Contests(self._steps, self.spec, self.verdicts, self._one_less)
         steps = [step for progress in self.tasks for step in contests.begin(progress)]
         if not steps:
             return [self._compile_step()]
@@ -63,7 +66,7 @@ class Finish:
     def _plain_step(self) -> Step:
         """The untuned model, compiled while contenders are timed; if that fails, compiling says why."""
         call = Call(function=f"{MODEL_STAGES}:compile_plain", arguments=(self.recipe,), worker=self._worker)
-        return self._step(
+        return self._steps.step(
             "plain",
             1,
             StageKind.FINALISE,
@@ -74,13 +77,13 @@ class Finish:
         )
 
     def _compile_step(self) -> Step:
-        self._models += 1
+        self._steps.models += 1
         call = Call(
             function=f"{MODEL_STAGES}:compile_model",
             arguments=(self.recipe, self.schedules),
             worker=self._worker,
         )
-        return self._step(
+        return self._steps.step(
             "finish", 2, StageKind.FINALISE, "/compile", SlotDemand(), lambda: call, self._compiled
         )
 
@@ -98,7 +101,9 @@ class Finish:
             timeout_s=_CHECK_S,
         )
         demand = DeviceDemand(key=self.spec.device_key)
-        return self._step("finish", 3, StageKind.FINALISE, "/check", demand, lambda: call, self._checked)
+        return self._steps.step(
+            "finish", 3, StageKind.FINALISE, "/check", demand, lambda: call, self._checked
+        )
 
     def _checked(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
@@ -128,7 +133,9 @@ class Finish:
         arguments = (self.recipe.key, self._borrowed, self._instead, self.spec.seed, self._device)
         call = Call(function=WEIGH, arguments=arguments, worker=self._worker, timeout_s=_CHECK_S)
         demand = DeviceDemand(key=self.spec.device_key)
-        return self._step("finish", 4, StageKind.FINALISE, "/weigh", demand, lambda: call, self._weighed_up)
+        return self._steps.step(
+            "finish", 4, StageKind.FINALISE, "/weigh", demand, lambda: call, self._weighed_up
+        )
 
     def _weighed_up(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         """Best alone is not best in the model: borrowed schedules that lose there give way."""
@@ -144,7 +151,9 @@ class Finish:
         arguments = (self.recipe.key, self.schedules, self.spec.seed, self._device)
         call = Call(function=f"{MODEL_STAGES}:guilty_kernels", arguments=arguments, worker=self._worker)
         demand = DeviceDemand(key=self.spec.device_key)
-        return self._step("finish", 4, StageKind.FINALISE, "/guilty", demand, lambda: call, self._judged)
+        return self._steps.step(
+            "finish", 4, StageKind.FINALISE, "/guilty", demand, lambda: call, self._judged
+        )
 
     def _judged(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
@@ -168,7 +177,7 @@ class Finish:
             arguments=(self.recipe.key, self.export_to),
             worker=self._worker,
         )
-        return self._step(
+        return self._steps.step(
             "finish", 5, StageKind.FINALISE, "/export", SlotDemand(), lambda: call, self._exported
         )
 
@@ -197,15 +206,3 @@ class Finish:
     @property
     def _device(self) -> str:
         return "cuda" if "cuda" in self.recipe.target else "cpu"
-
-    def _step(
-        self,
-        lane: str,
-        step: int,
-        kind: str,
-        part: str,
-        needs: Demand,
-        call: Callable[[], Call],
-        ended: Callable[[CallResult, float], Sequence[Step] | None],
-    ) -> Step:
-        return finishing_step(self.job, lane, step, kind, f"{part}#{self._models}", needs, call, ended)
