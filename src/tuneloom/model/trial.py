@@ -89,3 +89,8 @@ class Trial:
     def seconds(self) -> float | None:
         """The time that ranks the trial, or None for a failure."""
         return self.outcome.best_s if isinstance(self.outcome, Measurement) else None
+
+    @property
+    def lost(self) -> bool:
+        """Whether its worker was lost, which says nothing about the candidate."""
+        return isinstance(self.outcome, Failure) and self.outcome.kind is FailureKind.WORKER_LOST

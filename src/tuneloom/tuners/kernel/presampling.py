@@ -18,6 +18,7 @@ from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import ValidityModel
 
 _BATCH = 16
+_FEW = 64  # always worth it, however few trials follow
 _SURPRISE = 0.25  # mean squared error under which predictions have come true; 0.25 is a coin
 
 
@@ -30,13 +31,13 @@ class Presample:
 
 
 class Presampling:
-    """Batches of points to build, until nothing fails, predictions come true, or `most` are built.
+    """Batches of points to build, until nothing fails, predictions come true, or there are too many.
 
-    `most` should not exceed the trials that follow: a trial that fails to build costs one build, too.
+    No more are built than trials follow, a few aside: a trial that fails to build costs one build, too.
     """
 
-    def __init__(self, space: Space, seed: int, most: int) -> None:
-        self._most = min(most, space.size)
+    def __init__(self, space: Space, seed: int, trials: int) -> None:
+        self._most = min(max(_FEW, trials), space.size)
         self._space, self._rng = space, np.random.default_rng([seed, 53])
         self._encoding = Encoding.of(space)
         width = self._encoding.plain(space.sample(1, self._rng)).shape[1]
@@ -69,9 +70,9 @@ class Presampling:
             self._queue += [_tuple(step) for step in self._space.steps(sample.point)]
 
 
-def presampled(space: Space, builds: Callable[[Point], bool], seed: int, most: int) -> list[Presample]:
+def presampled(space: Space, builds: Callable[[Point], bool], seed: int, trials: int) -> list[Presample]:
     """All points that a presampling builds, with what became of them."""
-    presampling, found = Presampling(space, seed, most), []
+    presampling, found = Presampling(space, seed, trials), []
     while batch := presampling.batch():
         samples = [Presample(point, builds(point)) for point in batch]
         presampling.learn(samples)

@@ -15,7 +15,6 @@ from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.kernel.tuner import KernelTuner, candidate_of
 
 _presamplings: dict[str, Presampling] = {}
-_FEW_BUILDS = 64  # always worth it, however few trials follow
 _DRAWN = 4000  # points that stand for all others of a pair of values
 
 
@@ -29,8 +28,7 @@ def presample(
     space = space_of(task)
     if key not in _presamplings and samples:
         return []
-    most = max(_FEW_BUILDS, options.trials)
-    presampling = _presamplings.setdefault(key, Presampling(space, options.seed, most))
+    presampling = _presamplings.setdefault(key, Presampling(space, options.seed, options.trials))
     presampling.learn([Presample(space.point(json.loads(text)), builds) for text, builds in samples])
     return [candidate_of(space, point) for point in presampling.batch()]
 

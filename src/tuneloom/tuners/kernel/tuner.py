@@ -9,7 +9,6 @@ from tuneloom.model import (
     Artifact,
     Candidate,
     Failure,
-    FailureKind,
     Measurement,
     MeasuringPolicy,
     SearchOptions,
@@ -68,8 +67,7 @@ class KernelSearch:
     def update(self, trials: Sequence[Trial]) -> None:
         """Learn from finished trials; a lost worker says nothing about its configuration."""
         for trial in trials:
-            lost = isinstance(trial.outcome, Failure) and trial.outcome.kind is FailureKind.WORKER_LOST
-            if not lost:
+            if not trial.lost:
                 self.points.learn(self.point(trial.candidate), trial.seconds)
 
     def presampled(self, samples: Sequence[Presample]) -> None:

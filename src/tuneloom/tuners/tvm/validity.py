@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.model import Failure, FailureKind, Trial
+from tuneloom.model import Trial
 from tuneloom.tuners.tvm.knobs import Floats
 from tuneloom.tuners.validity import ValidityModel, spread
 
@@ -35,8 +35,7 @@ class TrialValidity:
 
     def take_in(self, features: Floats, trial: Trial) -> None:
         """Learn from a trial; one whose worker was lost says nothing."""
-        outcome = trial.outcome
-        if isinstance(outcome, Failure) and outcome.kind is FailureKind.WORKER_LOST:
+        if trial.lost:
             return
         worked = trial.seconds is not None
         self._tried.append(_numbers(features))
