@@ -1,6 +1,7 @@
 """The two examples for a GPU in several settings, against the vendor's library.
 
     python benchmarks/gpu_kernels.py [--trials 80] [--seeds 3] [--minutes 8]
+    python benchmarks/gpu_kernels.py --table          (draw the table again, tune nothing)
 
 Needs a CUDA GPU, PyTorch and Triton. `chance` is the random search, the others are ours:
 plain, with points built around before anything runs (`presample`), and with two more
@@ -15,11 +16,13 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+from kernel_tables import table
 from tuneloom.kernel import Plan, tune
 from tuneloom.model import Budget
 
@@ -32,6 +35,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "spare": {"spare": 2},
     "chance": {"search": "random"},
 }
+Rows = Sequence[Mapping[str, Any]]
 CHECKPOINTS = (10, 20, 40, 80)
 
 
@@ -67,6 +71,28 @@ def missing(rows: list[dict[str, Any]], seeds: int) -> Iterator[tuple[str, str, 
             yield from ((kernel, s, seed) for s in SETTINGS if (kernel, s, seed) not in known)
 
 
+def drawn(rows: Rows) -> str:
+    """Medians over seeds, one line for each kernel and setting."""
+    paces = tuple(f"best at {count}, us" for count in CHECKPOINTS)
+    columns = ("kernel", "setting", "seeds", "failed", *paces, "best / vendor's speed", "seconds")
+    pairs = dict.fromkeys((row["kernel"], row["setting"]) for row in rows)
+    return table(columns, [_line(rows, *pair) for pair in pairs])
+
+
+def _line(rows: Rows, kernel: str, setting: str) -> Sequence[object]:
+    own = [row for row in rows if (row["kernel"], row["setting"]) == (kernel, setting)]
+    failed = sum(sum(row["failed"].values()) for row in own) / sum(row["trials"] for row in own)
+    return (
+        kernel,
+        setting,
+        len(own),
+        f"{failed:.0%}",
+        *(f"{median(times):.1f}" for times in zip(*(row["best_us_at"] for row in own), strict=True)),
+        f"{median(row['times_vendor'] for row in own):.2f}",
+        f"{median(row['tuning_s'] for row in own):.0f}",
+    )
+
+
 def main() -> None:
     """Measure until all is done or the time is over."""
     parser = argparse.ArgumentParser(
@@ -76,7 +102,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=inf, help="begin no run afterwards")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true", help="draw the table of earlier results")
     arguments = parser.parse_args()
+    if arguments.table:
+        print(drawn(json.loads(arguments.out.read_text())))
+        return
     sys.path.insert(0, str(EXAMPLES))
     rows = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
     end_s = time.monotonic() + arguments.minutes * 60

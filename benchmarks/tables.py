@@ -131,30 +131,6 @@ def _tried(row: Mapping[str, Any]) -> int:
     return int(row.get("ours_trials", row["ours_valid"]))
 
 
-GPU_CHECKPOINTS = (10, 20, 40, 80)
-
-
-def gpu_kernels(rows: Rows) -> str:
-    paces = tuple(f"best at {count}, us" for count in GPU_CHECKPOINTS)
-    columns = ("kernel", "setting", "seeds", "failed", *paces, "best / vendor's speed", "seconds")
-    pairs = dict.fromkeys((row["kernel"], row["setting"]) for row in rows)
-    return table(columns, [_gpu_kernel(rows, *pair) for pair in pairs])
-
-
-def _gpu_kernel(rows: Rows, kernel: str, setting: str) -> Sequence[object]:
-    own = [row for row in rows if (row["kernel"], row["setting"]) == (kernel, setting)]
-    failed = sum(sum(row["failed"].values()) for row in own) / sum(row["trials"] for row in own)
-    return (
-        kernel,
-        setting,
-        len(own),
-        f"{failed:.0%}",
-        *(f"{median(times):.1f}" for times in zip(*(row["best_us_at"] for row in own), strict=True)),
-        f"{median(row['times_vendor'] for row in own):.2f}",
-        f"{median(row['tuning_s'] for row in own):.0f}",
-    )
-
-
 def memory(row: Mapping[str, Any]) -> str:
     gib = f"{row['peak_bytes'] / 2**30:.2f} GiB"
     return table(
@@ -191,7 +167,8 @@ SECTIONS = (
         results="policies_real.json",
         title="Policies, with real tuning",
         about="Three networks as jobs of one run, the same seeds and trials under each policy. `synchronous` "
-        "starts the stages of all jobs at once, so its host can be busy more than once.",
+        "starts the stages of all jobs at once, so its host can be busy more than once. "
+        "Latencies were taken as each run ended, on a machine whose speed drifts by a third.",
         command="benchmarks/policies_real.py",
         draw=drawn_by("policies_real.py", "--table"),
     ),
@@ -265,7 +242,7 @@ SECTIONS = (
         "`presample` builds around before anything runs, `spare` builds two more candidates than it "
         "runs, `chance` is the random search. Medians over seeds.",
         command="benchmarks/gpu_kernels.py",
-        draw=gpu_kernels,
+        draw=drawn_by("gpu_kernels.py", "--table"),
     ),
     Section(
         results="kernel_c_matmul.json",

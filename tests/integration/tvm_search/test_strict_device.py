@@ -1,31 +1,21 @@
 """The TVM tuner where schedules fail for a reason nobody wrote down."""
 
+from collections.abc import Callable
 from math import prod
 
 import pytest
 
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, SearchOptions, Task, Trial
 from tuneloom.tuners.tvm import TvmTuner
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.payloads import pack_kernel
 from tuneloom.tuners.tvm.sketches import decisions_in
-from tuneloom.tuners.tvm.targets import resolve_target
 
 BATCH = 16
 LARGEST = 32
 
 
 @pytest.fixture(scope="module")
-def task() -> Task:
-    tvm = load_tvm()
-    from tvm import te
-
-    left, right = te.placeholder((64, 48), name="left"), te.placeholder((48, 96), name="right")
-    k = te.reduce_axis((0, 48), name="k")
-    product = te.compute((64, 96), lambda i, j: te.sum(left[i, k] * right[k, j], axis=k), name="product")
-    function = te.create_prim_func([left, right, product]).with_attr("global_symbol", "main")
-    module = tvm.IRModule({"main": function})
-    return Task(key="strict", name="strict", payload=pack_kernel(module, resolve_target("cpu")))
+def task(matmul: Callable[[int, int, int], Task]) -> Task:
+    return matmul(64, 48, 96)
 
 
 def fits(candidate: Candidate) -> bool:

@@ -1,5 +1,7 @@
 """The TVM tuner on a real kernel, in this process."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tuneloom.model import (
@@ -14,25 +16,14 @@ from tuneloom.model import (
 )
 from tuneloom.tuners.tvm import TvmTuner
 from tuneloom.tuners.tvm.contest import contest
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.payloads import pack_kernel
-from tuneloom.tuners.tvm.targets import resolve_target
 
 POLICY = MeasuringPolicy(repeats=1, min_repeat_ms=1.0)
 OPTIONS = SearchOptions(seed=5, trials=32, batch=8)
 
 
 @pytest.fixture(scope="module")
-def task() -> Task:
-    tvm = load_tvm()
-    from tvm import te
-
-    left, right = te.placeholder((8, 4), name="left"), te.placeholder((4, 16), name="right")
-    k = te.reduce_axis((0, 4), name="k")
-    product = te.compute((8, 16), lambda i, j: te.sum(left[i, k] * right[k, j], axis=k), name="product")
-    function = te.create_prim_func([left, right, product]).with_attr("global_symbol", "main")
-    module = tvm.IRModule({"main": function})
-    return Task(key="matmul", name="matmul", payload=pack_kernel(module, resolve_target("cpu")))
+def task(matmul: Callable[[int, int, int], Task]) -> Task:
+    return matmul(8, 4, 16)
 
 
 def through(task: Task, candidate: Candidate) -> Trial:
