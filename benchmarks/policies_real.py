@@ -11,8 +11,9 @@ round is begun only while it should end in time; the first one is made whatever 
 All comparisons are with `sequential`, which never runs two stages at once, within the same
 round. The canary is a fixed kernel timed on the device between batches: by how much it is
 slower than under `sequential` is how much a policy distorts what it measures. Final latencies
-are noisy, too: beside each ratio stands the range over rounds, and below the table by how much
-those of `sequential` itself differ from round to round. Nothing else should run on the machine.
+are those of the bundles of a round, timed in turn when the round is over: beside each ratio stands
+the range over rounds, and below the table by how much those of `sequential` itself differ from
+round to round. Nothing else should run on the machine.
 """
 
 import argparse
@@ -21,11 +22,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from transfer_runs import in_turn
 from tuneloom.app.superb_grid import Combination
 from tuneloom.app.superb_running import RunResult, run_combination
 from tuneloom.scheduling import POLICIES
@@ -60,12 +63,40 @@ def measure(options: argparse.Namespace) -> list[RunResult]:
             if number and spent_s * (number + 1) / number > options.minutes * 60:
                 print(f"no time for another round after {spent_s / 60:.1f} minutes", flush=True)
                 break
+            done = []
             for combination in planned_round(number, options.models, options.policies, options.trials):
-                results.append(run_combination(combination, Path(folder), Path.cwd()))
-                tell(results[-1])
-                options.out.parent.mkdir(parents=True, exist_ok=True)
-                options.out.write_text(json.dumps([each.to_json() for each in results], indent=1) + "\n")
+                done.append(carried_out(combination, Path(folder)))
+                tell(done[-1])
+                write(results + done, options.out)
+            add_latencies(done, Path(folder))
+            results += done
+            write(results, options.out)
     return results
+
+
+def bundles(combination: Combination, folder: Path) -> Path:
+    """Where the models of a run go."""
+    return folder / "bundles" / f"{combination.parameters['policy']}-{combination.parameters['seed']}"
+
+
+def carried_out(combination: Combination, folder: Path) -> RunResult:
+    """One run whose models are kept; where they are kept is nobody's business."""
+    out = Combination({**combination.parameters, "out": str(bundles(combination, folder))})
+    return replace(run_combination(out, folder, Path.cwd()), combination=combination)
+
+
+def add_latencies(results: Sequence[RunResult], folder: Path) -> None:
+    """Time what all policies of a round made of a model in turn."""
+    finished = [result for result in results if result.finished]
+    for model in {name for result in finished for name in result.figures["latencies_after_s"]}:
+        made = {str(n): bundles(r.combination, folder) / model for n, r in enumerate(finished)}
+        for number, latency_s in in_turn(made).items():
+            finished[int(number)].figures.setdefault("in_turn_s", {})[model] = latency_s
+
+
+def write(results: Sequence[RunResult], out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps([each.to_json() for each in results], indent=1) + "\n")
 
 
 def tell(result: RunResult) -> None:
@@ -116,8 +147,8 @@ def policy_row(policy: str, done: Done) -> dict[str, str]:
     row["latency"] = told([latency_ratio(run, alone) for run, alone in pairs])
     row["canary, median"] = told([canary_ratio(run, alone, 0.5) for run, alone in pairs])
     row["canary, 90 %"] = told([canary_ratio(run, alone, 0.9) for run, alone in pairs])
-    for model in next(iter(runs.values()))["latencies_after_s"]:
-        row[model] = f"{mean(run['latencies_after_s'][model] for run in runs.values()) * 1e3:.2f} ms"
+    for model in next(iter(runs.values()))["in_turn_s"]:
+        row[model] = f"{mean(run['in_turn_s'][model] for run in runs.values()) * 1e3:.2f} ms"
     return row
 
 
@@ -138,7 +169,7 @@ def told(ratios: Sequence[float | None]) -> str:
 
 def latency_ratio(run: Figures, alone: Figures) -> float | None:
     """The geometric mean over all models of the latency after tuning against that under the quiet policy."""
-    pairs = [(run["latencies_after_s"][name], quiet) for name, quiet in alone["latencies_after_s"].items()]
+    pairs = [(run["in_turn_s"][name], quiet) for name, quiet in alone["in_turn_s"].items()]
     ratios = [own / quiet for own, quiet in pairs if own and quiet]
     return float(prod(ratios) ** (1 / len(ratios))) if ratios else None
 
@@ -146,8 +177,8 @@ def latency_ratio(run: Figures, alone: Figures) -> float | None:
 def own_noise(runs: Runs) -> float | None:
     """By how much the latency of one model differs between rounds, at the most."""
     spreads = []
-    for model in next(iter(runs.values()))["latencies_after_s"] if len(runs) > 1 else ():
-        times = [run["latencies_after_s"][model] for run in runs.values()]
+    for model in next(iter(runs.values()))["in_turn_s"] if len(runs) > 1 else ():
+        times = [run["in_turn_s"][model] for run in runs.values()]
         spreads.append(max(times) / min(times) - 1 if all(times) else 0.0)
     return max(spreads, default=None)
 

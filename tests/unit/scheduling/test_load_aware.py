@@ -158,6 +158,16 @@ def test_short_stage_borrows_while_the_device_waits_for_a_long_build() -> None:
     ]
 
 
+def test_a_device_that_is_wanted_less_than_its_host_builds_too() -> None:
+    stages = {"select": 0.3, "build": 2.9, "profile": 1.0, "update": 0.01}
+    job = RoundsJob(
+        name="j", rounds=60, stages=stages, parts=16, lanes_in_flight=3, lendable_builds=True, device_key="cpu"
+    )
+    cores: list[Host | Device] = [Host(name="h", slots=1), Device(name="d", key="cpu", lends_to="h")]
+    result = simulate(Workload(jobs=(job,)), cores, "load-aware", check=True)
+    assert result.makespan_s <= 1.05 * job.rounds * sum(stages.values()) / len(cores)
+
+
 def test_estimate_follows_a_lasting_change_and_ignores_one_outlier() -> None:
     estimate = Estimate()
     for sample in [1.0] * 8 + [1000.0]:

@@ -24,6 +24,7 @@ class Appetite:
     """
 
     total_s: float = 0.0
+    host_share: float = 0.0
     keys: dict[str, KeyUse] = field(default_factory=dict)
     host_left_s: float = 0.0
     expected_s: float = 0.0

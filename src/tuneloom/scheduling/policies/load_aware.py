@@ -47,7 +47,7 @@ class LoadAware:
         self._floor = floor
         self._pressure = Pressure(floor)
         self._chains = Chains(floor)
-        self._loans = Loans(floor)
+        self._loans = Loans(floor, self._pressure)
         self._host_lines = HostLines(floor)
         self._feeding = Feeding(self._pressure, self._predictions)
 

@@ -5,6 +5,7 @@ from heapq import heappop, heappush
 from tuneloom.model import Device
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.policies.lines import LineEntry
+from tuneloom.scheduling.policies.pressure import Pressure
 from tuneloom.scheduling.records import Stage, StageState
 
 TOLERANCE = 1.25
@@ -17,8 +18,9 @@ class Loans:
     `hosts` are those whose lenders were not looked at since something changed.
     """
 
-    def __init__(self, floor: Floor) -> None:
+    def __init__(self, floor: Floor, pressure: Pressure) -> None:
         self._floor = floor
+        self._pressure = pressure
         self.hosts: dict[str, None] = {}
         self._due: dict[str, list[tuple[float, int, float, Stage]]] = {}
 
@@ -50,14 +52,19 @@ class Loans:
     def device_for(self, host: str, entry: LineEntry, at_s: float) -> Seat | None:
         """An idle device to lend to this stage: it must be back before it is wanted.
 
-        Callers have served all stages that wait for devices before they ask.
+        Where hosts are scarcer than the device that does not matter: what waits for the device
+        meanwhile costs less than hosts gain. Callers have served all stages that wait for devices
+        before they ask.
         """
         if host not in self._floor.hosts:
             return None
         for seat in self._floor.lenders.get(host, {}).values():
-            if not seat.taken and seat.key is not None and self._short_enough(seat.key, entry, at_s):
+            if not seat.taken and seat.key is not None and self._worth_it(seat.key, entry, at_s):
                 return seat
         return None
+
+    def _worth_it(self, key: str, entry: LineEntry, at_s: float) -> bool:
+        return self._pressure.hosts_scarcer_than(key) or self._short_enough(key, entry, at_s)
 
     def _short_enough(self, key: str, entry: LineEntry, at_s: float) -> bool:
         wait_s = self._wait_s(key, at_s)

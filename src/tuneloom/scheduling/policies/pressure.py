@@ -1,4 +1,4 @@
-"""Which device key is the scarcest, and which will run dry."""
+"""Which device key is the scarcest, whether hosts are scarcer, and which key will run dry."""
 
 from collections import defaultdict
 
@@ -15,6 +15,7 @@ class Pressure:
     def __init__(self, floor: Floor) -> None:
         self._floor = floor
         self._demand: defaultdict[str, float] = defaultdict(float)
+        self._host_demand = 0.0
         self.backlog_s: defaultdict[str, float] = defaultdict(float)
         self._scarcest: list[str] = []
         self._asked = 0
@@ -31,11 +32,15 @@ class Pressure:
             share = use.spent_s / total_s if total_s > 0 else 0.0
             self._demand[name] += share - use.share
             use.share = share
+        host_share = 1.0 - sum(use.share for use in appetite.keys.values())
+        self._host_demand += host_share - appetite.host_share
+        appetite.host_share = host_share
 
     def left(self, appetite: Appetite) -> None:
         """A job ended: it wants nothing any more."""
         for name, use in appetite.keys.items():
             self._demand[name] -= use.share
+        self._host_demand -= appetite.host_share
 
     def queue(self, key: str, seconds: float) -> None:
         """Predicted work joined the line in front of a key."""
@@ -51,6 +56,14 @@ class Pressure:
         if not devices:
             return False
         return self.backlog_s.get(key, 0.0) <= within_s * len(devices)
+
+    def hosts_scarcer_than(self, key: str) -> bool:
+        """Whether jobs want more of each slot of a host than of each device of this key."""
+        devices = self._floor.devices.get(key)
+        slots = sum(host.slots for host in self._floor.hosts.values())
+        if not devices or not slots:
+            return False
+        return self._host_demand / slots > self._demand.get(key, 0.0) / len(devices)
 
     def scarcest(self) -> list[str]:
         """The keys most in demand for their number of devices; refreshed now and then."""
