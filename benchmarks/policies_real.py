@@ -88,7 +88,7 @@ def carried_out(combination: Combination, folder: Path) -> RunResult:
 def add_latencies(results: Sequence[RunResult], folder: Path) -> None:
     """Time what all policies of a round made of a model in turn."""
     finished = [result for result in results if result.finished]
-    for model in {name for result in finished for name in result.figures["latencies_after_s"]}:
+    for model in sorted({name for result in finished for name in result.figures["latencies_after_s"]}):
         made = {str(n): bundles(r.combination, folder) / model for n, r in enumerate(finished)}
         for number, latency_s in in_turn(made).items():
             finished[int(number)].figures.setdefault("in_turn_s", {})[model] = latency_s
@@ -187,7 +187,7 @@ def canary_ratio(run: Figures, alone: Figures, share: float) -> float | None:
     """A quantile of the canary's times against its median when it is quiet."""
     if not run["canary_s"] or not alone["canary_s"]:
         return None
-    return quantile(run["canary_s"], share) / median(alone["canary_s"])
+    return float(quantile(run["canary_s"], share) / median(alone["canary_s"]))
 
 
 def quantile(times: Sequence[float], share: float) -> float:

@@ -90,7 +90,7 @@ class LocalEngine:
     def _worker_for(self, call: Call) -> _Worker:
         if call.worker is not None and call.worker in self._named:
             return self._named[call.worker]
-        worker = _Worker(self._ready_nursery().fork(call.memory_bytes), call.worker)
+        worker = _Worker(self._ready_nursery().fork(), call.worker)
         self._selector.register(worker.process.channel, selectors.EVENT_READ, worker)
         if call.worker is not None:
             self._named[call.worker] = worker

@@ -14,10 +14,10 @@ import warnings
 
 from tuneloom.engine.calls import Call
 from tuneloom.engine.channel import Channel
-from tuneloom.engine.worker import carry_out, die_with_parent, limit_memory, serve, silence
+from tuneloom.engine.worker import carry_out, die_with_parent, serve, silence
 
-# A request is 'F' (fork; a socket travels along; memory limit) or 'R' (reap a pid);
-# the answer is a signed number: a pid, or an exit status as os.waitpid gives it.
+# A request is 'F' (fork; a socket travels along), 'R' (reap a pid) or 'E' (a pid is ending: reap it
+# some time, no answer); an answer is a signed number: a pid, or an exit status as os.waitpid gives it.
 REQUEST = struct.Struct("!cq")
 ANSWER = struct.Struct("!q")
 
@@ -33,24 +33,26 @@ def main() -> None:
     Channel(control).send(warmed)
     gc.collect()
     gc.freeze()
-    while _answer_one(control):
-        pass
+    ending: set[int] = set()
+    while _answer_one(control, ending):
+        ending -= {pid for pid in ending if _gone(pid)}
+    for pid in ending:
+        _reap(pid)
 
 
-def _answer_one(control: socket.socket) -> bool:
+def _answer_one(control: socket.socket, ending: set[int]) -> bool:
     data, descriptors, _, _ = socket.recv_fds(control, REQUEST.size, 1)
     if not data:
         return False
-    order, number = REQUEST.unpack(data)
-    if order == b"F":
-        answer = _fork(control, descriptors[0], memory_bytes=number)
+    order, pid = REQUEST.unpack(data)
+    if order == b"E":
+        ending.add(pid)
     else:
-        answer = _reap(number)
-    control.sendall(ANSWER.pack(answer))
+        control.sendall(ANSWER.pack(_fork(control, descriptors[0]) if order == b"F" else _reap(pid)))
     return True
 
 
-def _fork(control: socket.socket, descriptor: int, memory_bytes: int) -> int:
+def _fork(control: socket.socket, descriptor: int) -> int:
     pid = os.fork()
     if pid:
         os.close(descriptor)
@@ -60,11 +62,16 @@ def _fork(control: socket.socket, descriptor: int, memory_bytes: int) -> int:
         die_with_parent()
         os.setpgid(0, 0)
         silence()
-        if memory_bytes:
-            limit_memory(memory_bytes)
         serve(Channel(socket.socket(fileno=descriptor)))
     finally:
         os._exit(0)
+
+
+def _gone(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
 
 
 def _reap(pid: int) -> int:

@@ -15,6 +15,7 @@ from tuneloom.engine.nursery import ANSWER, REQUEST
 from tuneloom.errors import EngineError
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_PATIENCE_S = 1.0
 
 
 @dataclass(slots=True)
@@ -40,35 +41,37 @@ class Nursery:
         )
         theirs.close()
         self._control = ours
+        self._ordered: Channel | None = None
+        self._spare: WorkerProcess | None = None
         try:
             self._await_warmth()
         except BaseException:
+            self._process.kill()
             self.close()
             raise
 
-    def fork(self, memory_bytes: int | None) -> WorkerProcess:
-        """Fork one worker, with so much memory of its own at most."""
-        ours, theirs = socket.socketpair()
-        request = REQUEST.pack(b"F", memory_bytes or 0)
-        try:
-            socket.send_fds(self._control, [request], [theirs.fileno()])
-        except OSError as error:
-            raise EngineError(f"the process that starts workers is gone ({error}); run again") from error
-        theirs.close()
-        return WorkerProcess(pid=self._answer(), channel=Channel(ours))
+    def fork(self) -> WorkerProcess:
+        """A new worker, forked ahead unless it is the first; its successor is ordered at once."""
+        if self._ordered is None and self._spare is None:
+            self._order()
+        self._take_delivery()
+        worker, self._spare = self._spare, None
+        assert worker is not None
+        self._order()
+        return worker
 
-    def end(self, worker: WorkerProcess) -> str:
-        """Kill a worker with all it started; say how it had ended if it had."""
+    def end(self, worker: WorkerProcess) -> None:
+        """Kill a worker with all it started; its parent reaps it when it is gone."""
         worker.channel.close()
         with contextlib.suppress(ProcessLookupError):
             os.kill(worker.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(worker.pid, signal.SIGKILL)
-        self._control.sendall(REQUEST.pack(b"R", worker.pid))
-        return describe_status(self._answer())
+        self._control.sendall(REQUEST.pack(b"E", worker.pid))
 
     def how_it_ended(self, worker: WorkerProcess) -> str:
         """Reap a worker that closed its channel and say how it ended."""
+        self._take_delivery()
         self._control.sendall(REQUEST.pack(b"R", worker.pid))
         status = self._answer()
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -77,9 +80,34 @@ class Nursery:
         return describe_status(status)
 
     def close(self) -> None:
+        """Let the process reap what is ending and end itself; it is killed if that takes long."""
+        with contextlib.suppress(EngineError, OSError):
+            self._take_delivery()
+        for unused in (self._ordered, self._spare.channel if self._spare else None):
+            if unused is not None:
+                unused.close()
         self._control.close()
-        self._process.kill()
-        self._process.wait()
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _order(self) -> None:
+        """Ask for a worker without waiting for it."""
+        ours, theirs = socket.socketpair()
+        try:
+            socket.send_fds(self._control, [REQUEST.pack(b"F", 0)], [theirs.fileno()])
+        except OSError as error:
+            raise EngineError(f"the process that starts workers is gone ({error}); run again") from error
+        theirs.close()
+        self._ordered = Channel(ours)
+
+    def _take_delivery(self) -> None:
+        """Read the answer to an order, which comes before the answer to anything asked later."""
+        if self._ordered is not None:
+            self._spare = WorkerProcess(pid=self._answer(), channel=self._ordered)
+            self._ordered = None
 
     def _await_warmth(self) -> None:
         try:

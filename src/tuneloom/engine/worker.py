@@ -23,12 +23,16 @@ def die_with_parent() -> None:
 
 
 def serve(channel: Channel) -> None:
-    """Carry out calls until the other end closes."""
+    """Carry out calls until the other end closes; the first one says how much memory there is."""
+    limited = False
     while True:
         try:
-            call = channel.receive()
+            call: Call = channel.receive()
         except EOFError:
             return
+        if call.memory_bytes and not limited:
+            limited = True
+            limit_memory(call.memory_bytes)
         result = carry_out(call)
         try:
             channel.send(result)

@@ -1,7 +1,9 @@
 """The local engine with real processes: nothing a call does takes the engine down."""
 
 import os
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -124,3 +126,27 @@ def test_no_worker_outlives_the_engine(engine: LocalEngine) -> None:
     assert isinstance(result, Returned)
     engine.close()
     assert not os.path.exists(f"/proc/{result.value[0]}")
+
+
+def test_ended_workers_are_reaped_while_the_engine_goes_on(engine: LocalEngine) -> None:
+    pids = []
+    for _ in range(5):
+        result = result_of(engine, Call(function=f"{CALLS}:where"))
+        assert isinstance(result, Returned)
+        pids.append(result.value[0])
+    assert len(set(pids)) == 5
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids[:3])
+
+
+def test_a_worker_that_dies_before_its_first_call_costs_that_call(engine: LocalEngine) -> None:
+    engine.start("parent", Call(function="os:getppid"))
+    (ended,) = engine.poll(30)
+    assert isinstance(ended.result, Returned)
+    for worker in children_of(ended.result.value):
+        os.kill(worker, signal.SIGKILL)
+    assert isinstance(result_of(engine, Call(function=f"{CALLS}:add", arguments=(1, 1))), Died)
+    assert result_of(engine, Call(function=f"{CALLS}:add", arguments=(1, 1))) == Returned(value=2)
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -161,7 +161,13 @@ def test_short_stage_borrows_while_the_device_waits_for_a_long_build() -> None:
 def test_a_device_that_is_wanted_less_than_its_host_builds_too() -> None:
     stages = {"select": 0.3, "build": 2.9, "profile": 1.0, "update": 0.01}
     job = RoundsJob(
-        name="j", rounds=60, stages=stages, parts=16, lanes_in_flight=3, lendable_builds=True, device_key="cpu"
+        name="j",
+        rounds=60,
+        stages=stages,
+        parts=16,
+        lanes_in_flight=3,
+        lendable_builds=True,
+        device_key="cpu",
     )
     cores: list[Host | Device] = [Host(name="h", slots=1), Device(name="d", key="cpu", lends_to="h")]
     result = simulate(Workload(jobs=(job,)), cores, "load-aware", check=True)
