@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tuneloom.errors import InputError
-from tuneloom.store import BankRow, Store, open_store
+from tuneloom.store import BankRow, Store, open_existing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class KnownWorkload:
 
 @contextmanager
 def bank_store(place: str | None) -> Iterator[Store]:
-    """The store, closed afterwards."""
-    store = open_store(place)
+    """The store, which must be there if it is named, closed afterwards."""
+    store = open_existing(place)
     try:
         yield store
     finally:

@@ -10,6 +10,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from tuneloom.app.bank import bank_store
 from tuneloom.errors import OutputError, RecordsError
 from tuneloom.model import Candidate, Measurement, Task, Trial
-from tuneloom.store import Provenance, RunStatus, Store, TrialRecord, WorkloadRecord
+from tuneloom.store import Provenance, RunStatus, Store, TrialRecord, WorkloadRecord, open_store
 from tuneloom.transfer import DoesNotFit, form_of
 
 FORMAT, VERSION = "tuneloom-bank", 1
@@ -110,7 +111,7 @@ def import_bank(path: Path, place: str | None = None) -> BankImport:
                 reading.take(line)
     except OSError as error:
         raise RecordsError(f"can't read {path}: {error.strerror}") from error
-    with bank_store(place) as store:
+    with closing(open_store(place)) as store:
         return _keep(store, path, reading)
 
 

@@ -35,10 +35,13 @@ class FinishingSteps:
         needs: Demand,
         call: Callable[[], Call],
         ended: Ended,
+        expected_s: float | None = None,
     ) -> Step:
         """One step; the same step for another model is another one."""
         name = f"{lane}/{kind}{part}#{self.models}"
-        request = StageRequest(id=name, job=self.job, lane=lane, step=step, kind=str(kind), needs=needs)
+        request = StageRequest(
+            id=name, job=self.job, lane=lane, step=step, kind=str(kind), needs=needs, expected_s=expected_s
+        )
         return Step(request=request, call=call, ended=ended)
 
 

@@ -71,10 +71,17 @@ class Finish:
             1,
             StageKind.FINALISE,
             "",
-            SlotDemand(),
+            SlotDemand(lendable=True),
             lambda: call,
             lambda _result, _at_s: self._one_less(),
+            self._kernels_s,
         )
+
+    @property
+    def _kernels_s(self) -> float:
+        """How long building a kernel for each task took: about what compiling the model will take."""
+        best = [progress.best[0].artifact for progress in self.tasks if progress.best]
+        return sum(artifact.build_s for artifact in best if artifact is not None)
 
     def _compile_step(self) -> Step:
         self._steps.models += 1
@@ -84,7 +91,14 @@ class Finish:
             worker=self._worker,
         )
         return self._steps.step(
-            "finish", 2, StageKind.FINALISE, "/compile", SlotDemand(), lambda: call, self._compiled
+            "finish",
+            2,
+            StageKind.FINALISE,
+            "/compile",
+            SlotDemand(lendable=True),
+            lambda: call,
+            self._compiled,
+            self._kernels_s,
         )
 
     def _compiled(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from tuneloom.app.job_sources import numbered, require_possible
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
-from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, open_store
+from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, open_existing
 
 _NOT_RUNNING = {
     RunStatus.FINISHED: "start another with `tuneloom tune`",
@@ -29,7 +29,7 @@ def add_jobs(
     that it does not have, and a name that it has already; with `renames`, such a name
     gets a number instead.
     """
-    with closing(open_store(place)) as store:
+    with closing(open_existing(place)) as store:
         run = running(store, name)
         taken = {job.name for job in store.jobs(run.id)}
         chosen = _renamed(specs, taken) if renames else specs
@@ -44,7 +44,7 @@ def add_jobs(
 
 def cancel(name: str, job: str | None, place: str | None = None) -> list[JobRecord]:
     """End a job, or all that go on; what they measured is kept. Returns those that were told to end."""
-    with closing(open_store(place)) as store:
+    with closing(open_existing(place)) as store:
         run = running(store, name)
         wanted = [_job(store, run, job)] if job is not None else store.jobs(run.id)
         going_on = [record for record in wanted if not record.status.ended]
@@ -81,7 +81,7 @@ def device_keys(store: Store, run: str) -> list[str]:
 
 
 def _move(name: str, job: str, to: JobStatus, allowed: tuple[JobStatus, ...], place: str | None) -> JobRecord:
-    with closing(open_store(place)) as store:
+    with closing(open_existing(place)) as store:
         record = _job(store, running(store, name), job)
         if record.status not in allowed:
             raise InputError(f"job {job!r} is {record.status.value}; nothing to change")

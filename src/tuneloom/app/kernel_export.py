@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tuneloom.errors import RecordsError
-from tuneloom.store import JobRecord, open_store
+from tuneloom.store import JobRecord, open_existing
 from tuneloom.tuners.kernel import NAME as KERNEL
 
 
@@ -18,7 +18,7 @@ def export_kernel(run: str, path: Path, form: str, job: str | None = None, place
     from tuneloom.tuners.replay import files
     from tuneloom.tuners.replay.exporting import recording_of
 
-    with closing(open_store(place)) as store:
+    with closing(open_existing(place)) as store:
         record = store.run(run)
         chosen = _chosen(record.id, store.jobs(record.id), job)
         trials = [each.trial for each in store.trials(chosen.id)]

@@ -9,7 +9,7 @@ from typing import Any
 from tuneloom.app.calling import call_in_worker
 from tuneloom.errors import InputError
 from tuneloom.model import Task
-from tuneloom.store import Provenance, RunStatus, open_store
+from tuneloom.store import Provenance, RunStatus, open_existing, open_store
 from tuneloom.tuners.kernel import NAME as KERNEL
 from tuneloom.tuners.tvm.bundles import read_manifest
 from tuneloom.tuners.tvm.databases import ForeignDatabase
@@ -33,7 +33,7 @@ def list_tasks(
     require_source(model)
     recipe = ModelRecipe(key="tasks", source=model, shapes=shapes, target=target)
     summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.model_stages:open_model", recipe)
-    store = open_store(place)
+    store = open_existing(place)
     try:
         return [_known(store, task, summary.family) for task in summary.tasks]
     finally:
@@ -78,7 +78,7 @@ def export_records(run: str, folder: Path, place: str | None) -> int:
 
     Raises InputError if the run tuned kernels alone.
     """
-    store = open_store(place)
+    store = open_existing(place)
     try:
         tasks = []
         jobs = store.jobs(store.run(run).id)

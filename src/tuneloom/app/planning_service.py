@@ -8,7 +8,7 @@ from tuneloom.app.reuse import JobReuse
 from tuneloom.app.reuse_steps import FIT, fits_wanted
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec, Task, TaskSpace
-from tuneloom.store import Store, open_store
+from tuneloom.store import Store, open_existing
 from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary, open_model
 from tuneloom.tuners.tvm.spaces import describe
 
@@ -37,7 +37,7 @@ def plan_model(spec: JobSpec, place: str | None = None) -> tuple[JobPlan, tuple[
         key="plan", source=spec.model, shapes=spec.shapes, target=spec.target, layout=spec.layout
     )
     found: ModelSurvey = call_in_worker(_SURVEY, recipe)
-    store = open_store(place)
+    store = open_existing(place)
     try:
         return plan_tasks(store, spec, found), found.summary.tasks
     finally:

@@ -44,13 +44,13 @@ from tuneloom.store import (
     RunStatus,
     Store,
     TrialRecord,
-    open_store,
+    open_existing,
 )
 
 
 def known_runs(place: str | None = None, limit: int | None = None) -> list[RunRecord]:
     """The runs of a store, newest first."""
-    store = open_store(place)
+    store = open_existing(place)
     try:
         return store.runs(limit)
     finally:
@@ -62,7 +62,7 @@ def write_report(run: str, path: Path, place: str | None = None) -> str:
 
     Raises StoreError if there is no such run, OutputError if the file can't be written.
     """
-    store = open_store(place)
+    store = open_existing(place)
     try:
         data = report_data(store, run)
     finally:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tuneloom.errors import InputError
 from tuneloom.model import StageKind
-from tuneloom.store import SpanRecord, open_store
+from tuneloom.store import SpanRecord, open_existing
 
 _ON_HOSTS = frozenset({StageKind.INITIALISE, StageKind.SELECT, StageKind.BUILD, StageKind.UPDATE})
 """Stages that need a host, even if idle cores of a device were lent to them."""
@@ -17,7 +17,7 @@ CANARY = "canary"
 
 def stage_times(run: str, place: str | None = None) -> list[dict[str, Any]]:
     """One object for each stage, in the order of their ends; raises InputError if there is none."""
-    with closing(open_store(place)) as store:
+    with closing(open_existing(place)) as store:
         record = store.run(run)
         names = {job.id: job.name for job in store.jobs(record.id)}
         resources = store.notes(record.id).get("resources") or ()

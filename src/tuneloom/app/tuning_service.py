@@ -15,7 +15,7 @@ from tuneloom.engine.local import LocalEngine
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.scheduling import policy_named
-from tuneloom.store import JobRecord, RunStatus, Store, open_store
+from tuneloom.store import JobRecord, RunStatus, Store, open_existing, open_store
 from tuneloom.tuners.kernel import FUNCTIONS
 from tuneloom.tuners.kernel import NAME as KERNEL
 from tuneloom.tuners.kernel.warmth import LOADED
@@ -64,7 +64,7 @@ def tune(
 
 def resume(name: str, place: str | None = None, display: Display | None = None) -> RunOutcome:
     """Go on with a run that was interrupted, with what is left of its budget."""
-    store = open_store(place)
+    store = open_existing(place)
     try:
         record = store.run(name)
         if record.status is RunStatus.FINISHED:
@@ -83,7 +83,7 @@ def resume(name: str, place: str | None = None, display: Display | None = None) 
 
 def note_on_run(run: str, key: str, value: Any, place: str | None = None) -> None:
     """Keep a value with a run."""
-    store = open_store(place)
+    store = open_existing(place)
     try:
         store.set_note(run, key, value)
     finally:

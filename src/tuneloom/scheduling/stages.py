@@ -9,7 +9,7 @@ from tuneloom.errors import SchedulingError
 class SlotDemand:
     """Slots of a host; of one named host if the stage's state lives there.
 
-    `lendable` stages are short enough to run on the idle cores of a device.
+    `lendable` stages may run on the idle cores of a device instead.
     """
 
     slots: int = 1

@@ -1,7 +1,7 @@
 """Jobs, records and events in SQLite or PostgreSQL: one schema, one interface."""
 
 from tuneloom.store.api import JobStore, LogStore, RunStore, Store, TrialStore
-from tuneloom.store.opening import default_place, open_store
+from tuneloom.store.opening import default_place, open_existing, open_store
 from tuneloom.store.records import (
     BankRow,
     EventRecord,
@@ -36,5 +36,6 @@ __all__ = [
     "TrialStore",
     "WorkloadRecord",
     "default_place",
+    "open_existing",
     "open_store",
 ]

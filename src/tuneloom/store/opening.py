@@ -62,6 +62,13 @@ def open_store(
     return SqlStore(database, clock)
 
 
+def open_existing(place: str | Path | None = None) -> Store:
+    """Open a store to read what it has or to change it: one that is named must be there."""
+    if place is not None and "://" not in str(place) and not Path(place).expanduser().exists():
+        raise StoreError(f"there is no store at {place}; tuning makes one where it is told to")
+    return open_store(place)
+
+
 def _bring_up_to_date(database: Database) -> None:
     with database.reading() as connection:
         version = version_of(connection, database.place)

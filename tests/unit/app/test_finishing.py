@@ -10,6 +10,7 @@ from tuneloom.app.verdicts import Verdict, decide
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact
+from tuneloom.scheduling.stages import SlotDemand
 from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
 from tuneloom.tuners.tvm.model_stages import CheckResult, ModelRecipe
 
@@ -120,6 +121,12 @@ def test_contests_then_compile_check_export() -> None:
     ]
     assert script.schedules == [{"key-a", "key-b"}]
     assert finish.check is SAME and not finish.failure and finish.unwritten is None
+
+
+def test_models_are_compiled_wherever_cores_are_free_and_kernels_tell_how_long_it_takes() -> None:
+    tasks = tuned("a", "b", artifact=Artifact(payload=b"so", build_s=2.0))
+    plain = finish_of(tasks).begin()[-1].request
+    assert plain.needs == SlotDemand(lendable=True) and plain.expected_s == 4.0
 
 
 def test_contenders_from_an_earlier_run_are_built_again_first() -> None:

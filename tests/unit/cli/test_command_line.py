@@ -116,6 +116,15 @@ def test_a_store_that_is_a_folder_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert code == 2 and "name a file in it" in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["runs", "bank stats", "report last -o page.html", "resume last"])
+def test_a_store_that_is_not_there_is_refused_by_those_who_read(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, error = said(capsys, *command.split(), "--store", str(tmp_path / "typo" / "store.db"))
+    assert code == 2 and "there is no store at" in error and error.count("\n") == 1
+    assert not (tmp_path / "typo").exists()
+
+
 def test_an_empty_store_lists_no_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
