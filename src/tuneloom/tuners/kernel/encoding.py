@@ -1,6 +1,7 @@
 """Points as numbers that models can learn from."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,16 @@ class Encoding:
         smooth = tuple(_smooth(values[i]) for i in active)
         plain = tuple(_plain(values[i]) for i in active)
         return cls(smooth, plain, active, _grouped(smooth))
+
+    @cached_property
+    def parts(self) -> tuple[tuple[tuple[int, Matrix], ...], ...]:
+        """For each knob its groups, with the columns of its table that belong to each."""
+        parts, first = [], 0
+        for table in self.smooth_tables:
+            own = self.groups[first : first + table.shape[1]]
+            parts.append(tuple((int(group), table[:, own == group]) for group in np.unique(own)))
+            first += table.shape[1]
+        return tuple(parts)
 
     def smooth(self, points: Points) -> Matrix:
         """Columns for models that interpolate."""

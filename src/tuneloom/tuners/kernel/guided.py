@@ -48,7 +48,7 @@ class GuidedSearch:
         self._space, self._start, self._knowledge = space, start, knowledge
         self._rng = np.random.default_rng([seed, 31])
         self._encoding = Encoding.of(space)
-        self._process = GaussianProcess(self._encoding.groups)
+        self._process = GaussianProcess(self._encoding)
         self._validity = ValidityModel(self._encoding.plain(space.sample(1, self._rng)).shape[1], seed)
         self._proposed = Visited(space.width)
         self._pending: dict[Point, None] = {}
@@ -92,12 +92,9 @@ class GuidedSearch:
         if len(self._times) > 1:
             self._fit()
         weights = self._process.relevance()
-        tables, columns = self._encoding.smooth_tables, 0
         shares: dict[str, float] = {}
-        for table, knob in zip(tables, self._encoding.active, strict=True):
-            groups = np.unique(self._encoding.groups[columns : columns + table.shape[1]])
-            shares[self._space.names[knob]] = float(weights[groups].sum())
-            columns += table.shape[1]
+        for parts, knob in zip(self._encoding.parts, self._encoding.active, strict=True):
+            shares[self._space.names[knob]] = float(sum(weights[group] for group, _ in parts))
         total = sum(shares.values()) or 1.0
         return {name: share / total for name, share in shares.items()}
 
@@ -139,7 +136,7 @@ class GuidedSearch:
         seen = self._proposed
 
         def score(points: Points) -> Vector:
-            mean, deviation = self._process.predict(self._encoding.smooth(points))
+            mean, deviation = self._process.predict(points)
             improvement = log_improvement((lowest - mean) / deviation) + np.log(deviation)
             if self._knowledge is None and not self._validity.failures:
                 return improvement
@@ -149,15 +146,14 @@ class GuidedSearch:
 
     def _fit(self) -> float:
         """Fit the model of time, pending points taken to be what it expects; returns the lowest target."""
-        points = list(self._times)
-        logs = np.log(np.array([self._times[point] for point in points]))
+        points = np.array(list(self._times))
+        logs = np.log(np.array(list(self._times.values())))
         targets = (logs - logs.mean()) / (logs.std() + 1e-9)
-        inputs = self._encoding.smooth(np.array(points))
-        self._process.fit(inputs, targets, self._steps())
+        self._process.fit(points, targets, self._steps())
         if self._pending:
-            waiting = self._encoding.smooth(np.array(list(self._pending)))
+            waiting = np.array(list(self._pending))
             expected, _ = self._process.predict(waiting)
-            self._process.fit(np.vstack([inputs, waiting]), np.concatenate([targets, expected]), 0)
+            self._process.fit(np.vstack([points, waiting]), np.concatenate([targets, expected]), 0)
         return float(targets.min())
 
     def _steps(self) -> int:
