@@ -1,6 +1,6 @@
 """The two examples for a GPU in several settings, against the vendor's library.
 
-    python benchmarks/gpu_kernels.py [--trials 80] [--seeds 3] [--minutes 8]
+    python benchmarks/gpu_kernels.py [--trials 80] [--seeds 3] [--minutes 8] [--settings plain chance]
     python benchmarks/gpu_kernels.py --table          (draw the table again, tune nothing)
 
 Needs a CUDA GPU, PyTorch and Triton. `chance` is the random search, the others are ours:
@@ -63,12 +63,12 @@ def measured(kernel: str, setting: str, seed: int, trials: int) -> dict[str, Any
     }
 
 
-def missing(rows: list[dict[str, Any]], seeds: int) -> Iterator[tuple[str, str, int]]:
+def missing(rows: Rows, seeds: int, settings: Sequence[str]) -> Iterator[tuple[str, str, int]]:
     """What was not measured yet."""
     known = {(row["kernel"], row["setting"], row["seed"]) for row in rows}
     for seed in range(seeds):
         for kernel in KERNELS:
-            yield from ((kernel, s, seed) for s in SETTINGS if (kernel, s, seed) not in known)
+            yield from ((kernel, s, seed) for s in settings if (kernel, s, seed) not in known)
 
 
 def drawn(rows: Rows) -> str:
@@ -100,6 +100,7 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, default=80)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--minutes", type=float, default=inf, help="begin no run afterwards")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true", help="draw the table of earlier results")
@@ -110,7 +111,7 @@ def main() -> None:
     sys.path.insert(0, str(EXAMPLES))
     rows = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
     end_s = time.monotonic() + arguments.minutes * 60
-    for kernel, setting, seed in missing(rows, arguments.seeds):
+    for kernel, setting, seed in missing(rows, arguments.seeds, arguments.settings):
         if time.monotonic() > end_s:
             break
         rows.append(measured(kernel, setting, seed, arguments.trials))

@@ -4,7 +4,8 @@
     python benchmarks/kernel_replay.py --report
 
 Both see the same spaces and the same number of evaluations; failures count. The ceiling
-is the same search with perfect knowledge of validity.
+is the same search with perfect knowledge of validity. Beside the files given, those of
+benchmarks/recordings are used, which were measured with `record_triton.py`.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from kernel_work import STRESS, Piece, opened, work
 from tuneloom.tuners.replay.opponent import STRATEGIES
 
 RESULTS = Path(__file__).parent / "results"
+OWN = Path(__file__).parent / "recordings"
 INVENTED = tuple(
     f"invented:{seed}:{share}:3"
     for seed, share in zip(range(100, 106), (0.0, 0.3, 0.5, 0.7, 0.8, 0.9), strict=True)
@@ -26,7 +28,8 @@ INVENTED = tuple(
 
 def sources(folder: Path | None, with_invented: bool) -> Iterator[str]:
     """Everything to judge on: the files, the stress form of those that are not whole grids, inventions."""
-    for path in sorted(folder.glob("*.csv.gz")) if folder else []:
+    given = sorted(folder.glob("*.csv.gz")) if folder else []
+    for path in (*given, *sorted(OWN.glob("*.csv.gz"))):
         yield str(path)
         if path.name.startswith("gemm"):
             yield f"{path}{STRESS}"
