@@ -10,7 +10,7 @@ from tuneloom.app.stage_calls import STAGES
 from tuneloom.app.verdicts import Verdict, decide
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import Artifact, JobSpec, StageKind
-from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRequest
+from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequest
 
 CONTEST = "tuneloom.tuners.tvm.contest:contest"
 _CONTEST_S = 120.0
@@ -97,7 +97,7 @@ class Contests:
             arguments=(self.spec.tuner, progress.task, contender.trial.candidate, policy),
             timeout_s=policy.build_timeout_s,
         )
-        lane, demand = f"f{progress.index}", SlotDemand(lendable=True)
+        lane, demand = f"f{progress.index}", ANY_CORE
         return self.steps.step(lane, 0, StageKind.BUILD, f"/{number}", demand, lambda: call, ended)
 
     def _contest_step(self, progress: TaskProgress, contenders: list[Contender]) -> Step:

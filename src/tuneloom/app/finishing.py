@@ -11,7 +11,7 @@ from tuneloom.app.verdicts import Verdict, fall_back
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import JobSpec, StageKind
-from tuneloom.scheduling.stages import DeviceDemand, SlotDemand
+from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
 from tuneloom.tuners.tvm.model_stages import CheckResult, ModelRecipe
 
 MODEL_STAGES = "tuneloom.tuners.tvm.model_stages"
@@ -71,7 +71,7 @@ class Finish:
             1,
             StageKind.FINALISE,
             "",
-            SlotDemand(lendable=True),
+            ANY_CORE,
             lambda: call,
             lambda _result, _at_s: self._one_less(),
             self._kernels_s,
@@ -95,7 +95,7 @@ class Finish:
             2,
             StageKind.FINALISE,
             "/compile",
-            SlotDemand(lendable=True),
+            ANY_CORE,
             lambda: call,
             self._compiled,
             self._kernels_s,
@@ -192,7 +192,7 @@ class Finish:
             worker=self._worker,
         )
         return self._steps.step(
-            "finish", 5, StageKind.FINALISE, "/export", SlotDemand(), lambda: call, self._exported
+            "finish", 5, StageKind.FINALISE, "/export", ANY_CORE, lambda: call, self._exported
         )
 
     def _exported(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:

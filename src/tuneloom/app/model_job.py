@@ -11,7 +11,7 @@ from tuneloom.app.tuning import Keep, TaskTuning
 from tuneloom.engine.calls import Call, CallResult, Raised, Returned
 from tuneloom.errors import NothingMeasured, TuneloomError
 from tuneloom.model import JobSpec, StageKind, Trial
-from tuneloom.scheduling.stages import JobTicket, SlotDemand, StageRequest
+from tuneloom.scheduling.stages import ANY_CORE, JobTicket, StageRequest
 from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary
 
 Opened = Callable[[ModelSummary], dict[str, list[Trial]]]
@@ -74,8 +74,8 @@ class ModelJob:
             lane="open",
             step=0,
             kind=StageKind.INITIALISE.value,
-            needs=SlotDemand(),
-            then=SlotDemand(),
+            needs=ANY_CORE,
+            then=ANY_CORE,
         )
         return [Step(request=request, call=lambda: call, ended=self._model_opened)]
 

@@ -24,7 +24,7 @@ from tuneloom.model import (
     Task,
     Trial,
 )
-from tuneloom.scheduling.stages import Demand, DeviceDemand, SlotDemand, StageRequest
+from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequest
 
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
@@ -121,7 +121,7 @@ class TaskTuning:
         progress.in_flight += count
         self._lanes[lane.name] = lane
         return Step(
-            request=self._request(lane, 0, StageKind.SELECT, "", SlotDemand(), SlotDemand(lendable=True)),
+            request=self._request(lane, 0, StageKind.SELECT, "", ANY_CORE, ANY_CORE),
             call=lambda: self._select_call(lane),
             ended=lambda result, at_s: self._selected(lane, result, at_s),
         )
@@ -186,7 +186,7 @@ class TaskTuning:
         )
 
     def _build_demand(self) -> Demand:
-        return SlotDemand(lendable=True)
+        return ANY_CORE
 
     def _built(
         self, lane: Lane, number: int, candidate: Candidate, result: CallResult, at_s: float
@@ -207,7 +207,7 @@ class TaskTuning:
                 StageKind.PROFILE,
                 f"/{number}",
                 DeviceDemand(key=self._spec.device_key),
-                SlotDemand(),
+                ANY_CORE,
             ),
             call=lambda: self._calls.profile(lane.progress, candidate, artifact),
             ended=settled,
@@ -231,7 +231,7 @@ class TaskTuning:
     def _update_step(self, lane: Lane) -> Step:
         call = self._calls.update(lane.progress, lane.trials)
         return Step(
-            request=self._request(lane, 3, StageKind.UPDATE, "", SlotDemand(), SlotDemand()),
+            request=self._request(lane, 3, StageKind.UPDATE, "", ANY_CORE, ANY_CORE),
             call=lambda: call,
             ended=lambda result, at_s: self._updated(lane, result, at_s),
         )
@@ -255,7 +255,7 @@ class TaskTuning:
             return self._one_less(lane)
 
         demand = DeviceDemand(key=self._spec.device_key)
-        request = self._request(lane, 2, "canary", "", demand, SlotDemand())
+        request = self._request(lane, 2, "canary", "", demand, ANY_CORE)
         return Step(request=request, call=lambda: call, ended=sung)
 
     def _request(

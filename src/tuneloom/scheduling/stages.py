@@ -21,6 +21,10 @@ class SlotDemand:
             raise SchedulingError(f"a stage needs at least 1 slot, got {self.slots}")
 
 
+ANY_CORE = SlotDemand(lendable=True)
+"""One slot of any host, or a device that has nothing to do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDemand:
     """Any one device of this key, alone."""
