@@ -5,6 +5,7 @@ import pytest
 from tuneloom.app.tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, TimedOut
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement, Task, Trial
+from tuneloom.scheduling.stages import ANY_CORE
 from tuneloom.testing.fake_stages import FakeStages
 from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
 
@@ -39,6 +40,11 @@ def test_the_budget_is_spent_to_the_trial(trials: int, lanes: int) -> None:
     assert tuning.spent == len(kept) == len(set(kept)) == trials
     assert not tuning.running
     assert all(task.in_flight == task.lanes == 0 for task in tuning.tasks)
+
+
+def test_searches_begin_wherever_cores_are_free() -> None:
+    steps = tuning_of("abc", 100).begin(0.0, b"")
+    assert steps and all(step.request.needs == ANY_CORE == step.request.then for step in steps)
 
 
 def test_failures_cost_trials_and_are_counted_by_kind() -> None:
