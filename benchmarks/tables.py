@@ -168,7 +168,7 @@ SECTIONS = (
         title="Policies, with real tuning",
         about="Three networks as jobs of one run, the same seeds and trials under each policy. `synchronous` "
         "starts the stages of all jobs at once, so its host can be busy more than once. "
-        "Latencies were taken as each run ended, on a machine whose speed drifts by a third.",
+        "Latencies are those of the models that all policies made, timed in turn when all runs were over.",
         command="benchmarks/policies_real.py",
         draw=drawn_by("policies_real.py", "--table"),
     ),
