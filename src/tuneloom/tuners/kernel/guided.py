@@ -15,7 +15,7 @@ from tuneloom.tuners.kernel.encoding import Encoding
 from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.pool import Visited, best_point, open_points, unseen
-from tuneloom.tuners.kernel.promise import log_improvement, promising
+from tuneloom.tuners.kernel.promise import bar, log_improvement, promising
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import ValidityModel, spread
 
@@ -25,6 +25,7 @@ Knowledge = Callable[[Points], Vector]
 _INCUMBENTS = 5
 _START = 4  # points before the model of time is asked
 _CANDIDATES = 1000  # of the pool, in choosing where to start
+_ORDINARY = 300  # points that tell how likely a point drawn by chance is to be valid
 _FEW = 40  # observations up to which the model's scales are fitted anew every time
 
 
@@ -133,16 +134,15 @@ class GuidedSearch:
 
     def _guided(self, pool: Points) -> Point:
         lowest = self._fit()
-        seen = self._proposed
+        risky = self._knowledge is not None or self._validity.failures > 0
+        least = bar(self.validity(pool[:_ORDINARY])) if risky else 0.0
 
         def score(points: Points) -> Vector:
             mean, deviation = self._process.predict(points)
             improvement = log_improvement((lowest - mean) / deviation) + np.log(deviation)
-            if self._knowledge is None and not self._validity.failures:
-                return improvement
-            return promising(points, improvement, self.validity)
+            return promising(points, improvement, self.validity, least) if risky else improvement
 
-        return best_point(self._space, self._with_surroundings(pool), score, seen)
+        return best_point(self._space, self._with_surroundings(pool), score, self._proposed)
 
     def _fit(self) -> float:
         """Fit the model of time, pending points taken to be what it expects; returns the lowest target."""

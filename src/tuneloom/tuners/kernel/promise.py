@@ -11,7 +11,7 @@ from tuneloom.tuners.kernel.pool import WALKERS
 
 Vector = NDArray[np.float64]
 _RATHER_FAILS = 0.5
-_LAST_RESORT = np.log(1e-4)  # what points that would rather fail are discounted by
+_LAST_RESORT = np.log(1e-4)  # what points below the bar are discounted by
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _CHUNK = 250
 
@@ -25,17 +25,25 @@ def log_improvement(gap: Vector) -> Vector:
     return np.asarray(np.where(gap > -5.0, direct, far), dtype=np.float64)
 
 
-def log_chance(validity: Vector) -> Vector:
-    """Logarithm of the chance to be valid; a point that would rather fail comes last.
+def bar(ordinary: Vector) -> float:
+    """The least chance to be valid that a point should have, by the chances of ordinary ones.
 
-    Expected improvement is largest where nothing valid was ever seen, so on its own
-    it would buy one failure after the other there.
+    Expected improvement is largest where nothing valid was ever seen, so on its own it would
+    buy one failure after the other there. A point should rather work than fail, and where most
+    points work it should not be riskier than one drawn by chance.
     """
-    discount = np.where(validity < _RATHER_FAILS, _LAST_RESORT, 0.0)
+    return max(_RATHER_FAILS, float(ordinary.mean()))
+
+
+def log_chance(validity: Vector, least: float) -> Vector:
+    """Logarithm of the chance to be valid; a point with less than the least comes last."""
+    discount = np.where(validity < least, _LAST_RESORT, 0.0)
     return np.asarray(np.log(np.maximum(validity, 1e-12)) + discount, dtype=np.float64)
 
 
-def promising(points: Points, improvement: Vector, validity: Callable[[Points], Vector]) -> Vector:
+def promising(
+    points: Points, improvement: Vector, validity: Callable[[Points], Vector], least: float
+) -> Vector:
     """Improvement with the chance to be valid, exact for the best; minus infinity for hopeless ones.
 
     A chance only lowers what a point promises, so validity is asked for in the order of
@@ -47,5 +55,5 @@ def promising(points: Points, improvement: Vector, validity: Callable[[Points], 
         part = order[begin : begin + _CHUNK]
         if begin and np.partition(total, -WALKERS)[-WALKERS] >= improvement[part[0]]:
             break
-        total[part] = improvement[part] + log_chance(validity(points[part]))
+        total[part] = improvement[part] + log_chance(validity(points[part]), least)
     return total
