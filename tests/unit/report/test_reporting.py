@@ -204,5 +204,6 @@ def test_runs_are_a_table_on_a_terminal(
 
 
 def test_no_runs_says_how_to_start_one(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    open_store(place).close()
     assert command("runs", "--store", place) == 0
     assert "`tuneloom tune MODEL` starts one" in capsys.readouterr().out
