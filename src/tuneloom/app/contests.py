@@ -15,6 +15,8 @@ from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequ
 CONTEST = "tuneloom.tuners.tvm.contest:contest"
 _CONTEST_S = 120.0
 _NEAR = 2  # times the best: a default slower than that can't win
+HOST_PARTS = frozenset({"plain", "finish/compile", "finish/export"})
+"""Parts of a job's end that need a host, even if idle cores of a device were lent to them."""
 
 Ended = Callable[[CallResult, float], Sequence[Step] | None]
 
@@ -37,10 +39,19 @@ class FinishingSteps:
         ended: Ended,
         expected_s: float | None = None,
     ) -> Step:
-        """One step; the same step for another model is another one."""
-        name = f"{lane}/{kind}{part}#{self.models}"
+        """One step; the same step for another model is another one.
+
+        Parts of a lane are tasks of their own: checking a model takes another time than compiling it.
+        """
         request = StageRequest(
-            id=name, job=self.job, lane=lane, step=step, kind=str(kind), needs=needs, expected_s=expected_s
+            id=f"{lane}/{kind}{part}#{self.models}",
+            job=self.job,
+            lane=lane,
+            step=step,
+            kind=str(kind),
+            needs=needs,
+            expected_s=expected_s,
+            task=f"{lane}{part}",
         )
         return Step(request=request, call=call, ended=ended)
 
@@ -97,8 +108,8 @@ class Contests:
             arguments=(self.spec.tuner, progress.task, contender.trial.candidate, policy),
             timeout_s=policy.build_timeout_s,
         )
-        lane, demand = f"f{progress.index}", ANY_CORE
-        return self.steps.step(lane, 0, StageKind.BUILD, f"/{number}", demand, lambda: call, ended)
+        lane = f"f{progress.index}"
+        return self.steps.step(lane, 0, StageKind.BUILD, f"/{number}", ANY_CORE, lambda: call, ended)
 
     def _contest_step(self, progress: TaskProgress, contenders: list[Contender]) -> Step:
         payloads = [c.artifact.payload for c in contenders if c.artifact is not None]

@@ -13,7 +13,7 @@ from tuneloom.app.tuning import Keep
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned, TimedOut
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import JobSpec, SearchOptions, StageKind, Trial
-from tuneloom.scheduling.stages import SlotDemand, StageRequest
+from tuneloom.scheduling.stages import ANY_CORE, StageRequest
 from tuneloom.tuners.kernel import ON_DEVICE, PRESAMPLED, cargo
 from tuneloom.tuners.tvm.model_stages import ModelSummary
 
@@ -153,7 +153,7 @@ class KernelJob(ModelJob):
             lane="look",
             step=0,
             kind=StageKind.FINALISE.value,
-            needs=SlotDemand(),
+            needs=ANY_CORE,
             task=progress.task.name,
         )
         return Step(request=request, call=lambda: call, ended=self._seen)

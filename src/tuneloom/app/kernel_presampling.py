@@ -9,7 +9,7 @@ from tuneloom.app.programs import Step
 from tuneloom.app.stage_calls import STAGES
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import Artifact, Candidate, JobSpec, SearchOptions, StageKind, Task
-from tuneloom.scheduling.stages import SlotDemand, StageRequest
+from tuneloom.scheduling.stages import ANY_CORE, StageRequest
 from tuneloom.tuners.kernel import cargo
 
 _SEARCHING = "tuneloom.tuners.kernel.searching"
@@ -46,7 +46,7 @@ class PresampleSteps:
             arguments=(self.job, cargo.for_search(self.task), options, self._batch),
             worker=f"{self.job}:model",
         )
-        request = self._request(f"select#{self._rounds}", 0, StageKind.SELECT, SlotDemand())
+        request = self._request(f"select#{self._rounds}", 0, StageKind.SELECT)
         return Step(request=request, call=lambda: call, ended=self._asked)
 
     def _asked(self, result: CallResult, at_s: float) -> Sequence[Step]:
@@ -72,19 +72,18 @@ class PresampleSteps:
             self._open -= 1
             return [] if self._open else [self._ask_step()]
 
-        demand = SlotDemand(lendable=True)
-        request = self._request(f"build#{self._rounds}/{number}", 1, StageKind.BUILD, demand)
+        request = self._request(f"build#{self._rounds}/{number}", 1, StageKind.BUILD)
         return Step(request=request, call=lambda: call, ended=ended)
 
-    def _request(self, name: str, step: int, kind: StageKind, needs: SlotDemand) -> StageRequest:
+    def _request(self, name: str, step: int, kind: StageKind) -> StageRequest:
         return StageRequest(
             id=f"{_LANE}/{name}",
             job=self.job,
             lane=_LANE,
             step=step,
             kind=kind.value,
-            needs=needs,
-            then=SlotDemand(),
+            needs=ANY_CORE,
+            then=ANY_CORE,
             task=self.task.name,
         )
 

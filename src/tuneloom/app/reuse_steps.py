@@ -6,7 +6,7 @@ from tuneloom.app.programs import Step
 from tuneloom.app.reuse import JobReuse
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import StageKind, Task
-from tuneloom.scheduling.stages import SlotDemand, StageRequest
+from tuneloom.scheduling.stages import ANY_CORE, StageRequest
 from tuneloom.transfer import Donor
 
 DESCRIBE = "tuneloom.tuners.tvm.spaces:describe"
@@ -68,8 +68,8 @@ class Preparation:
             lane="prepare",
             step=step,
             kind=StageKind.INITIALISE.value,
-            needs=SlotDemand(),
-            then=SlotDemand(),
+            needs=ANY_CORE,
+            then=ANY_CORE,
         )
         return Step(request=request, call=lambda: call, ended=ended)
 

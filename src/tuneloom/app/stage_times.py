@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
+from tuneloom.app.contests import HOST_PARTS
 from tuneloom.errors import InputError
 from tuneloom.model import StageKind
 from tuneloom.store import SpanRecord, open_existing
@@ -36,5 +37,6 @@ def _line(span: SpanRecord, job: str, keys: Mapping[str, str | None]) -> dict[st
         "kind": kind,
         "seconds": round(span.end_s - span.start_s, 6),
     }
-    key = None if kind in _ON_HOSTS else keys.get(span.resource)
+    on_host = kind in _ON_HOSTS or (kind == StageKind.FINALISE and span.task in HOST_PARTS)
+    key = None if on_host else keys.get(span.resource)
     return line | ({"device_key": key} if key else {"slots": span.slots})

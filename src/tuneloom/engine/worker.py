@@ -23,7 +23,7 @@ def die_with_parent() -> None:
 
 
 def serve(channel: Channel) -> None:
-    """Carry out calls until the other end closes; the first one says how much memory there is."""
+    """Carry out calls until the other end closes; the first limit of memory that a call brings stays."""
     limited = False
     while True:
         try:

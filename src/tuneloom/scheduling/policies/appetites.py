@@ -20,7 +20,8 @@ class Appetite:
     """What one job spent where, and what it is expected to spend.
 
     `took_s` and `promised_s` tell how far its own forecasts are off: a new one is read
-    as these teach. `expected_s` is the remaining time that was counted last.
+    as these teach. `expected_s` is the remaining time that was counted last, `host_share` the
+    share of its time that it spends on hosts.
     """
 
     total_s: float = 0.0

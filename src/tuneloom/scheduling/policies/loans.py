@@ -50,11 +50,11 @@ class Loans:
             heappush(self._due.setdefault(key, []), (due_s, entry.seq, at_s, entry.stage))
 
     def device_for(self, host: str, entry: LineEntry, at_s: float) -> Seat | None:
-        """An idle device to lend to this stage: it must be back before it is wanted.
+        """An idle device to lend to this stage.
 
-        Where hosts are scarcer than the device that does not matter: what waits for the device
-        meanwhile costs less than hosts gain. Callers have served all stages that wait for devices
-        before they ask.
+        It must be back before it is wanted, unless hosts are scarcer than the device: then what
+        waits for it meanwhile costs less than hosts gain. Callers have served all stages that
+        wait for devices before they ask.
         """
         if host not in self._floor.hosts:
             return None
