@@ -11,9 +11,9 @@ def test_a_point_should_rather_work_and_not_be_riskier_than_chance(ordinary: flo
     assert bar(np.full(10, ordinary)) == pytest.approx(least)
 
 
-def test_a_point_below_the_bar_comes_after_all_above_it() -> None:
-    safe, risky = log_chance(np.array([0.96, 0.9]), 0.95)
-    assert safe > risky + np.log(1000)
+def test_risky_points_come_after_safe_ones_and_likely_failures_after_both() -> None:
+    safe, risky, failing = log_chance(np.array([0.96, 0.9, 0.4]), 0.95)
+    assert safe > risky + np.log(1000) and risky > failing + np.log(1000)
 
 
 def test_the_chance_to_be_valid_is_asked_until_nothing_better_can_come() -> None:

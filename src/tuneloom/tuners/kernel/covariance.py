@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tuneloom.tuners.kernel.encoding import Encoding, Matrix
 from tuneloom.tuners.kernel.factors import Points
+from tuneloom.tuners.validity import squared_distances
 
 Vector = NDArray[np.float64]
 _ROOT5 = np.sqrt(5.0)
@@ -53,13 +54,18 @@ class Covariance:
     def among(self, points: Points) -> "Spacing":
         """Everything about the distances between some points that does not depend on scales."""
         inputs, groups = self._encoding.smooth(points), self._encoding.groups
-        squares = [squared(inputs[:, groups == g], inputs[:, groups == g]) for g in range(self.scales)]
+        squares = [
+            squared_distances(inputs[:, groups == g], inputs[:, groups == g]) for g in range(self.scales)
+        ]
         return Spacing(np.stack(squares), [self._level(points, k) for k in range(len(self._encoding.active))])
 
     def between(self, points: Points, others: Points, likeness: Likeness) -> Matrix:
         """The covariance of each of the points with each of the others."""
         encode, weights = self._encoding.smooth, 1 / likeness.lengths[self._encoding.groups]
-        whole = likeness.together * matern(squared(encode(points) * weights, encode(others) * weights))[0]
+        whole = (
+            likeness.together
+            * matern(squared_distances(encode(points) * weights, encode(others) * weights))[0]
+        )
         pairs = [self._apart(points, others, k, likeness) for k in range(len(self._encoding.active))]
         if pairs:
             has, alike = np.hstack([has for has, _ in pairs]), np.vstack([alike for _, alike in pairs])
@@ -69,7 +75,7 @@ class Covariance:
     def _level(self, points: Points, knob: int) -> Level:
         values, has = _one_hot(points[:, self._encoding.active[knob]])
         parts = self._encoding.parts[knob]
-        squares = [squared(table[values], table[values]) for _, table in parts]
+        squares = [squared_distances(table[values], table[values]) for _, table in parts]
         return Level(has, [group for group, _ in parts], np.stack(squares))
 
     def _apart(self, points: Points, others: Points, knob: int, likeness: Likeness) -> tuple[Matrix, Matrix]:
@@ -78,7 +84,7 @@ class Covariance:
         values, has = _one_hot(points[:, place])
         alike = np.zeros((len(values), len(others)))
         for group, table in self._encoding.parts[knob]:
-            distance = squared(table[values], table[others[:, place]])
+            distance = squared_distances(table[values], table[others[:, place]])
             alike += matern(self.scales * distance / likeness.lengths[group] ** 2)[0]
         return has, alike
 
@@ -90,39 +96,46 @@ class Spacing:
     squares: Matrix
     levels: Sequence[Level]
 
-    def matrix(self, likeness: Likeness) -> Matrix:
+    def under(self, likeness: Likeness) -> "Shared":
+        """What the points share if they are so alike."""
+        whole = matern(np.tensordot(likeness.lengths**-2, self.squares, 1))
+        apart, slopes = np.zeros(self.squares.shape[1:]), []
+        for level in self.levels:
+            nearness = len(self.squares) * likeness.lengths[level.groups] ** -2.0
+            values, slope = matern(nearness[:, None, None] * level.squares)
+            apart += level.has @ values.sum(axis=0) @ level.has.T
+            slopes.append(slope)
+        return Shared(self, likeness, whole, apart / len(self.squares), slopes)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Covariances by distance together and apart, each with its slopes."""
+
+    spacing: Spacing
+    likeness: Likeness
+    together: tuple[Matrix, Matrix]
+    apart: Matrix
+    slopes: Sequence[Matrix]
+
+    @property
+    def matrix(self) -> Matrix:
         """The covariance of all pairs."""
-        return likeness.together * self._together(likeness)[0] + likeness.apart * self._apart(likeness)
+        return np.asarray(self.likeness.together * self.together[0] + self.likeness.apart * self.apart)
 
-    def pull(self, likeness: Likeness, slack: Matrix) -> tuple[Vector, float, float]:
+    def pull(self, slack: Matrix) -> tuple[Vector, float, float]:
         """Half the sum of `slack` times the derivatives by the logarithms of lengths, together, apart."""
-        shape, slope = self._together(likeness)
-        by_length = likeness.together * np.einsum("gij,ij->g", self.squares, slack * slope)
-        factor = likeness.apart  # the number of groups cancels out: once in the mean, once in the distance
-        for level in self.levels:
+        shape, slope = self.together
+        by_length = self.likeness.together * np.einsum("gij,ij->g", self.spacing.squares, slack * slope)
+        for level, slopes in zip(self.spacing.levels, self.slopes, strict=True):
             shared = level.has.T @ slack @ level.has
-            for group, squares in zip(level.groups, level.squares, strict=True):
-                slope = matern(self._alone(squares, group, likeness))[1]
-                by_length[group] += factor * np.einsum("ij,ij,ij->", shared, squares, slope)
-        together = 0.5 * likeness.together * np.einsum("ij,ij->", slack, shape)
-        apart = 0.5 * likeness.apart * np.einsum("ij,ij->", slack, self._apart(likeness))
-        return -by_length * likeness.lengths**-2, float(together), float(apart)
-
-    def _together(self, likeness: Likeness) -> tuple[Matrix, Matrix]:
-        return matern(np.tensordot(likeness.lengths**-2, self.squares, 1))
-
-    def _alone(self, squares: Matrix, group: int, likeness: Likeness) -> Matrix:
-        return np.asarray(len(self.squares) * squares / likeness.lengths[group] ** 2)
-
-    def _apart(self, likeness: Likeness) -> Matrix:
-        total = np.zeros(self.squares.shape[1:])
-        for level in self.levels:
-            alike = sum(
-                matern(self._alone(squares, group, likeness))[0]
-                for group, squares in zip(level.groups, level.squares, strict=True)
+            # the number of groups cancels out: once in the mean, once in the distance
+            by_length[level.groups] += self.likeness.apart * np.einsum(
+                "ij,gij,gij->g", shared, level.squares, slopes
             )
-            total += level.has @ alike @ level.has.T
-        return total / len(self.squares)
+        together = 0.5 * self.likeness.together * np.einsum("ij,ij->", slack, shape)
+        apart = 0.5 * self.likeness.apart * np.einsum("ij,ij->", slack, self.apart)
+        return -by_length * self.likeness.lengths**-2, float(together), float(apart)
 
 
 def matern(distance: Matrix) -> tuple[Matrix, Matrix]:
@@ -130,12 +143,6 @@ def matern(distance: Matrix) -> tuple[Matrix, Matrix]:
     root = np.sqrt(distance)
     decay = np.exp(-_ROOT5 * root)
     return (1 + _ROOT5 * root + 5 / 3 * distance) * decay, -5 / 6 * (1 + _ROOT5 * root) * decay
-
-
-def squared(left: Matrix, right: Matrix) -> Matrix:
-    """Squared Euclidean distances between all rows."""
-    both = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None] - 2 * left @ right.T
-    return np.asarray(np.maximum(both, 0.0))
 
 
 def _one_hot(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], Matrix]:

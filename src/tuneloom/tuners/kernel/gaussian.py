@@ -50,7 +50,7 @@ class GaussianProcess:
         if steps and len(targets) > 1:
             self._improve(spacing, targets, steps)
         likeness, noise = _unpacked(self._theta)
-        self._factor = _factor(spacing.matrix(likeness), noise)
+        self._factor = _factor(spacing.under(likeness).matrix, noise)
         self._weights = np.asarray(cho_solve((self._factor, True), targets))
         self._seen = points
 
@@ -82,14 +82,15 @@ class GaussianProcess:
     def _misfit(self, theta: Vector, spacing: Spacing, targets: Vector) -> tuple[float, Vector]:
         """Negative log posterior of the parameters, and its gradient."""
         likeness, noise = _unpacked(theta)
+        shared = spacing.under(likeness)
         try:
-            factor = _factor(spacing.matrix(likeness), noise)
+            factor = _factor(shared.matrix, noise)
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(theta)
         inverse = cho_solve((factor, True), np.eye(len(targets)), check_finite=False)
         weights = inverse @ targets
         slack = inverse - np.outer(weights, weights)
-        lengths, together, apart = spacing.pull(likeness, slack)
+        lengths, together, apart = shared.pull(slack)
         gradient = np.array([*lengths, together, apart, 0.5 * noise * np.trace(slack)])
         offset = (theta - self._prior[0]) / self._prior[1]
         value = 0.5 * targets @ weights + np.log(np.diag(factor)).sum() + 0.5 * offset @ offset

@@ -11,7 +11,7 @@ from tuneloom.tuners.kernel.pool import WALKERS
 
 Vector = NDArray[np.float64]
 _RATHER_FAILS = 0.5
-_LAST_RESORT = np.log(1e-4)  # what points below the bar are discounted by
+_LAST_RESORT = np.log(1e-4)  # what points below the bar are discounted by, and again those that rather fail
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _CHUNK = 250
 
@@ -36,9 +36,9 @@ def bar(ordinary: Vector) -> float:
 
 
 def log_chance(validity: Vector, least: float) -> Vector:
-    """Logarithm of the chance to be valid; a point with less than the least comes last."""
-    discount = np.where(validity < least, _LAST_RESORT, 0.0)
-    return np.asarray(np.log(np.maximum(validity, 1e-12)) + discount, dtype=np.float64)
+    """Logarithm of the chance to be valid; points with less than the least come later, failures last."""
+    discounts = (validity < least).astype(np.float64) + (validity < _RATHER_FAILS)
+    return np.asarray(np.log(np.maximum(validity, 1e-12)) + _LAST_RESORT * discounts, dtype=np.float64)
 
 
 def promising(

@@ -6,6 +6,6 @@ knobs are then sums and differences, which is what resource limits look like.
 """
 
 from tuneloom.tuners.validity.model import ValidityModel
-from tuneloom.tuners.validity.start import spread
+from tuneloom.tuners.validity.start import spread, squared_distances
 
-__all__ = ["ValidityModel", "spread"]
+__all__ = ["ValidityModel", "spread", "squared_distances"]

@@ -16,11 +16,11 @@ def spread(candidates: Matrix, seen: Matrix, probability: Vector) -> int:
     """
     if not len(seen):
         return int(np.argmax(probability))
-    nearest = np.maximum(_squares(candidates, seen).min(axis=1), 1e-9)
+    nearest = np.maximum(squared_distances(candidates, seen).min(axis=1), 1e-9)
     return int(np.argmax(0.5 * np.log(nearest) + np.log(probability + 1e-3)))
 
 
-def _squares(left: Matrix, right: Matrix) -> Matrix:
-    """Squared distances between all rows."""
+def squared_distances(left: Matrix, right: Matrix) -> Matrix:
+    """Squared Euclidean distances between all rows."""
     both = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None] - 2 * left @ right.T
     return np.asarray(np.maximum(both, 0.0), dtype=np.float64)
