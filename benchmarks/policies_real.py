@@ -21,7 +21,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -147,7 +147,7 @@ def policy_row(policy: str, done: Done) -> dict[str, str]:
     row["latency"] = told([latency_ratio(run, alone) for run, alone in pairs])
     row["canary, median"] = told([canary_ratio(run, alone, 0.5) for run, alone in pairs])
     row["canary, 90 %"] = told([canary_ratio(run, alone, 0.9) for run, alone in pairs])
-    for model in next(iter(runs.values()))["in_turn_s"]:
+    for model in timed_in_turn(runs.values()):
         row[model] = f"{mean(run['in_turn_s'][model] for run in runs.values()) * 1e3:.2f} ms"
     return row
 
@@ -156,6 +156,12 @@ def resources(runs: Runs) -> list[str]:
     """The resources that somebody used."""
     names = next(iter(runs.values()))["busy"]
     return [name for name in names if any(run["busy"].get(name) for run in runs.values())] or list(names)
+
+
+def timed_in_turn(runs: Iterable[Figures]) -> list[str]:
+    """The models of which all of these runs were timed in turn; none of a round that was interrupted."""
+    timed = [set(run.get("in_turn_s", {})) for run in runs]
+    return sorted(set.intersection(*timed)) if timed else []
 
 
 def told(ratios: Sequence[float | None]) -> str:
@@ -169,7 +175,7 @@ def told(ratios: Sequence[float | None]) -> str:
 
 def latency_ratio(run: Figures, alone: Figures) -> float | None:
     """The geometric mean over all models of the latency after tuning against that under the quiet policy."""
-    pairs = [(run["in_turn_s"][name], quiet) for name, quiet in alone["in_turn_s"].items()]
+    pairs = [(run["in_turn_s"][name], alone["in_turn_s"][name]) for name in timed_in_turn([run, alone])]
     ratios = [own / quiet for own, quiet in pairs if own and quiet]
     return float(prod(ratios) ** (1 / len(ratios))) if ratios else None
 
@@ -177,7 +183,7 @@ def latency_ratio(run: Figures, alone: Figures) -> float | None:
 def own_noise(runs: Runs) -> float | None:
     """By how much the latency of one model differs between rounds, at the most."""
     spreads = []
-    for model in next(iter(runs.values()))["in_turn_s"] if len(runs) > 1 else ():
+    for model in timed_in_turn(runs.values()) if len(runs) > 1 else ():
         times = [run["in_turn_s"][model] for run in runs.values()]
         spreads.append(max(times) / min(times) - 1 if all(times) else 0.0)
     return max(spreads, default=None)

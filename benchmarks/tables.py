@@ -239,8 +239,7 @@ SECTIONS = (
         results="kernel_gpu.json",
         title="Kernels on a GPU",
         about="A sum of 2²⁶ floats in CUDA C and a product of 4096³ halves in Triton, on an H200. "
-        "`presample` builds around before anything runs, `spare` builds two more candidates than it "
-        "runs, `chance` is the random search. Medians over seeds.",
+        "`plain` is the default search, `chance` the random one. Medians over seeds.",
         command="benchmarks/gpu_kernels.py",
         draw=drawn_by("gpu_kernels.py", "--table"),
     ),

@@ -1,19 +1,10 @@
-"""What a point promises: improvement times the chance to be valid, risky ones last."""
+"""What a point promises: improvement times the chance to be valid."""
 
 import numpy as np
 import pytest
 
-from tuneloom.tuners.kernel.promise import bar, log_chance, log_improvement, promising
-
-
-@pytest.mark.parametrize(("ordinary", "least"), [(0.95, 0.95), (0.5, 0.5), (0.1, 0.5)])
-def test_a_point_should_rather_work_and_not_be_riskier_than_chance(ordinary: float, least: float) -> None:
-    assert bar(np.full(10, ordinary)) == pytest.approx(least)
-
-
-def test_risky_points_come_after_safe_ones_and_likely_failures_after_both() -> None:
-    safe, risky, failing = log_chance(np.array([0.96, 0.9, 0.4]), 0.95)
-    assert safe > risky + np.log(1000) and risky > failing + np.log(1000)
+from tuneloom.tuners.kernel.caution import Caution
+from tuneloom.tuners.kernel.promise import log_improvement, promising
 
 
 def test_the_chance_to_be_valid_is_asked_until_nothing_better_can_come() -> None:
@@ -27,7 +18,7 @@ def test_the_chance_to_be_valid_is_asked_until_nothing_better_can_come() -> None
         asked.append(len(some))
         return np.where(some[:, 0] == 0, 0.1, 1.0)
 
-    total = promising(points, improvement, validity, 0.5)
+    total = promising(points, improvement, validity, Caution(0.5, -10.0))
     assert int(np.argmax(total)) == 1 and sum(asked) < 1000
 
 

@@ -11,11 +11,12 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from tuneloom.tuners.kernel.caution import Caution
 from tuneloom.tuners.kernel.encoding import Encoding
 from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.pool import Visited, best_point, open_points, unseen
-from tuneloom.tuners.kernel.promise import bar, log_improvement, promising
+from tuneloom.tuners.kernel.promise import log_improvement, promising
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import ValidityModel, spread
 
@@ -54,6 +55,7 @@ class GuidedSearch:
         self._proposed = Visited(space.width)
         self._pending: dict[Point, None] = {}
         self._times: dict[Point, float] = {}
+        self._failed = 0
         self._fitted_at = 0
 
     def propose(self, count: int) -> list[Point]:
@@ -73,7 +75,9 @@ class GuidedSearch:
         self._proposed.add(point)
         self._pending.pop(point, None)
         self._validity.observe(self._encoding.plain(np.array([point]))[0], seconds is not None)
-        if seconds is not None:
+        if seconds is None:
+            self._failed += 1
+        else:
             self._times[point] = seconds
 
     def hear(self, point: Point, builds: bool) -> None:
@@ -134,15 +138,21 @@ class GuidedSearch:
 
     def _guided(self, pool: Points) -> Point:
         lowest = self._fit()
-        risky = self._knowledge is not None or self._validity.failures > 0
-        least = bar(self.validity(pool[:_ORDINARY])) if risky else 0.0
+        caution = self._caution(pool)
 
         def score(points: Points) -> Vector:
             mean, deviation = self._process.predict(points)
             improvement = log_improvement((lowest - mean) / deviation) + np.log(deviation)
-            return promising(points, improvement, self.validity, least) if risky else improvement
+            return promising(points, improvement, self.validity, caution) if caution else improvement
 
         return best_point(self._space, self._with_surroundings(pool), score, self._proposed)
+
+    def _caution(self, pool: Points) -> Caution | None:
+        """How much risk the next point may take; nothing is risky before anything failed."""
+        if self._knowledge is None and not self._validity.failures:
+            return None
+        tried = self._failed + len(self._times)
+        return Caution.after(tried, self._failed, self.validity(pool[:_ORDINARY]))
 
     def _fit(self) -> float:
         """Fit the model of time, pending points taken to be what it expects; returns the lowest target."""
