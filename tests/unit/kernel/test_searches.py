@@ -90,6 +90,19 @@ def test_a_batch_holds_different_points() -> None:
     assert len(set(seen)) == len(seen) == 40
 
 
+def test_the_model_guides_two_points_for_each_known_time_and_the_rest_are_spread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    search = GuidedSearch(SPACE, 0)
+    for point in search.propose(4):
+        search.learn(point, fate(SPACE, point) or 9.0)
+    guided: list[int] = []
+    ask = GuidedSearch._guided
+    monkeypatch.setattr(GuidedSearch, "_guided", lambda self, pool: guided.append(1) or ask(self, pool))
+    assert len(set(search.propose(16))) == 16
+    assert len(guided) == 9
+
+
 @pytest.mark.parametrize("start", Start)
 def test_every_start_arrives(start: Start) -> None:
     best = min(t for t in (fate(SPACE, p) for p in run("guided", 0, 40, start=start)) if t is not None)

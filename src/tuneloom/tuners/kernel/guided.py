@@ -25,6 +25,7 @@ Vector = NDArray[np.float64]
 Knowledge = Callable[[Points], Vector]
 _INCUMBENTS = 5
 _START = 4  # points before the model of time is asked
+_UNDER_WAY = 2  # points for each known time: where many run at once, more of them start the search
 _CANDIDATES = 1000  # of the pool, in choosing where to start
 _ORDINARY = 300  # points that tell how likely a point drawn by chance is to be valid
 _FEW = 40  # observations up to which the model's scales are fitted anew every time
@@ -118,7 +119,9 @@ class GuidedSearch:
         return _tuple(pool[int(np.argmin(pool.sum(axis=1)))])
 
     def _starting(self) -> bool:
-        return len(self._proposed) < _START or len(self._times) < 2
+        """Whether too little is known for the model of time, also for how much is under way."""
+        known = len(self._times)
+        return len(self._proposed) < _START or known < 2 or len(self._pending) > _UNDER_WAY * known
 
     def _start_point(self, pool: Points) -> Point:
         """A random point, or one that is far from all tried and likely to be valid."""
