@@ -5,7 +5,7 @@
 
 Both see the same spaces and the same number of evaluations; failures count. The ceiling
 is the same search with perfect knowledge of validity. Beside the files given, those of
-benchmarks/recordings are used, which were measured with `record_triton.py`.
+benchmarks/recordings are used; `record_triton.py` makes such a file.
 """
 
 import argparse
