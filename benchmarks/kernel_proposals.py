@@ -2,7 +2,8 @@
 
     python benchmarks/kernel_proposals.py
 
-Spaces of 100,000 and of 10**12 points, with few failures and with many.
+Spaces of 100,000 and of 10**12 points, with few failures and with many; linear algebra on
+one thread, as in the workers that searches run in.
 """
 
 import argparse
@@ -12,8 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from threadpoolctl import threadpool_limits
+
 from tuneloom.tuners.kernel.guided import GuidedSearch, Point
 from tuneloom.tuners.kernel.space import Space
+from tuneloom.tuners.kernel.terms import Terms
 
 RESULTS = Path(__file__).parent / "results" / "kernel_proposals.json"
 SPACES = {
@@ -26,9 +30,10 @@ FATES: dict[str, Callable[[Point], bool]] = {
 }
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def course(space: Space, fails: Callable[[Point], bool], trials: int) -> list[float]:
     """Milliseconds of each proposal, its result learned."""
-    search, spent = GuidedSearch(space, 0), []
+    search, spent = GuidedSearch(space, Terms(0, trials=trials)), []
     for _ in range(trials):
         began = time.process_time()
         point = search.propose(1)[0]

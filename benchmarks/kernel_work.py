@@ -7,7 +7,7 @@ where it was. Every search gets its first seed before any gets its second.
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
 from math import inf
@@ -18,8 +18,9 @@ import numpy as np
 
 from kernel_runs import BLIND, CEILING, OURS, PRESAMPLED, RANDOM_START, Line, Run, keep, kept, measured
 from tuneloom.tuners.kernel.factors import Points
-from tuneloom.tuners.kernel.guided import GuidedSearch, Start, Vector
+from tuneloom.tuners.kernel.guided import GuidedSearch, Vector
 from tuneloom.tuners.kernel.presampling import presampled
+from tuneloom.tuners.kernel.terms import Start, Terms
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation
 from tuneloom.tuners.replay.recording import Recording
@@ -65,14 +66,15 @@ def done(piece: Piece) -> Line:
 
 
 def _run(recording: Recording, piece: Piece) -> Run:
-    ours = partial(replayed, recording, "guided", piece.seed, piece.trials, until_close=piece.until_close)
+    terms = Terms(piece.seed, trials=piece.trials)
+    ours = partial(replayed, recording, "guided", until_close=piece.until_close)
     match piece.search:
         case str(name) if name == OURS:
-            return ours()
+            return ours(terms)
         case str(name) if name == CEILING:
-            return ours(knowledge=perfect_knowledge(recording))
+            return ours(replace(terms, knowledge=perfect_knowledge(recording)))
         case str(name) if name == RANDOM_START:
-            return ours(start=Start.RANDOM)
+            return ours(replace(terms, start=Start.RANDOM))
         case str(name) if name == BLIND:
             return blind(recording, piece.seed, piece.trials)
         case strategy:
@@ -85,7 +87,7 @@ def _no_opinion(points: Points) -> Vector:
 
 def blind(recording: Recording, seed: int, trials: int) -> Run:
     """A random start, then the same model of time, to which a failure is the slowest time seen."""
-    search = GuidedSearch(recording.space, seed, Start.RANDOM, _no_opinion)
+    search = GuidedSearch(recording.space, Terms(seed, Start.RANDOM, trials, _no_opinion))
 
     def taken(run: Run) -> float | None:
         return max((time for time in run if time is not None), default=None) if run[-1] is None else run[-1]
@@ -98,7 +100,7 @@ def built_first(recording: Recording, seed: int, trials: int) -> tuple[Run, int]
 
     Also returns how many points were only built; they took no time of the device.
     """
-    search = GuidedSearch(recording.space, seed)
+    search = GuidedSearch(recording.space, Terms(seed, trials=trials))
     samples = presampled(recording.space, lambda point: recording.at(point).time_ms is not None, seed, trials)
     for sample in samples:
         search.hear(sample.point, sample.builds)

@@ -93,11 +93,11 @@ def _finite(value: Any) -> Any:
 
 
 def _summaries(arguments: argparse.Namespace, recording: "Recording") -> "list[Summary]":
-    from tuneloom.tuners.kernel.guided import Start
+    from tuneloom.tuners.kernel.terms import Start, Terms
     from tuneloom.tuners.replay.study import replayed, summarised
 
     seeds, start, trials = range(arguments.seeds), Start(arguments.init), arguments.trials
-    runs = [replayed(recording, arguments.search, seed, trials, start) for seed in seeds]
+    runs = [replayed(recording, arguments.search, Terms(seed, start, trials)) for seed in seeds]
     found = [summarised(recording, f"tuneloom {arguments.search}", runs)]
     if arguments.compare:
         from tuneloom.tuners.replay.opponent import KernelTunerSimulation

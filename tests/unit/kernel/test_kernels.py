@@ -13,11 +13,11 @@ from tuneloom.model import Failure, FailureKind, MeasuringPolicy, SearchOptions,
 from tuneloom.testing.tuner_contract import TunerContract
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 from tuneloom.tuners.kernel.cargo import Cargo, for_build, for_profile, runner_of, space_of, task_of
-from tuneloom.tuners.kernel.guided import Start
 from tuneloom.tuners.kernel.kernel import as_ran, spare_process
 from tuneloom.tuners.kernel.opening import keep_functions, kept_functions, open_kernel
 from tuneloom.tuners.kernel.searches import SEARCHES as BUILT_IN
 from tuneloom.tuners.kernel.searching import insight, presample
+from tuneloom.tuners.kernel.terms import Start
 from tuneloom.tuners.kernel.tuner import KernelTuner
 from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary
 

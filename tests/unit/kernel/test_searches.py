@@ -7,8 +7,9 @@ import pytest
 
 from tuneloom.errors import InputError
 from tuneloom.kernel import Space
-from tuneloom.tuners.kernel.guided import GuidedSearch, Point, Start
+from tuneloom.tuners.kernel.guided import GuidedSearch, Point
 from tuneloom.tuners.kernel.searches import SEARCHES, new_search
+from tuneloom.tuners.kernel.terms import Start, Terms
 
 SPACE = Space({"a": [1, 2, 4, 8, 16], "b": range(1, 8), "c": [0, 1, 2]}, where=["a * b <= 64"])
 
@@ -22,7 +23,7 @@ def fate(space: Space, point: Point) -> float | None:
 
 
 def run(name: str, seed: int, count: int, batch: int = 1, start: Start = Start.VALIDITY) -> list[Point]:
-    search = new_search(name, SPACE, seed, start)
+    search = new_search(name, SPACE, Terms(seed, start))
     seen: list[Point] = []
     while len(seen) < count:
         points = search.propose(batch)
@@ -49,7 +50,7 @@ def test_the_same_seed_proposes_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_known_points_are_not_proposed_again(name: str) -> None:
-    search = new_search(name, SPACE, 0)
+    search = new_search(name, SPACE, Terms(0))
     known = [tuple(int(i) for i in point) for point in SPACE.points()[:60]]
     for point in known:
         search.learn(point, fate(SPACE, point))
@@ -64,7 +65,7 @@ def test_known_points_are_not_proposed_again(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_points_that_do_not_build_are_never_proposed(name: str) -> None:
-    search = new_search(name, SPACE, 0)
+    search = new_search(name, SPACE, Terms(0))
     refused = [tuple(int(i) for i in point) for point in SPACE.points()[:20]]
     for point in refused:
         search.hear(point, builds=False)
@@ -93,7 +94,7 @@ def test_a_batch_holds_different_points() -> None:
 def test_the_model_guides_two_points_for_each_known_time_and_the_rest_are_spread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    search = GuidedSearch(SPACE, 0)
+    search = GuidedSearch(SPACE, Terms(0))
     for point in search.propose(4):
         search.learn(point, fate(SPACE, point) or 9.0)
     guided: list[int] = []
@@ -115,7 +116,7 @@ def test_the_default_start_begins_with_first_values() -> None:
 
 def test_a_space_where_nothing_works_is_spent_without_an_error() -> None:
     space = Space({"a": range(5), "b": range(4)})
-    search = GuidedSearch(space, 0)
+    search = GuidedSearch(space, Terms(0))
     count = 0
     while points := search.propose(3):
         count += len(points)
@@ -126,14 +127,14 @@ def test_a_space_where_nothing_works_is_spent_without_an_error() -> None:
 
 def test_equal_times_everywhere_are_no_problem() -> None:
     space = Space({"a": range(5), "b": range(4)})
-    search = GuidedSearch(space, 0)
+    search = GuidedSearch(space, Terms(0))
     for _ in range(20):
         search.learn(search.propose(1)[0], 1.0)
     assert search.propose(1) == []
 
 
 def test_a_space_of_one_point_is_proposed_once() -> None:
-    search = GuidedSearch(Space({"a": [1]}), 0)
+    search = GuidedSearch(Space({"a": [1]}), Terms(0))
     assert search.propose(4) == [(0,)]
     search.learn((0,), 1.0)
     assert search.propose(1) == []
@@ -141,7 +142,7 @@ def test_a_space_of_one_point_is_proposed_once() -> None:
 
 def test_huge_spaces_are_searched_without_listing_them() -> None:
     space = Space({f"k{i}": range(1, 11) for i in range(12)}, where=["k0 * k1 <= 40"])
-    search = GuidedSearch(space, 0)
+    search = GuidedSearch(space, Terms(0))
     best = math.inf
     for _ in range(40):
         point = search.propose(1)[0]
@@ -155,7 +156,7 @@ def test_huge_spaces_are_searched_without_listing_them() -> None:
 def test_a_hundred_thousand_points_are_not_listed_for_a_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
     space = Space({f"k{i}": range(1, 11) for i in range(5)})
     monkeypatch.setattr(space, "points", lambda: pytest.fail("the space was listed"))
-    search, seen = GuidedSearch(space, 0), set()
+    search, seen = GuidedSearch(space, Terms(0)), set()
     for _ in range(25):
         point = search.propose(1)[0]
         seen.add(point)
@@ -165,7 +166,7 @@ def test_a_hundred_thousand_points_are_not_listed_for_a_proposal(monkeypatch: py
 
 def test_many_failures_before_the_first_time_do_not_end_the_search() -> None:
     space = Space({f"k{i}": range(1, 11) for i in range(5)})
-    search = GuidedSearch(space, 0)
+    search = GuidedSearch(space, Terms(0))
     for point in {tuple(int(i) for i in p) for p in space.sample(300, np.random.default_rng(1))}:
         search.learn(point, None if max(point) > 2 else 1.0)
     seen = [search.propose(1)[0] for _ in range(3)]
@@ -175,7 +176,7 @@ def test_many_failures_before_the_first_time_do_not_end_the_search() -> None:
 
 def test_knobs_that_matter_are_told_from_those_that_do_not() -> None:
     space = Space({"matters": range(8), "idle": range(8)})
-    search = GuidedSearch(space, 0)
+    search = GuidedSearch(space, Terms(0))
     for _ in range(25):
         point = search.propose(1)[0]
         search.learn(point, math.exp(0.3 * point[0]))
@@ -186,4 +187,4 @@ def test_knobs_that_matter_are_told_from_those_that_do_not() -> None:
 
 def test_an_unknown_search_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="no search 'best'; known: guided, local, random"):
-        new_search("best", SPACE, 0)
+        new_search("best", SPACE, Terms(0))

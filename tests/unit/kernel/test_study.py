@@ -4,6 +4,7 @@ from math import inf
 
 import pytest
 
+from tuneloom.tuners.kernel.terms import Terms
 from tuneloom.tuners.replay.recording import Entry, Recording
 from tuneloom.tuners.replay.study import arrival, perfect_knowledge, replayed, summarised
 from tuneloom.tuners.replay.synthetic import Recipe, invented
@@ -26,11 +27,12 @@ def test_a_summary_counts_failures_as_evaluations() -> None:
 
 
 def test_a_replay_ends_when_the_space_is_spent() -> None:
-    assert sorted(t for t in replayed(RECORDING, "guided", 0, 50) if t is not None) == [1.0, 1.04, 2.0]
+    run = replayed(RECORDING, "guided", Terms(0, trials=50))
+    assert sorted(t for t in run if t is not None) == [1.0, 1.04, 2.0]
 
 
 def test_a_replay_can_end_on_arrival() -> None:
-    run = replayed(RECORDING, "random", 0, 50, until_close=True)
+    run = replayed(RECORDING, "random", Terms(0, trials=50), until_close=True)
     assert arrival(run, 1.0) == len(run)
 
 
@@ -43,7 +45,7 @@ def test_an_invented_space_fails_about_as_often_as_asked(share: float) -> None:
 
 def test_perfect_knowledge_spends_nothing_on_failures() -> None:
     recording = invented(2, Recipe(sizes=3, choices=1, invalid_share=0.6))
-    run = replayed(recording, "guided", 0, 20, knowledge=perfect_knowledge(recording))
+    run = replayed(recording, "guided", Terms(0, trials=20, knowledge=perfect_knowledge(recording)))
     assert run.count(None) <= 1
 
 

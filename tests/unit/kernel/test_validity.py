@@ -5,7 +5,7 @@ import pytest
 
 from tuneloom.tuners.validity import ValidityModel, spread
 from tuneloom.tuners.validity.calibration import Calibration
-from tuneloom.tuners.validity.directions import MOST_DIRECTIONS, directions
+from tuneloom.tuners.validity.directions import MOST_DIRECTIONS, Directions
 
 
 def trained(count: int, seed: int = 0) -> tuple[ValidityModel, np.random.Generator]:
@@ -70,9 +70,29 @@ def test_without_a_past_predictions_stand() -> None:
     assert Calibration().corrected(np.array([0.3]))[0] == pytest.approx(0.3)
 
 
-def test_directions_are_signed_sums_and_never_too_many() -> None:
-    assert directions(2).shape == (2, 4 + 4)
-    assert directions(60).shape[1] <= MOST_DIRECTIONS
+def test_directions_are_products_and_ratios_and_sums_with_factors() -> None:
+    two = Directions.over(2)
+    assert two.weights.shape == (2 + 1, 4 + 4 + 1)
+    assert two.knobs.tolist() == [1] * 4 + [2] * 4 + [2]
+    assert Directions.over(3).knobs.max() == 3 and Directions.over(4).knobs.max() == 4
+
+
+@pytest.mark.parametrize("width", [1, 12, 60])
+def test_directions_are_never_too_many(width: int) -> None:
+    found = Directions.over(width)
+    assert 2 * width <= found.weights.shape[1] <= MOST_DIRECTIONS
+    assert found.extended(np.ones((5, width))).shape == (5, found.weights.shape[0])
+
+
+def test_the_memory_of_two_tiles_is_learned_as_a_sum() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 8, (460, 5)).astype(float)
+    takes = np.log2(2 ** rows[:, 0] + 2 ** rows[:, 1]) + rows[:, 2]
+    model = ValidityModel(5, 0)
+    for row, valid in zip(rows[:60], takes[:60] <= 9.5, strict=True):
+        model.observe(row, bool(valid))
+    right = (model.probability(rows[60:]) > 0.5) == (takes[60:] <= 9.5)
+    assert right.mean() > 0.9
 
 
 def test_the_spread_start_takes_the_farthest_likely_point() -> None:

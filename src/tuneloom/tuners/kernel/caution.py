@@ -1,11 +1,11 @@
-"""How much risk the next point may take: failures have an allowance, and are avoided beyond it.
+"""What a risk costs: failures have an allowance, and the more of it is spent, the dearer is the next.
 
 Expected improvement is largest where nothing valid was ever seen, so on its own it would
 buy one failure after the other there. And the best points often lie next to what can't
-run, so a search that never fails does not find them. Both are weighed by counting: while
-few trials failed for what chance would have cost, a point should rather work than fail and,
-where most points work, not be riskier than one drawn by chance. Once the allowance is spent
-only points of a fraction of that risk are tried, as long as there are any.
+run, so a search that never fails does not find them. So failing has a price: nothing as
+long as nothing failed, and rising with the square of how much of the allowance is spent.
+What is learned early serves all later trials; hence the allowance is that of all trials
+to come, and is not doled out as they pass.
 """
 
 from dataclasses import dataclass
@@ -14,29 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
-_RATHER_FAILS = 0.5
 _OF_CHANCE = 0.25  # the share of the failures of a random search that ours may have
-_LESSONS = 2  # failures allowed besides: where limits lie has to be learned
-_LATER = np.log(1e-4)  # a risky point has to promise so much more than a safe one
-_LAST = -1e4  # no promise outweighs it
+_LESSON = 1  # a failure allowed besides: where limits lie has to be learned
+_PRICE = (
+    30.0  # when the allowance is spent, an ordinary risk divides what a point promises by its exponential
+)
+_LEAST_RISK = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """The least chance to be valid that a point should have, and what having less costs it."""
+    """What certain failure costs a point, in units of the logarithm of its promise."""
 
-    least: float
-    discount: float
+    price: float
 
     @classmethod
-    def after(cls, tried: int, failed: int, ordinary: Vector) -> "Caution":
-        """What so many trials and failures leave, by the chances of points drawn at random."""
-        risk = 1 - float(ordinary.mean())
-        if failed < _LESSONS + _OF_CHANCE * risk * tried:
-            return cls(max(_RATHER_FAILS, 1 - risk), _LATER)
-        return cls(max(_RATHER_FAILS, 1 - _OF_CHANCE * risk), _LAST)
+    def after(cls, failed: int, trials: int, ordinary: Vector) -> "Caution":
+        """The price after so many failures in a run of so many trials, by the chances of random points."""
+        risk = max(1 - float(ordinary.mean()), _LEAST_RISK)
+        allowed = _LESSON + _OF_CHANCE * risk * trials
+        return cls(_PRICE * (failed / allowed) ** 2 / risk)
 
     def log_chance(self, validity: Vector) -> Vector:
-        """Logarithm of the chance to be valid, discounted below the least, and again for likely failures."""
-        times = (validity < self.least).astype(np.float64) + (validity < _RATHER_FAILS)
-        return np.asarray(np.log(np.maximum(validity, 1e-12)) + self.discount * times, dtype=np.float64)
+        """Logarithm of the chance to be valid, less the price of the chance to fail."""
+        return np.asarray(np.log(np.maximum(validity, 1e-12)) - self.price * (1 - validity))

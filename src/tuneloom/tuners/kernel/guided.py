@@ -5,9 +5,6 @@ times the probability that the point is valid, over random points, the surroundi
 of the best, and walks uphill from the most promising ones.
 """
 
-from collections.abc import Callable
-from enum import StrEnum
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,11 +15,11 @@ from tuneloom.tuners.kernel.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.pool import Visited, best_point, open_points, unseen
 from tuneloom.tuners.kernel.promise import log_improvement, promising
 from tuneloom.tuners.kernel.space import Space
+from tuneloom.tuners.kernel.terms import Start, Terms
 from tuneloom.tuners.validity import ValidityModel, spread
 
 Point = tuple[int, ...]
 Vector = NDArray[np.float64]
-Knowledge = Callable[[Points], Vector]
 _INCUMBENTS = 5
 _START = 4  # points before the model of time is asked
 _UNDER_WAY = 2  # points for each known time: where many run at once, more of them start the search
@@ -31,28 +28,15 @@ _ORDINARY = 300  # points that tell how likely a point drawn by chance is to be 
 _FEW = 40  # observations up to which the model's scales are fitted anew every time
 
 
-class Start(StrEnum):
-    """Where the first points come from."""
-
-    VALIDITY = "validity"
-    RANDOM = "random"
-    DEFAULT = "default"
-
-
 class GuidedSearch:
-    """Proposes points and learns from their times or failures; deterministic for a seed.
+    """Proposes points and learns from their times or failures; deterministic for a seed."""
 
-    `knowledge` replaces the learned validity (to measure what perfect knowledge would give).
-    """
-
-    def __init__(
-        self, space: Space, seed: int, start: Start = Start.VALIDITY, knowledge: Knowledge | None = None
-    ) -> None:
-        self._space, self._start, self._knowledge = space, start, knowledge
-        self._rng = np.random.default_rng([seed, 31])
+    def __init__(self, space: Space, terms: Terms) -> None:
+        self._space, self._terms = space, terms
+        self._rng = np.random.default_rng([terms.seed, 31])
         self._encoding = Encoding.of(space)
         self._process = GaussianProcess(self._encoding)
-        self._validity = ValidityModel(self._encoding.plain(space.sample(1, self._rng)).shape[1], seed)
+        self._validity = ValidityModel(self._encoding.plain(space.sample(1, self._rng)).shape[1], terms.seed)
         self._proposed = Visited(space.width)
         self._pending: dict[Point, None] = {}
         self._times: dict[Point, float] = {}
@@ -89,8 +73,8 @@ class GuidedSearch:
 
     def validity(self, points: Points) -> Vector:
         """The probability of each point to be valid, as far as it is known."""
-        if self._knowledge is not None:
-            return self._knowledge(points)
+        if self._terms.knowledge is not None:
+            return self._terms.knowledge(points)
         return self._validity.probability(self._encoding.plain(points))
 
     def relevance(self) -> dict[str, float]:
@@ -108,7 +92,7 @@ class GuidedSearch:
         pool = open_points(self._space, self._proposed, self._rng)
         if not len(pool):
             return None
-        if not self._proposed and self._start is Start.DEFAULT:
+        if not self._proposed and self._terms.start is Start.DEFAULT:
             return self._default(pool)
         if self._starting():
             return self._start_point(pool)
@@ -125,7 +109,7 @@ class GuidedSearch:
 
     def _start_point(self, pool: Points) -> Point:
         """A random point, or one that is far from all tried and likely to be valid."""
-        if self._start is Start.RANDOM or not self._proposed:
+        if self._terms.start is Start.RANDOM or not self._proposed:
             return _tuple(pool[0])
         candidates = pool[:_CANDIDATES]
         tried = self._encoding.smooth(np.array(list(self._proposed)))
@@ -151,11 +135,11 @@ class GuidedSearch:
         return best_point(self._space, self._with_surroundings(pool), score, self._proposed)
 
     def _caution(self, pool: Points) -> Caution | None:
-        """How much risk the next point may take; nothing is risky before anything failed."""
-        if self._knowledge is None and not self._validity.failures:
+        """What a risk costs the next point; nothing is risky before anything failed."""
+        if self._terms.knowledge is None and not self._validity.failures:
             return None
-        tried = self._failed + len(self._times)
-        return Caution.after(tried, self._failed, self.validity(pool[:_ORDINARY]))
+        trials = max(self._terms.trials, self._failed + len(self._times))
+        return Caution.after(self._failed, trials, self.validity(pool[:_ORDINARY]))
 
     def _fit(self) -> float:
         """Fit the model of time, pending points taken to be what it expects; returns the lowest target."""

@@ -7,9 +7,10 @@ import numpy as np
 
 from tuneloom.errors import InputError
 from tuneloom.tuners.kernel.factors import Points
-from tuneloom.tuners.kernel.guided import GuidedSearch, Knowledge, Point, Start
+from tuneloom.tuners.kernel.guided import GuidedSearch, Point
 from tuneloom.tuners.kernel.pool import Visited, open_points, unseen
 from tuneloom.tuners.kernel.space import Space
+from tuneloom.tuners.kernel.terms import Terms
 
 
 class PointSearch(Protocol):
@@ -92,18 +93,16 @@ def _tuple(point: Points) -> Point:
     return tuple(int(i) for i in point)
 
 
-_Maker = Callable[[Space, int, Start, Knowledge | None], PointSearch]
+_Maker = Callable[[Space, Terms], PointSearch]
 SEARCHES: dict[str, _Maker] = {
     "guided": GuidedSearch,
-    "local": lambda space, seed, start, knowledge: LocalSearch(space, seed),
-    "random": lambda space, seed, start, knowledge: RandomSearch(space, seed),
+    "local": lambda space, terms: LocalSearch(space, terms.seed),
+    "random": lambda space, terms: RandomSearch(space, terms.seed),
 }
 
 
-def new_search(
-    name: str, space: Space, seed: int, start: Start = Start.VALIDITY, knowledge: Knowledge | None = None
-) -> PointSearch:
+def new_search(name: str, space: Space, terms: Terms) -> PointSearch:
     """The search of this name; raises InputError for an unknown one."""
     if name not in SEARCHES:
         raise InputError(f"no search {name!r}; known: {', '.join(SEARCHES)}")
-    return SEARCHES[name](space, seed, start, knowledge)
+    return SEARCHES[name](space, terms)

@@ -17,10 +17,11 @@ from tuneloom.model import (
 )
 from tuneloom.tuners.kernel import NAME, PRESAMPLED, stages
 from tuneloom.tuners.kernel.cargo import space_of
-from tuneloom.tuners.kernel.guided import Point, Start
+from tuneloom.tuners.kernel.guided import Point
 from tuneloom.tuners.kernel.presampling import Presample
 from tuneloom.tuners.kernel.searches import PointSearch, new_search
 from tuneloom.tuners.kernel.space import Space
+from tuneloom.tuners.kernel.terms import Start, Terms
 
 
 class KernelTuner:
@@ -35,10 +36,7 @@ class KernelTuner:
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> "KernelSearch":
         """Start a search that knows these trials; raises InputError for an unknown search or start."""
         space = space_of(task)
-        start = start_named(options.extra.get("init", Start.VALIDITY))
-        search = KernelSearch(
-            space, new_search(options.extra.get("search", "guided"), space, options.seed, start)
-        )
+        search = asked(options, space)
         search.presampled(presamples_of(space, options.extra.get(PRESAMPLED, "")))
         search.update(known)
         return search
@@ -89,12 +87,13 @@ def candidate_of(space: Space, point: Point) -> Candidate:
     return Candidate(key=hashlib.sha256(text.encode()).hexdigest()[:16], configuration=text)
 
 
-def start_named(name: str) -> Start:
-    """The start of this name; raises SpaceError for an unknown one."""
-    try:
-        return Start(name)
-    except ValueError:
-        raise SpaceError(f"no start {name!r}; known: {', '.join(Start)}") from None
+def asked(options: SearchOptions, space: Space) -> KernelSearch:
+    """The search that the options ask for; raises InputError for an unknown search or start."""
+    name = options.extra.get("init", Start.VALIDITY)
+    if name not in list(Start):
+        raise SpaceError(f"no start {name!r}; known: {', '.join(Start)}")
+    terms = Terms(options.seed, Start(name), options.trials)
+    return KernelSearch(space, new_search(options.extra.get("search", "guided"), space, terms))
 
 
 def presamples_of(space: Space, text: str) -> list[Presample]:

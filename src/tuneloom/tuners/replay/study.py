@@ -1,16 +1,18 @@
 """Many seeded runs on a recording, and what they say together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import median
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from tuneloom.model import Measurement, Trial
 from tuneloom.tuners.kernel.factors import Points
-from tuneloom.tuners.kernel.guided import Knowledge, Start, Vector
+from tuneloom.tuners.kernel.guided import Vector
 from tuneloom.tuners.kernel.searches import new_search
+from tuneloom.tuners.kernel.terms import Knowledge, Terms
 from tuneloom.tuners.kernel.tuner import KernelSearch
 from tuneloom.tuners.replay.recording import Recording
 from tuneloom.tuners.replay.tuner import outcome_of
@@ -42,30 +44,31 @@ class Summary:
 
 
 def replayed(
-    recording: Recording,
-    search: str,
-    seed: int,
-    evaluations: int,
-    start: Start = Start.VALIDITY,
-    knowledge: Knowledge | None = None,
-    until_close: bool = False,
+    recording: Recording, search: str, terms: Terms, until_close: bool = False
 ) -> list[float | None]:
     """The times one seeded run saw, in order, None for failures; shorter if the space is spent.
 
     `until_close` ends a run that is within 5 % of the optimum.
     """
-    state = KernelSearch(recording.space, new_search(search, recording.space, seed, start, knowledge))
+    state = KernelSearch(recording.space, new_search(search, recording.space, terms))
     times: list[float | None] = []
-    while len(times) < evaluations:
-        candidates = state.select(1)
-        if not candidates:
-            break
-        outcome = outcome_of(recording, candidates[0].configuration)
-        state.update([Trial(candidate=candidates[0], outcome=outcome)])
-        times.append(outcome.best_s * 1e3 if isinstance(outcome, Measurement) else None)
-        if until_close and arrival(times[-1:], recording.best_ms) < inf:
-            break
+    with threadpool_limits(limits=1, user_api="blas"):  # matrices are small: threads get in the way
+        for time_ms in _evaluated(recording, state, terms.trials):
+            times.append(time_ms)
+            if until_close and arrival(times[-1:], recording.best_ms) < inf:
+                break
     return times
+
+
+def _evaluated(recording: Recording, search: KernelSearch, evaluations: int) -> Iterator[float | None]:
+    """Times of one candidate after the other, until the space is spent."""
+    for _ in range(evaluations):
+        candidates = search.select(1)
+        if not candidates:
+            return
+        outcome = outcome_of(recording, candidates[0].configuration)
+        search.update([Trial(candidate=candidates[0], outcome=outcome)])
+        yield outcome.best_s * 1e3 if isinstance(outcome, Measurement) else None
 
 
 def perfect_knowledge(recording: Recording) -> Knowledge:

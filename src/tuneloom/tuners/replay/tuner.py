@@ -18,9 +18,7 @@ from tuneloom.model import (
     Task,
     Trial,
 )
-from tuneloom.tuners.kernel.guided import Start
-from tuneloom.tuners.kernel.searches import new_search
-from tuneloom.tuners.kernel.tuner import KernelSearch, start_named
+from tuneloom.tuners.kernel.tuner import KernelSearch, asked
 from tuneloom.tuners.replay.recording import Recording
 
 _BUILD_FAILURES = (FailureKind.BUILD_ERROR, FailureKind.BUILD_TIMEOUT)
@@ -34,10 +32,7 @@ class ReplayTuner:
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> KernelSearch:
         """Start a search that knows these trials; raises InputError for an unknown search or start."""
         space = recording_of_task(task).space
-        start = start_named(options.extra.get("init", Start.VALIDITY))
-        search = KernelSearch(
-            space, new_search(options.extra.get("search", "guided"), space, options.seed, start)
-        )
+        search = asked(options, space)
         search.update(known)
         return search
 

@@ -1,5 +1,12 @@
-"""Directions along which limits of hardware are looked for."""
+"""Quantities along which limits of hardware are looked for.
 
+Inputs are logarithms of sizes. A signed sum of them is a product or ratio of knobs:
+`tile_x * tile_y / threads`. What two tiles take together is a sum of sizes, and with
+further factors the memory that a kernel asks for: `(tile_x + tile_y) * depth`.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
@@ -7,27 +14,58 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 MOST_DIRECTIONS = 2500
+_FACTORS = 3
+_FACTORS_OF_SUMS = 2
 
 
-def directions(width: int, largest: int = 3) -> Matrix:
-    """Columns of signed sums of up to `largest` inputs, fewer where there would be too many.
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """Columns of `weights` over the inputs and the sums of `pairs`; `knobs` counts the inputs of each."""
 
-    In logarithms a signed sum is a product or ratio: `tile_x * tile_y / threads`.
-    """
-    columns = [_signed(width, chosen, signs) for chosen, signs in _choices(width, 1)]
-    for order in range(2, largest + 1):
-        added = [_signed(width, chosen, signs) for chosen, signs in _choices(width, order)]
-        if len(columns) + len(added) > MOST_DIRECTIONS:
-            break
-        columns += added
-    return np.array(columns, dtype=np.float64).T
+    pairs: NDArray[np.int64]
+    weights: Matrix
+    knobs: Matrix
+
+    @classmethod
+    def over(cls, width: int) -> "Directions":
+        """Products and ratios first, then those with a sum; simpler ones before others, never too many."""
+        pairs = np.array(list(combinations(range(width), 2)), dtype=np.int64).reshape(-1, 2)
+        columns: list[Matrix] = []
+        for group in _groups(width, pairs):
+            if len(columns) + len(group) > MOST_DIRECTIONS:
+                break
+            columns += group
+        weights = np.array(columns, dtype=np.float64).T
+        counted = np.abs(weights)
+        return cls(pairs, weights, counted[:width].sum(axis=0) + 2 * counted[width:].sum(axis=0))
+
+    def extended(self, rows: Matrix) -> Matrix:
+        """Rows with the logarithms of the sums of all pairs."""
+        sums = np.logaddexp2(rows[:, self.pairs[:, 0]], rows[:, self.pairs[:, 1]])
+        return np.hstack([rows, sums])
 
 
-def _choices(width: int, order: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    return [(c, s) for c in combinations(range(width), order) for s in product((1, -1), repeat=order)]
+def _groups(width: int, pairs: NDArray[np.int64]) -> Iterator[list[Matrix]]:
+    """Directions of the same make: of one factor, of two, of three; a sum alone, and with factors."""
+    everything = width + len(pairs)
+    for order in range(1, _FACTORS + 1):
+        yield list(_signed(range(width), order, everything))
+    for order in range(_FACTORS_OF_SUMS + 1):
+        yield [
+            column
+            for place, pair in enumerate(pairs)
+            for column in _signed(
+                sorted({*range(width)} - {*pair.tolist()}), order, everything, width + place
+            )
+        ]
 
 
-def _signed(width: int, chosen: tuple[int, ...], signs: tuple[int, ...]) -> Matrix:
-    column = np.zeros(width)
-    column[list(chosen)] = signs
-    return column
+def _signed(among: Collection[int], order: int, width: int, whole: int | None = None) -> Iterator[Matrix]:
+    """Columns with every choice of `order` places and signs, and a one at the place of a sum."""
+    for chosen in combinations(among, order):
+        for signs in product((1.0, -1.0), repeat=order):
+            column = np.zeros(width)
+            column[list(chosen)] = signs
+            if whole is not None:
+                column[whole] = 1.0
+            yield column

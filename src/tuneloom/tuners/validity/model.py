@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuneloom.tuners.validity.calibration import Calibration
-from tuneloom.tuners.validity.directions import Matrix, directions
+from tuneloom.tuners.validity.directions import Directions, Matrix
 from tuneloom.tuners.validity.rules import LimitEnsemble
 from tuneloom.tuners.validity.trees import TreeEnsemble
 
@@ -21,11 +21,11 @@ class ValidityModel:
 
     def __init__(self, width: int, seed: int) -> None:
         rng = np.random.default_rng([seed, 271])
-        self._directions = directions(width)
+        self._directions = Directions.over(width)
         self._limits = LimitEnsemble(self._directions, _LIMIT_SETS, rng)
-        self._trees = TreeEnsemble(self._directions, _TREES, rng)
+        self._trees = TreeEnsemble(self._directions.weights, _TREES, rng)
         self._calibration = Calibration()
-        self._along = np.empty((0, self._directions.shape[1]))
+        self._along = np.empty((0, self._directions.weights.shape[1]))
         self._valid = np.empty(0, dtype=bool)
 
     @property
@@ -40,10 +40,10 @@ class ValidityModel:
 
     def observe(self, row: Matrix, valid: bool) -> None:
         """Learn the fate of one row; members of the model that it contradicts are renewed."""
-        inputs = np.asarray(row, dtype=np.float64).reshape(1, -1)
+        inputs = self._directions.extended(np.asarray(row, dtype=np.float64).reshape(1, -1))
         if self.decided:
             self._calibration.record(float(self._learned(inputs)[0]), valid)
-        self._along = np.vstack([self._along, inputs @ self._directions])
+        self._along = np.vstack([self._along, inputs @ self._directions.weights])
         self._valid = np.append(self._valid, valid)
         if self.decided:
             self._limits.learn(self._along, self._valid)
@@ -53,11 +53,11 @@ class ValidityModel:
         """The probability of each row to be valid."""
         if not self.decided:
             return np.full(len(rows), 1.0 if not self.failures else self._share())
-        return self._calibration.corrected(self._learned(rows))
+        return self._calibration.corrected(self._learned(self._directions.extended(rows)))
 
-    def _learned(self, rows: Matrix) -> NDArray[np.float64]:
+    def _learned(self, inputs: Matrix) -> NDArray[np.float64]:
         seen = len(self._valid)
-        voted = (self._limits.probability(rows) + self._trees.probability(rows)) / 2
+        voted = (self._limits.probability(inputs) + self._trees.probability(inputs)) / 2
         return np.asarray((voted * seen + self._share()) / (seen + 1), dtype=np.float64)
 
     def _share(self) -> float:

@@ -5,12 +5,13 @@ may use, it takes the one whose limit (the largest value of any valid point) the
 unexplained failures exceed, until none is left that could be explained.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.tuners.validity.directions import Matrix
+from tuneloom.tuners.validity.directions import Directions, Matrix
 
 Flags = NDArray[np.bool_]
 _SHARE = 0.3  # of the directions each member may use, so that members differ
@@ -30,9 +31,9 @@ class Limit:
 class LimitEnsemble:
     """Members vote on whether a point exceeds a limit; those that a new point contradicts are renewed."""
 
-    def __init__(self, directions: Matrix, members: int, rng: np.random.Generator) -> None:
-        self._directions = directions
-        self._price = 1 + _PLAINNESS * (np.abs(directions).sum(axis=0) - 1)
+    def __init__(self, directions: Directions, members: int, rng: np.random.Generator) -> None:
+        self._weights = directions.weights
+        self._price = 1 + _PLAINNESS * (directions.knobs - 1)
         self._members: list[list[Limit]] = []
         self._count = members
         self._rng = rng
@@ -74,20 +75,21 @@ class LimitEnsemble:
 
     def probability(self, inputs: Matrix) -> NDArray[np.float64]:
         """The share of members, softened by their evidence, that see no limit exceeded."""
-        total = np.zeros(len(inputs))
-        along: dict[int, Matrix] = {}
-        for limits in self._members:
-            product = np.ones(len(inputs))
-            for limit in limits:
-                if limit.direction not in along:
-                    along[limit.direction] = inputs @ self._directions[:, limit.direction]
-                product *= 1 - _exceeded(along[limit.direction], limit)
-            total += product
-        return total / len(self._members)
+        listed = [limit for limits in self._members for limit in limits]
+        if not listed:
+            return np.ones(len(inputs))
+        kept = 1 - _exceeded(inputs @ self._weights[:, [limit.direction for limit in listed]], listed)
+        counts = np.array([len(limits) for limits in self._members if limits])
+        begins = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        unexplained = len(self._members) - len(counts)
+        votes = np.multiply.reduceat(kept, begins, axis=1).sum(axis=1) + unexplained
+        return np.asarray(votes / len(self._members), dtype=np.float64)
 
 
-def _exceeded(along: Matrix, limit: Limit) -> Matrix:
-    """How surely values exceed a limit: not up to where valid points reach, fully where failures begin."""
-    gap = max(limit.fails_from - limit.valid_to, 1e-9)
-    trust = limit.explained / (limit.explained + 1)
-    return np.asarray(trust * np.clip((along - limit.valid_to) / gap, 0, 1), dtype=np.float64)
+def _exceeded(along: Matrix, limits: Sequence[Limit]) -> Matrix:
+    """How surely values exceed limits: not up to where valid points reach, fully where failures begin."""
+    valid_to = np.array([limit.valid_to for limit in limits])
+    gap = np.maximum([limit.fails_from for limit in limits] - valid_to, 1e-9)
+    explained = np.array([limit.explained for limit in limits])
+    trust = explained / (explained + 1)
+    return np.asarray(trust * np.clip((along - valid_to) / gap, 0, 1), dtype=np.float64)

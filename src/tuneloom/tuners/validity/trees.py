@@ -1,6 +1,7 @@
 """Random trees over signed sums of the inputs: they catch what no set of limits explains."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,10 @@ _MOST_TRIED = 200
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Nodes in arrays; a leaf has no direction (-1) and holds the share of valid points."""
+    """Nodes in arrays; right of a node's left child stands its right one.
+
+    A leaf is its own left child, and nothing lies beyond its threshold.
+    """
 
     direction: NDArray[np.int64]
     threshold: Matrix
@@ -23,52 +27,75 @@ class Tree:
     depth: int
 
 
+_NO_NODE = (0, float("inf"), 0, 0.0)
+_LEAF = Tree(np.zeros(1, np.int64), np.array([np.inf]), np.zeros(1, np.int64), np.ones(1), 0)
+
+
 class TreeEnsemble:
     """Extremely randomised trees; those that a new point contradicts are renewed."""
 
     def __init__(self, directions: Matrix, members: int, rng: np.random.Generator) -> None:
         self._directions, self._rng, self._count = directions, rng, members
         self._trees: list[Tree] = []
+        self._forest = Forest.of([_LEAF])
         self._turn = 0
 
     def learn(self, along: Matrix, valid: Flags) -> None:
         """Take in points by their values along all directions; the last one is new."""
         if not self._trees:
             self._trees = [_grow(along, valid, self._rng) for _ in range(self._count)]
-            return
-        self._turn = (self._turn + 1) % self._count
-        everything = np.arange(along.shape[1])
-        for place, tree in enumerate(self._trees):
-            said = _descend(tree, along[-1:], everything)[0]
-            if (said >= 0.5) != bool(valid[-1]) or place == self._turn:
+        else:
+            self._turn = (self._turn + 1) % self._count
+            wrong = (self._forest.reached(along[-1:])[0] >= 0.5) != bool(valid[-1])
+            wrong[self._turn] = True
+            for place in np.flatnonzero(wrong):
                 self._trees[place] = _grow(along, valid, self._rng)
+        self._forest = Forest.of(self._trees)
 
     def probability(self, inputs: Matrix) -> NDArray[np.float64]:
         """The mean share of valid points in the leaves that the inputs reach."""
-        used = np.unique(np.concatenate([tree.direction for tree in self._trees]))
-        used = used[used >= 0]
-        along = inputs @ self._directions[:, used]
-        total = np.zeros(len(inputs))
-        for tree in self._trees:
-            total += _descend(tree, along, used)
-        return total / len(self._trees)
+        used, place = np.unique(self._forest.direction, return_inverse=True)
+        narrow = replace(self._forest, direction=place)
+        return np.asarray(narrow.reached(inputs @ self._directions[:, used]).mean(axis=1))
 
 
-def _descend(tree: Tree, along: Matrix, used: NDArray[np.int64]) -> Matrix:
-    column = np.searchsorted(used, np.maximum(tree.direction, 0))
-    column = np.minimum(column, max(len(used) - 1, 0))
-    node = np.zeros(len(along), dtype=np.int64)
-    rows = np.arange(len(along))
-    for _ in range(tree.depth):
-        inner = tree.direction[node] >= 0
-        right = along[rows, column[node]] > tree.threshold[node]
-        node = np.where(inner, tree.left[node] + right, node)
-    return np.asarray(tree.valid[node], dtype=np.float64)
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Trees one after the other in the same arrays, so that rows go down all of them at once."""
+
+    roots: NDArray[np.int64]
+    direction: NDArray[np.int64]
+    threshold: Matrix
+    left: NDArray[np.int64]
+    valid: Matrix
+    depth: int
+
+    @classmethod
+    def of(cls, trees: Sequence[Tree]) -> "Forest":
+        """These trees together."""
+        roots = np.cumsum([0, *(len(tree.left) for tree in trees[:-1])])
+        return cls(
+            roots,
+            np.concatenate([tree.direction for tree in trees]),
+            np.concatenate([tree.threshold for tree in trees]),
+            np.concatenate([tree.left + root for tree, root in zip(trees, roots, strict=True)]),
+            np.concatenate([tree.valid for tree in trees]),
+            max(tree.depth for tree in trees),
+        )
+
+    def reached(self, along: Matrix) -> Matrix:
+        """The share of valid points in the leaf that each row reaches in each tree."""
+        node = np.tile(self.roots, (len(along), 1))
+        first = np.arange(len(along))[:, None] * along.shape[1]
+        for _ in range(self.depth):
+            right = along.take(first + self.direction.take(node)) > self.threshold.take(node)
+            node = self.left.take(node) + right
+        return np.asarray(self.valid[node], dtype=np.float64)
 
 
 def _grow(along: Matrix, valid: Flags, rng: np.random.Generator) -> Tree:
     tried = max(1, min(_MOST_TRIED, int(_TRIED * along.shape[1])))
-    nodes: list[tuple[int, float, int, float]] = [(-1, 0.0, 0, 0.0)]
+    nodes = [_NO_NODE]
     open_ = [(0, np.arange(len(valid)), 0)]
     depth = 0
     while open_:
@@ -77,13 +104,13 @@ def _grow(along: Matrix, valid: Flags, rng: np.random.Generator) -> Tree:
         share = float(valid[rows].mean())
         split = None if share in (0.0, 1.0) else _split(along, valid, rows, tried, rng)
         if split is None:
-            nodes[place] = (-1, 0.0, 0, share)
+            nodes[place] = (0, np.inf, place, share)
             continue
         direction, threshold = split
         right = along[rows, direction] > threshold
         nodes[place] = (direction, threshold, len(nodes), share)
         open_ += [(len(nodes), rows[~right], level + 1), (len(nodes) + 1, rows[right], level + 1)]
-        nodes += [(-1, 0.0, 0, 0.0)] * 2
+        nodes += [_NO_NODE] * 2
     columns = list(zip(*nodes, strict=True))
     return Tree(np.array(columns[0]), np.array(columns[1]), np.array(columns[2]), np.array(columns[3]), depth)
 
