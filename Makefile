@@ -32,8 +32,9 @@ check: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 
+# Matrices in tests are small: threads of linear algebra would only get in each other's way.
 unit: $(STAMP)
-	$(BIN)/pytest -q tests/unit
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q tests/unit
 
 integration: $(STAMP)
 	$(BIN)/pytest -q tests/integration

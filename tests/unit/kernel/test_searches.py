@@ -91,7 +91,7 @@ def test_a_batch_holds_different_points() -> None:
     assert len(set(seen)) == len(seen) == 40
 
 
-def test_the_model_guides_two_points_for_each_known_time_and_the_rest_are_spread(
+def test_the_model_guides_two_points_for_each_known_time_and_chance_the_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     search = GuidedSearch(SPACE, Terms(0))
@@ -102,6 +102,13 @@ def test_the_model_guides_two_points_for_each_known_time_and_the_rest_are_spread
     monkeypatch.setattr(GuidedSearch, "_guided", lambda self, pool: guided.append(1) or ask(self, pool))
     assert len(set(search.propose(16))) == 16
     assert len(guided) == 9
+
+
+def test_of_many_first_points_only_a_few_lie_in_corners() -> None:
+    space = Space({f"k{i}": range(9) for i in range(4)})
+    outward = [sum(abs(i - 4) for i in point) / 16 for point in GuidedSearch(space, Terms(0)).propose(24)]
+    assert min(outward[1:4]) > 0.8
+    assert sum(outward[4:]) / 20 == pytest.approx(5 / 9, abs=0.1)
 
 
 @pytest.mark.parametrize("start", Start)

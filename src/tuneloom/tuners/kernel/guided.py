@@ -108,13 +108,19 @@ class GuidedSearch:
         return len(self._proposed) < _START or known < 2 or len(self._pending) > _UNDER_WAY * known
 
     def _start_point(self, pool: Points) -> Point:
-        """A random point, or one that is far from all tried and likely to be valid."""
+        """A random point, or one that is far from all tried and likely to be valid.
+
+        What is far from all others lies in a corner, and corners of a space are seldom fast:
+        of many that run at once only the first are sent there.
+        """
         if self._terms.start is Start.RANDOM or not self._proposed:
             return _tuple(pool[0])
         candidates = pool[:_CANDIDATES]
+        chances = self.validity(candidates)
+        if self._pending and len(self._proposed) >= _START:
+            return _tuple(candidates[int(np.argmax(chances >= chances.mean()))])
         tried = self._encoding.smooth(np.array(list(self._proposed)))
-        place = spread(self._encoding.smooth(candidates), tried, self.validity(candidates))
-        return _tuple(candidates[place])
+        return _tuple(candidates[spread(self._encoding.smooth(candidates), tried, chances)])
 
     def _with_surroundings(self, pool: Points) -> Points:
         """The pool and what differs from the best points in one knob."""
