@@ -23,7 +23,7 @@ def test_a_long_run_may_learn_from_more_failures_than_a_short_one() -> None:
 
 
 def test_when_the_allowance_is_spent_the_risk_of_a_random_point_outweighs_a_large_promise() -> None:
-    spent = int(1 + 0.25 * 0.1 * 200)
+    spent = 1 + 3  # one to learn from, and 15 % of the 20 that chance would cost
     safe, ordinary = Caution.after(spent, 200, MOSTLY_VALID).log_chance(np.array([1.0, 0.9]))
     assert safe > ordinary + np.log(1000)
 

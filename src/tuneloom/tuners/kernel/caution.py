@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
-_OF_CHANCE = 0.25  # the share of the failures of a random search that ours may have
+_OF_CHANCE = 0.15  # the share of a random search's failures that is allowed; some more are spent in the end
 _LESSON = 1  # a failure allowed besides: where limits lie has to be learned
-_PRICE = (
-    30.0  # when the allowance is spent, an ordinary risk divides what a point promises by its exponential
-)
+_PRICE = 30.0  # of an ordinary risk when the allowance is spent, in logarithms of what a point promises
 _LEAST_RISK = 1e-3
 
 
