@@ -39,7 +39,8 @@ def page(lines: Iterable[Line]) -> str:
 def _overview(spaces: dict[str, Runs]) -> str:
     columns = ("space", "fails at random", "ours (runs)", "ceiling", "Kernel Tuner's best (runs)")
     rows = [_compared(name, runs) for name, runs in spaces.items() if OURS in runs]
-    return table((*columns, "ours / its best", "failed of ours until then"), rows)
+    shares = ("failed of ours until then", "failed of all of ours", "/ at random")
+    return table((*columns, "ours / its best", *shares), rows)
 
 
 def _compared(name: str, runs: Runs) -> Sequence[object]:
@@ -52,9 +53,10 @@ def _compared(name: str, runs: Runs) -> Sequence[object]:
         against = f"{best} {_shown(theirs[best])} ({len(runs[best])})"
         ratio = f"{arrival(ours) / theirs[best]:.2f}" if theirs[best] < inf else "–"
         against = against if theirs[best] < inf else f"none arrives ({len(theirs)} strategies)"
-    fails = f"{ours[0]['invalid_share']:.1%}"
-    shown = f"{_shown(arrival(ours))} ({len(ours)})"
-    return name, fails, shown, ceiling, against, ratio, _failed(ours, until_close=True)
+    chance, shown = ours[0]["invalid_share"], f"{_shown(arrival(ours))} ({len(ours)})"
+    shares = (_failed(ours, until_close=True), _failed(ours, until_close=False))
+    of_chance = f"{_failed_share(ours) / chance:.2f}" if chance else "–"
+    return name, f"{chance:.1%}", shown, ceiling, against, ratio, *shares, of_chance
 
 
 def arrival(lines: Sequence[Line]) -> float:
@@ -85,9 +87,13 @@ def _median(values: Sequence[float | None]) -> str:
 
 def _failed(lines: Sequence[Line], until_close: bool) -> str:
     if not until_close:
-        return f"{sum(x['failed'] for x in lines) / sum(x['evaluations'] for x in lines):.1%}"
+        return f"{_failed_share(lines):.1%}"
     spent = sum(line["close"] or line["evaluations"] for line in lines)
     return f"{sum(line['failed_until_close'] for line in lines) / spent:.1%}"
+
+
+def _failed_share(lines: Sequence[Line]) -> float:
+    return float(sum(line["failed"] for line in lines) / sum(line["evaluations"] for line in lines))
 
 
 def _shown(value: float) -> str:
