@@ -15,9 +15,8 @@ Evaluations until within 5 % of the optimum; failed evaluations count. "Ceiling"
 perfect knowledge of validity. Kernel Tuner is 1.5.0 in simulation mode with its options as shipped and a
 search space of its own for every run (it remembers which neighbours it handed out, so runs that share one
 profit from each other); budget 200. The files are those of AutoTuningAssociation/benchmark_hub;
-matmul_triton_H200 is our own, of the space of
-`benchmarks/record_triton.py`. "+stress" makes every point of the grid
-that was not recorded fail. A number of runs below 80 means that time was short. "–" stands where
+matmul_triton_H200 is our own, of the space of `benchmarks/record_triton.py`. "+stress" makes every point
+of the grid that was not recorded fail. A number of runs below 80 means that time was short. "–" stands where
 some runs made fewer different evaluations: some strategies repeat themselves.
 Whether to start in the middle of a space or spread out was decided on invented spaces with
 pnpoly_KT_RTX_3090 in view; 40 % of dedisp's points are close, so one or two draws decide there.

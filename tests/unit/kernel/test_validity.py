@@ -84,6 +84,10 @@ def test_directions_are_never_too_many(width: int) -> None:
     assert found.extended(np.ones((5, width))).shape == (5, found.weights.shape[0])
 
 
+def test_sums_that_no_direction_uses_are_not_computed() -> None:
+    assert len(Directions.over(12).pairs) == 66 and len(Directions.over(60).pairs) == 0
+
+
 def test_the_memory_of_two_tiles_is_learned_as_a_sum() -> None:
     rng = np.random.default_rng(1)
     rows = rng.integers(0, 8, (460, 5)).astype(float)

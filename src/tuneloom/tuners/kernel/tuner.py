@@ -36,7 +36,7 @@ class KernelTuner:
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> "KernelSearch":
         """Start a search that knows these trials; raises InputError for an unknown search or start."""
         space = space_of(task)
-        search = asked(options, space)
+        search = search_of(options, space)
         search.presampled(presamples_of(space, options.extra.get(PRESAMPLED, "")))
         search.update(known)
         return search
@@ -87,7 +87,7 @@ def candidate_of(space: Space, point: Point) -> Candidate:
     return Candidate(key=hashlib.sha256(text.encode()).hexdigest()[:16], configuration=text)
 
 
-def asked(options: SearchOptions, space: Space) -> KernelSearch:
+def search_of(options: SearchOptions, space: Space) -> KernelSearch:
     """The search that the options ask for; raises InputError for an unknown search or start."""
     name = options.extra.get("init", Start.VALIDITY)
     if name not in list(Start):

@@ -18,7 +18,7 @@ from tuneloom.model import (
     Task,
     Trial,
 )
-from tuneloom.tuners.kernel.tuner import KernelSearch, asked
+from tuneloom.tuners.kernel.tuner import KernelSearch, search_of
 from tuneloom.tuners.replay.recording import Recording
 
 _BUILD_FAILURES = (FailureKind.BUILD_ERROR, FailureKind.BUILD_TIMEOUT)
@@ -32,7 +32,7 @@ class ReplayTuner:
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> KernelSearch:
         """Start a search that knows these trials; raises InputError for an unknown search or start."""
         space = recording_of_task(task).space
-        search = asked(options, space)
+        search = search_of(options, space)
         search.update(known)
         return search
 

@@ -7,7 +7,7 @@ further factors the memory that a kernel asks for: `(tile_x + tile_y) * depth`.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, islice, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,14 @@ class Directions:
         pairs = np.array(list(combinations(range(width), 2)), dtype=np.int64).reshape(-1, 2)
         columns: list[Matrix] = []
         for group in _groups(width, pairs):
-            if len(columns) + len(group) > MOST_DIRECTIONS:
+            room = MOST_DIRECTIONS - len(columns)
+            added = list(islice(group, room + 1))
+            if len(added) > room:
                 break
-            columns += group
+            columns += added
         weights = np.array(columns, dtype=np.float64).T
+        if not weights[width:].any():  # there was no room for sums
+            pairs, weights = pairs[:0], weights[:width]
         counted = np.abs(weights)
         return cls(pairs, weights, counted[:width].sum(axis=0) + 2 * counted[width:].sum(axis=0))
 
@@ -45,27 +49,28 @@ class Directions:
         return np.hstack([rows, sums])
 
 
-def _groups(width: int, pairs: NDArray[np.int64]) -> Iterator[list[Matrix]]:
+def _groups(width: int, pairs: NDArray[np.int64]) -> Iterator[Iterator[Matrix]]:
     """Directions of the same make: of one factor, of two, of three; a sum alone, and with factors."""
     everything = width + len(pairs)
     for order in range(1, _FACTORS + 1):
-        yield list(_signed(range(width), order, everything))
+        yield _signed(range(width), order, everything)
     for order in range(_FACTORS_OF_SUMS + 1):
-        yield [
-            column
-            for place, pair in enumerate(pairs)
-            for column in _signed(
-                sorted({*range(width)} - {*pair.tolist()}), order, everything, width + place
-            )
-        ]
+        yield _with_sums(width, pairs, order)
 
 
-def _signed(among: Collection[int], order: int, width: int, whole: int | None = None) -> Iterator[Matrix]:
+def _with_sums(width: int, pairs: NDArray[np.int64], order: int) -> Iterator[Matrix]:
+    """Columns of one sum each, with `order` of the other inputs as factors."""
+    for place, pair in enumerate(pairs.tolist()):
+        others = [i for i in range(width) if i not in pair]
+        yield from _signed(others, order, width + len(pairs), width + place)
+
+
+def _signed(among: Collection[int], order: int, width: int, sum_at: int | None = None) -> Iterator[Matrix]:
     """Columns with every choice of `order` places and signs, and a one at the place of a sum."""
     for chosen in combinations(among, order):
         for signs in product((1.0, -1.0), repeat=order):
             column = np.zeros(width)
             column[list(chosen)] = signs
-            if whole is not None:
-                column[whole] = 1.0
+            if sum_at is not None:
+                column[sum_at] = 1.0
             yield column
