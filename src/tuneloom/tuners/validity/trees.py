@@ -1,4 +1,4 @@
-"""Random trees over signed sums of the inputs: they catch what no set of limits explains."""
+"""Random trees over products, ratios and sums of sizes: they catch what no set of limits explains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,54 +14,11 @@ _MOST_TRIED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
-    """Nodes in arrays; right of a node's left child stands its right one.
+class Trees:
+    """Nodes of one or more trees in arrays; right of a node's left child stands its right one.
 
     A leaf is its own left child, and nothing lies beyond its threshold.
     """
-
-    direction: NDArray[np.int64]
-    threshold: Matrix
-    left: NDArray[np.int64]
-    valid: Matrix
-    depth: int
-
-
-_NO_NODE = (0, float("inf"), 0, 0.0)
-_LEAF = Tree(np.zeros(1, np.int64), np.array([np.inf]), np.zeros(1, np.int64), np.ones(1), 0)
-
-
-class TreeEnsemble:
-    """Extremely randomised trees; those that a new point contradicts are renewed."""
-
-    def __init__(self, directions: Matrix, members: int, rng: np.random.Generator) -> None:
-        self._directions, self._rng, self._count = directions, rng, members
-        self._trees: list[Tree] = []
-        self._forest = Forest.of([_LEAF])
-        self._turn = 0
-
-    def learn(self, along: Matrix, valid: Flags) -> None:
-        """Take in points by their values along all directions; the last one is new."""
-        if not self._trees:
-            self._trees = [_grow(along, valid, self._rng) for _ in range(self._count)]
-        else:
-            self._turn = (self._turn + 1) % self._count
-            wrong = (self._forest.reached(along[-1:])[0] >= 0.5) != bool(valid[-1])
-            wrong[self._turn] = True
-            for place in np.flatnonzero(wrong):
-                self._trees[place] = _grow(along, valid, self._rng)
-        self._forest = Forest.of(self._trees)
-
-    def probability(self, inputs: Matrix) -> NDArray[np.float64]:
-        """The mean share of valid points in the leaves that the inputs reach."""
-        used, place = np.unique(self._forest.direction, return_inverse=True)
-        narrow = replace(self._forest, direction=place)
-        return np.asarray(narrow.reached(inputs @ self._directions[:, used]).mean(axis=1))
-
-
-@dataclass(frozen=True, slots=True)
-class Forest:
-    """Trees one after the other in the same arrays, so that rows go down all of them at once."""
 
     roots: NDArray[np.int64]
     direction: NDArray[np.int64]
@@ -71,8 +28,8 @@ class Forest:
     depth: int
 
     @classmethod
-    def of(cls, trees: Sequence[Tree]) -> "Forest":
-        """These trees together."""
+    def joined(cls, trees: Sequence["Trees"]) -> "Trees":
+        """Single trees one after the other, so that rows go down all of them at once."""
         roots = np.cumsum([0, *(len(tree.left) for tree in trees[:-1])])
         return cls(
             roots,
@@ -93,7 +50,37 @@ class Forest:
         return np.asarray(self.valid[node], dtype=np.float64)
 
 
-def _grow(along: Matrix, valid: Flags, rng: np.random.Generator) -> Tree:
+_NO_NODE = (0, float("inf"), 0, 0.0)
+
+
+class TreeEnsemble:
+    """Extremely randomised trees; those that a new point contradicts are renewed."""
+
+    def __init__(self, directions: Matrix, members: int, rng: np.random.Generator) -> None:
+        self._directions, self._rng, self._count = directions, rng, members
+        self._trees: list[Trees] = []
+        self._turn = 0
+
+    def learn(self, along: Matrix, valid: Flags) -> None:
+        """Take in points by their values along all directions; the last one is new."""
+        if not self._trees:
+            self._trees = [_grow(along, valid, self._rng) for _ in range(self._count)]
+            return
+        self._turn = (self._turn + 1) % self._count
+        wrong = (Trees.joined(self._trees).reached(along[-1:])[0] >= 0.5) != bool(valid[-1])
+        wrong[self._turn] = True
+        for place in np.flatnonzero(wrong):
+            self._trees[place] = _grow(along, valid, self._rng)
+
+    def probability(self, inputs: Matrix) -> NDArray[np.float64]:
+        """The mean share of valid points in the leaves that the inputs reach."""
+        trees = Trees.joined(self._trees)
+        used, place = np.unique(trees.direction, return_inverse=True)
+        narrow = replace(trees, direction=place)
+        return np.asarray(narrow.reached(inputs @ self._directions[:, used]).mean(axis=1))
+
+
+def _grow(along: Matrix, valid: Flags, rng: np.random.Generator) -> Trees:
     tried = max(1, min(_MOST_TRIED, int(_TRIED * along.shape[1])))
     nodes = [_NO_NODE]
     open_ = [(0, np.arange(len(valid)), 0)]
@@ -106,13 +93,13 @@ def _grow(along: Matrix, valid: Flags, rng: np.random.Generator) -> Tree:
         if split is None:
             nodes[place] = (0, np.inf, place, share)
             continue
-        direction, threshold = split
-        right = along[rows, direction] > threshold
-        nodes[place] = (direction, threshold, len(nodes), share)
+        along_which, cut = split
+        right = along[rows, along_which] > cut
+        nodes[place] = (along_which, cut, len(nodes), share)
         open_ += [(len(nodes), rows[~right], level + 1), (len(nodes) + 1, rows[right], level + 1)]
         nodes += [_NO_NODE] * 2
-    columns = list(zip(*nodes, strict=True))
-    return Tree(np.array(columns[0]), np.array(columns[1]), np.array(columns[2]), np.array(columns[3]), depth)
+    direction, threshold, left, valid_share = (np.array(column) for column in zip(*nodes, strict=True))
+    return Trees(np.zeros(1, np.int64), direction, threshold, left, valid_share, depth)
 
 
 def _split(
