@@ -44,8 +44,10 @@ def _text(path: Path) -> str:
     try:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
-    except (OSError, EOFError) as error:
+    except EOFError as error:
         raise RecordsError(f"{path} can't be read: {error}") from None
+    except OSError as error:
+        raise RecordsError(f"{path} can't be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise RecordsError(f"{path} is not text") from None
 
