@@ -3,7 +3,7 @@
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +106,12 @@ def _summaries(arguments: argparse.Namespace, recording: "Recording") -> "list[S
         for strategy in _strategies(arguments.strategies):
             theirs = [opponent.run(strategy, seed, trials) for seed in seeds]
             found.append(summarised(recording, strategy, theirs))
-    return found
+    return [_as_far_as(trials, summary) for summary in found]
+
+
+def _as_far_as(trials: int, summary: "Summary") -> "Summary":
+    """A summary that says nothing of what comes after the last trial."""
+    return replace(summary, best={n: best if n <= trials else inf for n, best in summary.best.items()})
 
 
 def _strategies(named: Sequence[str] | None) -> Sequence[str]:
@@ -132,5 +137,5 @@ def _print_recording(recording: "Recording") -> None:
 
 def _print_summary(summary: "Summary") -> None:
     close = "-" if summary.to_close == inf else f"{summary.to_close:g}"
-    bests = "".join(f"{best:>9.3f}" for best in summary.best.values())
+    bests = "".join(f"{best:>9.3f}" if best < inf else f"{'-':>9}" for best in summary.best.values())
     print(f"{summary.search:<26}{summary.runs:>5}{close:>9}{bests}{summary.invalid_share:>9.1%}")

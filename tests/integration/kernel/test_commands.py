@@ -1,6 +1,7 @@
 """The options of the kernel commands, and what they refuse; the pages' own commands are run elsewhere."""
 
 import argparse
+import json
 import shlex
 from pathlib import Path
 
@@ -85,6 +86,13 @@ def test_what_was_tuned_can_be_replayed(folder: Path, capsys: pytest.CaptureFixt
         out = capsys.readouterr().out
         assert "4 trials written to out" in out
         assert "4 configurations, 0.0% invalid" in out
+
+
+def test_nothing_is_said_of_trials_that_were_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("kernel", "replay", "pnpoly.csv.gz", "--seeds", "1", "--trials", "30", "--json") == 0
+    (summary,) = json.loads(capsys.readouterr().out)
+    assert summary["best"]["25"] >= 1
+    assert [summary["best"][later] for later in ("50", "100", "200")] == [None] * 3
 
 
 def test_impossible_numbers_are_refused() -> None:
