@@ -15,7 +15,8 @@ from statistics import median
 
 from threadpoolctl import threadpool_limits
 
-from tuneloom.tuners.kernel.guided import GuidedSearch, Point
+from tuneloom.tuners.kernel.factors import Point
+from tuneloom.tuners.kernel.guided import GuidedSearch
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.kernel.terms import Terms
 

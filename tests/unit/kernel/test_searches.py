@@ -7,7 +7,8 @@ import pytest
 
 from tuneloom.errors import InputError
 from tuneloom.kernel import Space
-from tuneloom.tuners.kernel.guided import GuidedSearch, Point
+from tuneloom.tuners.kernel.factors import Point
+from tuneloom.tuners.kernel.guided import GuidedSearch
 from tuneloom.tuners.kernel.searches import SEARCHES, new_search
 from tuneloom.tuners.kernel.terms import Start, Terms
 

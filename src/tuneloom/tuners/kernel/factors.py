@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tuneloom.tuners.kernel.expressions import Column, Restriction
 
 Points = NDArray[np.int64]
+Point = tuple[int, ...]
 JOIN_LIMIT = 2_000_000
 """Rows of a table before its restrictions are applied."""
 

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from tuneloom.tuners.kernel.caution import Caution
 from tuneloom.tuners.kernel.encoding import Encoding
-from tuneloom.tuners.kernel.factors import Points
+from tuneloom.tuners.kernel.factors import Point, Points
 from tuneloom.tuners.kernel.gaussian import GaussianProcess
-from tuneloom.tuners.kernel.pool import Visited, best_point, open_points, unseen
+from tuneloom.tuners.kernel.pool import Visited, as_point, best_point, open_points, unseen
 from tuneloom.tuners.kernel.promise import log_improvement, promising
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.kernel.terms import Start, Terms
 from tuneloom.tuners.validity import ValidityModel, spread
 
-Point = tuple[int, ...]
 Vector = NDArray[np.float64]
 _INCUMBENTS = 5
 _START = 4  # points before the model of time is asked
@@ -100,7 +99,7 @@ class GuidedSearch:
 
     def _default(self, pool: Points) -> Point:
         """The allowed point nearest to the first value of every knob."""
-        return _tuple(pool[int(np.argmin(pool.sum(axis=1)))])
+        return as_point(pool[int(np.argmin(pool.sum(axis=1)))])
 
     def _starting(self) -> bool:
         """Whether too little is known for the model of time, also for how much is under way."""
@@ -114,13 +113,13 @@ class GuidedSearch:
         of many that run at once only the first are sent there.
         """
         if self._terms.start is Start.RANDOM or not self._proposed:
-            return _tuple(pool[0])
+            return as_point(pool[0])
         candidates = pool[:_CANDIDATES]
         chances = self.validity(candidates)
         if self._pending and len(self._proposed) >= _START:
-            return _tuple(candidates[int(np.argmax(chances >= chances.mean()))])
+            return as_point(candidates[int(np.argmax(chances >= chances.mean()))])
         tried = self._encoding.smooth(np.array(list(self._proposed)))
-        return _tuple(candidates[spread(self._encoding.smooth(candidates), tried, chances)])
+        return as_point(candidates[spread(self._encoding.smooth(candidates), tried, chances)])
 
     def _with_surroundings(self, pool: Points) -> Points:
         """The pool and what differs from the best points in one knob."""
@@ -165,7 +164,3 @@ class GuidedSearch:
         if due:
             self._fitted_at = known
         return (20 if known <= _FEW else 10) if due else 0
-
-
-def _tuple(point: NDArray[np.int64]) -> Point:
-    return tuple(int(i) for i in point)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.tuners.kernel.factors import Points
+from tuneloom.tuners.kernel.factors import Point, Points
 from tuneloom.tuners.kernel.space import Space
 
 Score = Callable[[Points], NDArray[np.float64]]
@@ -16,7 +16,7 @@ WALKERS = 6
 _WALK_LENGTH = 6
 
 
-class Visited(Collection[tuple[int, ...]]):
+class Visited(Collection[Point]):
     """Points in the order they were added; tells which of many are new without looking at each.
 
     A point's code is a sum of its positions with odd 62-bit weights, so two points share
@@ -24,11 +24,11 @@ class Visited(Collection[tuple[int, ...]]):
     """
 
     def __init__(self, width: int) -> None:
-        self._points: dict[tuple[int, ...], None] = {}
+        self._points: dict[Point, None] = {}
         self._width = width
         self._codes = np.empty(64, dtype=np.int64)
 
-    def add(self, point: tuple[int, ...]) -> None:
+    def add(self, point: Point) -> None:
         """Remember a point."""
         if point in self._points:
             return
@@ -41,7 +41,7 @@ class Visited(Collection[tuple[int, ...]]):
     def __contains__(self, point: object) -> bool:
         return point in self._points
 
-    def __iter__(self) -> Iterator[tuple[int, ...]]:
+    def __iter__(self) -> Iterator[Point]:
         return iter(self._points)
 
     def __len__(self) -> int:
@@ -59,7 +59,12 @@ def coded(points: Points) -> Codes:
     return np.asarray(points @ weights, dtype=np.int64)
 
 
-def unseen(points: Points, seen: Collection[tuple[int, ...]]) -> Points:
+def as_point(row: Points) -> Point:
+    """A row of a table of points, as the value that searches keep."""
+    return tuple(row.tolist())
+
+
+def unseen(points: Points, seen: Collection[Point]) -> Points:
     """The points that were not proposed before, each once."""
     codes = coded(points)
     _, first = np.unique(codes, return_index=True)
@@ -70,7 +75,7 @@ def unseen(points: Points, seen: Collection[tuple[int, ...]]) -> Points:
     return points[first[~np.isin(codes[first], old)]]
 
 
-def open_points(space: Space, seen: Collection[tuple[int, ...]], rng: np.random.Generator) -> Points:
+def open_points(space: Space, seen: Collection[Point], rng: np.random.Generator) -> Points:
     """Points never proposed before, in random order; empty only when the space is spent."""
     if space.listable and (space.size <= DRAWN or 2 * len(seen) >= space.size):
         rest = unseen(space.points(), seen)
@@ -78,9 +83,7 @@ def open_points(space: Space, seen: Collection[tuple[int, ...]], rng: np.random.
     return unseen(space.sample(DRAWN, rng), seen)
 
 
-def best_point(
-    space: Space, pool: Points, score: Score, seen: Collection[tuple[int, ...]]
-) -> tuple[int, ...]:
+def best_point(space: Space, pool: Points, score: Score, seen: Collection[Point]) -> Point:
     """The point with the highest score: of the pool, and of walks uphill from its best."""
     scores = score(pool)
     for _ in range(_WALK_LENGTH):
@@ -93,4 +96,4 @@ def best_point(
         pool, scores = np.vstack([pool[top], around]), np.concatenate([scores[top], risen])
         if not better:
             break
-    return tuple(int(i) for i in pool[int(np.argmax(scores))])
+    return as_point(pool[int(np.argmax(scores))])

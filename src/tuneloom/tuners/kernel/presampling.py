@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuneloom.tuners.kernel.encoding import Encoding
-from tuneloom.tuners.kernel.guided import Point
-from tuneloom.tuners.kernel.pool import open_points, unseen
+from tuneloom.tuners.kernel.factors import Point
+from tuneloom.tuners.kernel.pool import as_point, open_points, unseen
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import ValidityModel
 
@@ -67,7 +67,7 @@ class Presampling:
         self._found[sample.point] = sample.builds
         self._model.observe(self._encoding.plain(np.array([sample.point]))[0], sample.builds)
         if sample.builds:
-            self._queue += [_tuple(step) for step in self._space.steps(sample.point)]
+            self._queue += [as_point(step) for step in self._space.steps(sample.point)]
 
 
 def presampled(space: Space, builds: Callable[[Point], bool], seed: int, trials: int) -> list[Presample]:
@@ -89,9 +89,5 @@ def _drawn(
     order = rng.permutation(len(fresh))[: _BATCH // 2]
     batch = [fresh[i] for i in order]
     pool = unseen(open_points(space, found, rng), dict.fromkeys(batch))
-    batch += [_tuple(pool[i]) for i in rng.permutation(len(pool))[: _BATCH - len(batch)]]
+    batch += [as_point(pool[i]) for i in rng.permutation(len(pool))[: _BATCH - len(batch)]]
     return batch
-
-
-def _tuple(point: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> Point:
-    return tuple(int(i) for i in point)

@@ -6,9 +6,9 @@ from typing import Protocol
 import numpy as np
 
 from tuneloom.errors import InputError
-from tuneloom.tuners.kernel.factors import Points
-from tuneloom.tuners.kernel.guided import GuidedSearch, Point
-from tuneloom.tuners.kernel.pool import Visited, open_points, unseen
+from tuneloom.tuners.kernel.factors import Point
+from tuneloom.tuners.kernel.guided import GuidedSearch
+from tuneloom.tuners.kernel.pool import Visited, as_point, open_points, unseen
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.kernel.terms import Terms
 
@@ -43,7 +43,7 @@ class RandomSearch:
             if not len(pool):
                 break
             order = self._rng.permutation(len(pool))[: count - len(points)]
-            drawn = [_tuple(pool[i]) for i in order]
+            drawn = [as_point(pool[i]) for i in order]
             for point in drawn:
                 self._proposed.add(point)
             points += drawn
@@ -86,11 +86,7 @@ class LocalSearch(RandomSearch):
         if seconds is not None and seconds < self._level:
             self._here, self._level = point, seconds
             around = unseen(self._space.variations(np.array([point])), self._proposed)
-            self._around = [_tuple(row) for row in self._rng.permutation(around)]
-
-
-def _tuple(point: Points) -> Point:
-    return tuple(int(i) for i in point)
+            self._around = [as_point(row) for row in self._rng.permutation(around)]
 
 
 _Maker = Callable[[Space, Terms], PointSearch]

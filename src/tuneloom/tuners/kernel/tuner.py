@@ -17,7 +17,7 @@ from tuneloom.model import (
 )
 from tuneloom.tuners.kernel import NAME, PRESAMPLED, stages
 from tuneloom.tuners.kernel.cargo import space_of
-from tuneloom.tuners.kernel.guided import Point
+from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.presampling import Presample
 from tuneloom.tuners.kernel.searches import PointSearch, new_search
 from tuneloom.tuners.kernel.space import Space
