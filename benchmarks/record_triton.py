@@ -16,7 +16,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from tuneloom.kernel import TritonKernel
@@ -97,7 +97,9 @@ def main() -> None:
     failed = sum(entry.failure is not None for entry in entries.values())
     print(f"{len(entries)} configurations, {failed} failed: {arguments.out}")
     sys.stdout.flush()
-    os._exit(0)  # a build that hangs must not keep the others
+    for process in active_children():  # a build that hangs must not outlive the recording
+        process.kill()
+    os._exit(0)
 
 
 if __name__ == "__main__":
