@@ -164,3 +164,13 @@ def test_a_recording_is_a_device_for_the_tuner_protocol(tmp_path: Path) -> None:
     measured = [outcome.best_s for outcome in outcomes if isinstance(outcome, Measurement)]
     assert sorted(measured) == [0.0015, 0.002, 0.004]
     assert [o.kind for o in outcomes if isinstance(o, Failure)] == [FailureKind.BUILD_ERROR]
+
+
+@pytest.mark.parametrize("damage", ["cut", "overwritten"])
+def test_a_damaged_archive_is_refused(tmp_path: Path, damage: str) -> None:
+    whole = gzip.compress(CSV.encode() * 200)
+    path = tmp_path / "damaged.csv.gz"
+    middle = len(whole) // 2
+    path.write_bytes(whole[:middle] if damage == "cut" else whole[:20] + b"\xff" * 30 + whole[50:])
+    with pytest.raises(RecordsError, match="can't be read"):
+        files.read(path)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def _text(path: Path) -> str:
     try:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
-    except EOFError as error:
+    except (EOFError, zlib.error) as error:
         raise RecordsError(f"{path} can't be read: {error}") from None
     except OSError as error:
         raise RecordsError(f"{path} can't be read: {error.strerror or error}") from None
