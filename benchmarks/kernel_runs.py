@@ -42,6 +42,17 @@ def _best(run: Run, count: int, best_ms: float) -> float | None:
     return float(f"{best:.4g}") if len(run) >= count and isfinite(best) else None
 
 
+def needed(line: Line) -> float:
+    """Evaluations until within 5 %, infinite where that never was.
+
+    Failures of the ceiling do not count: its first point is drawn by chance, and where nothing valid
+    promises anything it tries what is known to fail, which teaches it nothing.
+    """
+    if line["close"] is None:
+        return inf
+    return float(line["close"] - (line["failed_until_close"] if line["search"] == CEILING else 0))
+
+
 def keep(path: Path, line: Line) -> None:
     """Append a line."""
     with path.open("a") as out:

@@ -5,19 +5,20 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from statistics import median
 
-from kernel_runs import CEILING, OURS, Line
+from kernel_runs import CEILING, OURS, Line, needed
 from tuneloom.tuners.replay.study import CHECKPOINTS
 
 INTRODUCTION = """\
 # Kernel search on recorded spaces
 
 Evaluations until within 5 % of the optimum; failed evaluations count. "Ceiling" is our search with
-perfect knowledge of validity. Kernel Tuner is 1.5.0 in simulation mode with its options as shipped and a
-search space of its own for every run (it remembers which neighbours it handed out, so runs that share one
-profit from each other); budget 200. The files are those of AutoTuningAssociation/benchmark_hub;
-matmul_triton_H200 is our own, of the space of `benchmarks/record_triton.py`. "+stress" makes every point
-of the grid that was not recorded fail. A number of runs below 80 means that time was short. "–" stands where
-some runs made fewer different evaluations: some strategies repeat themselves.
+perfect knowledge of validity; its own failures do not count. Kernel Tuner is 1.5.0 in simulation mode
+with its options as shipped and a search space of its own for every run (it remembers which neighbours it
+handed out, so runs that share one profit from each other); budget 200. The files are those of
+AutoTuningAssociation/benchmark_hub; matmul_triton_H200 is our own, of the space of
+`benchmarks/record_triton.py`. "+stress" makes every point of the grid that was not recorded fail. A
+number of runs below 80 means that time was short. "–" stands where some runs made fewer different
+evaluations: some strategies repeat themselves.
 Whether to start in the middle of a space or spread out was decided on invented spaces with
 pnpoly_KT_RTX_3090 in view; 40 % of dedisp's points are close, so one or two draws decide there.
 
@@ -60,7 +61,7 @@ def _compared(name: str, runs: Runs) -> Sequence[object]:
 
 def arrival(lines: Sequence[Line]) -> float:
     """The median number of evaluations until within 5 %; infinite if most runs never were."""
-    return median(inf if line["close"] is None else line["close"] for line in lines)
+    return median(needed(line) for line in lines)
 
 
 def _details(name: str, runs: Runs) -> str:
@@ -70,7 +71,7 @@ def _details(name: str, runs: Runs) -> str:
 
 
 def _row(search: str, lines: list[Line]) -> Sequence[object]:
-    ordered = sorted(inf if line["close"] is None else line["close"] for line in lines)
+    ordered = sorted(needed(line) for line in lines)
     low, high = ordered[len(ordered) // 4], ordered[3 * len(ordered) // 4]
     arrived = sum(line["close"] is not None for line in lines) / len(lines)
     bests = [_median([line["best"][i] for line in lines]) for i in range(len(CHECKPOINTS))]
