@@ -19,16 +19,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuneloom.app.conductor import Listener, Span
-from tuneloom.app.machine import this_machine
-from tuneloom.app.task_job import tune_tasks
-from tuneloom.app.tuning_service import WARM_UP
+from tuneloom.app.conducting.conductor import Listener, Span
+from tuneloom.app.conducting.machine import this_machine
+from tuneloom.app.runs.service import WARM_UP
+from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Artifact, Budget, JobSpec, MeasuringPolicy, Task
-from tuneloom.tuners.tvm.contest import contest
-from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary, open_model
-from tuneloom.tuners.tvm.payloads import unpack_kernel
-from tuneloom.tuners.tvm.rebuilding import rebuild_kernel
+from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
+from tuneloom.tuners.tvm.measuring.contest import contest
+from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
+from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary, open_model
 
 KERNELS = (("resnet18", 0), ("resnet18", 1), ("mobilenet_v2", 0))
 """The n-th heaviest convolution of a model of the zoo."""
@@ -158,7 +158,7 @@ def tune_stock(task: Task, seed: int, trials: int, batch: int) -> dict[str, Any]
         records = database.get_all_tuning_records()
         valid = [record for record in records if min(float(s) for s in record.run_secs) < 1e9]
         best = min(valid, key=lambda record: min(float(s) for s in record.run_secs), default=None)
-        from tuneloom.tuners.tvm.payloads import trace_text
+        from tuneloom.tuners.tvm.lowering.payloads import trace_text
 
         trace = trace_text(best.trace) if best is not None else None
     return {"seconds": seconds, "trials": trials, "valid": len(valid), "trace": trace}

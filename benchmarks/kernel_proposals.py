@@ -15,10 +15,10 @@ from statistics import median
 
 from threadpoolctl import threadpool_limits
 
-from tuneloom.tuners.kernel.factors import Point
-from tuneloom.tuners.kernel.guided import GuidedSearch
+from tuneloom.tuners.kernel.search.factors import Point
+from tuneloom.tuners.kernel.search.guided import GuidedSearch
+from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.kernel.space import Space
-from tuneloom.tuners.kernel.terms import Terms
 
 RESULTS = Path(__file__).parent / "results" / "kernel_proposals.json"
 SPACES = {

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.planning_service import ModelSurvey, plan_tasks
+from tuneloom.app.reuse.asking import ModelSurvey, plan_tasks
 from tuneloom.model import (
     Budget,
     Candidate,
@@ -33,8 +33,8 @@ from tuneloom.model import (
 )
 from tuneloom.store import Provenance, Store, open_store
 from tuneloom.transfer.fitting import divisors
-from tuneloom.tuners.tvm.model_stages import ModelRecipe, open_model
-from tuneloom.tuners.tvm.spaces import describe
+from tuneloom.tuners.tvm.models.stages import ModelRecipe, open_model
+from tuneloom.tuners.tvm.search.spaces import describe
 
 PER_WORKLOAD = 200
 _NUMBER = re.compile(r"\d+")

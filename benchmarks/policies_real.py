@@ -29,8 +29,8 @@ from statistics import mean, median
 from typing import Any
 
 from transfer_runs import in_turn
-from tuneloom.app.superb_grid import Combination
-from tuneloom.app.superb_running import RunResult, run_combination
+from tuneloom.app.grids.grid import Combination
+from tuneloom.app.grids.running import RunResult, run_combination
 from tuneloom.scheduling import POLICIES
 
 OUT = Path(__file__).parent / "results" / "policies_real.json"

@@ -23,18 +23,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuneloom.app.calling import call_in_worker
-from tuneloom.app.conductor import Listener, Span
-from tuneloom.app.machine import Machine, this_machine
-from tuneloom.app.outcomes import built, profiled
-from tuneloom.app.progress import DEFAULT, TaskProgress
-from tuneloom.app.stage_calls import STAGES
-from tuneloom.app.task_job import tune_tasks
-from tuneloom.app.tuning_service import WARM_UP
+from tuneloom.app.conducting.calling import call_in_worker
+from tuneloom.app.conducting.conductor import Listener, Span
+from tuneloom.app.conducting.machine import Machine, this_machine
+from tuneloom.app.runs.service import WARM_UP
+from tuneloom.app.tasks.outcomes import built, profiled
+from tuneloom.app.tasks.progress import DEFAULT, TaskProgress
+from tuneloom.app.tuning.stage_calls import STAGES
+from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Artifact, Budget, Candidate, Failure, JobSpec, SearchOptions, Task, Trial
-from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary
+from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
 
 OUT = Path(__file__).parent / "results" / "scheduler_overhead.json"
 
@@ -212,7 +212,7 @@ def measure_pair(engine: LocalEngine, machine: Machine, task: Task, trials: int,
 
 def measure(model: str, trials: int, pairs: int, out: Path) -> dict[str, Any]:
     recipe = ModelRecipe(key="overhead", source=model, shapes={}, target="cpu")
-    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.model_stages:open_model", recipe)
+    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.models.stages:open_model", recipe)
     task = max(summary.tasks, key=lambda each: each.weight * each.gflop)
     raw: dict[str, Any] = {"model": model, "task": task.name, "trials": trials, "pairs": []}
     engine = LocalEngine(WARM_UP)

@@ -21,7 +21,7 @@ from typing import Any
 
 from transfer_runs import Run, count_tasks, keep, plain, plain_store, rows_of, told_cost, tuned
 from transfer_states import Compared, first_match, schedules_at
-from tuneloom.app.bank_files import export_bank, import_bank
+from tuneloom.app.bank.files import export_bank, import_bank
 
 MODELS = ("squeezenet", "mobilenet_v2", "resnet18", "resnet50")
 RESULTS = Path(__file__).parent / "results" / "transfer.json"

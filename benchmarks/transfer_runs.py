@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuneloom.app.models import evaluate_bundle, list_tasks
-from tuneloom.app.tuning_service import RunSettings, tune
+from tuneloom.app.bundles.models import evaluate_bundle, list_tasks
+from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import Store, TrialRecord, open_store
 

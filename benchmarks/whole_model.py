@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from tuneloom.app.tuning_service import RunSettings, tune
+from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.model import Budget, JobSpec
-from tuneloom.tuners.tvm.bundles import Bundle, load_bundle
+from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.model_stages import relative_difference, seeded_inputs
-from tuneloom.tuners.tvm.zoo import zoo_model
+from tuneloom.tuners.tvm.models.stages import relative_difference, seeded_inputs
+from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
 MODELS = ("squeezenet", "mobilenet_v2", "resnet18")
 ROUNDS = 40

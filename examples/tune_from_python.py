@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tuneloom import Session
-from tuneloom.tuners.tvm.bundles import read_manifest
+from tuneloom.tuners.tvm.bundles.loading import read_manifest
 
 
 def main(model: str = "zoo:squeezenet", trials: str = "600", folder: str = "from-python") -> None:

@@ -8,7 +8,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from tuneloom.app.reporting import report_data
+from tuneloom.app.reports.reporting import report_data
 from tuneloom.report.data import ReportData
 from tuneloom.report.gantt import LEFT, WIDTH, gantt
 from tuneloom.report.kinds import kinds_in_order, look_of

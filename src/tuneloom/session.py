@@ -16,15 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app import bundling
-from tuneloom.app.job_sources import device_for
-from tuneloom.app.models import evaluate_bundle
-from tuneloom.app.tuning_service import RunSettings, note_on_run, tune
+from tuneloom.app.bundles import writing as bundling
+from tuneloom.app.bundles.models import evaluate_bundle
+from tuneloom.app.requests.sources import device_for
+from tuneloom.app.runs.service import RunSettings, note_on_run, tune
 from tuneloom.errors import BundleError, OrderError
 from tuneloom.model import Budget, JobSpec
-from tuneloom.tuners.tvm.bundles import Bundle, load_bundle
-from tuneloom.tuners.tvm.importing import require_source
-from tuneloom.tuners.tvm.importing_torch import write_module
+from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
+from tuneloom.tuners.tvm.importing.sources import require_source
+from tuneloom.tuners.tvm.importing.torch_files import write_module
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from tuneloom.report.superb_data import GridData, GridGroup, GridRun
-from tuneloom.report.superb_page import render_grid
+from tuneloom.report.superb.data import GridData, GridGroup, GridRun
+from tuneloom.report.superb.page import render_grid
 from tuneloom.testing.browser import Browser, installed_browser
 
 FOUND = installed_browser()

@@ -5,8 +5,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from tuneloom.app.bank import bank_class, bank_stats, prune
-from tuneloom.app.bank_files import export_bank, import_bank
+from tuneloom.app.bank.files import export_bank, import_bank
+from tuneloom.app.bank.looking import bank_class, bank_stats, prune
 from tuneloom.cli.tables import print_rows
 
 DESCRIPTION = """\

@@ -118,7 +118,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_jobs(options: argparse.Namespace) -> int:
     """Leave new jobs for the run."""
-    from tuneloom.app import job_control
+    from tuneloom.app.runs import control as job_control
 
     specs = named(job_specs(options), options.name)
     free = options.name is None and options.jobs is None
@@ -137,7 +137,7 @@ def named(specs: list[JobSpec], name: str | None) -> list[JobSpec]:
 
 def cancel_jobs(options: argparse.Namespace) -> int:
     """Leave the wish to end jobs."""
-    from tuneloom.app import job_control
+    from tuneloom.app.runs import control as job_control
 
     told = job_control.cancel(options.run, options.job, options.store)
     return _tell(options, told, "{job} is told to end; what it measured is kept")
@@ -145,7 +145,7 @@ def cancel_jobs(options: argparse.Namespace) -> int:
 
 def pause_job(options: argparse.Namespace) -> int:
     """Leave the wish to pause a job."""
-    from tuneloom.app import job_control
+    from tuneloom.app.runs import control as job_control
 
     told = job_control.pause(options.run, options.job, options.store)
     return _tell(options, [told], "{job} pauses; go on with: tuneloom unpause {run} {job}")
@@ -153,7 +153,7 @@ def pause_job(options: argparse.Namespace) -> int:
 
 def unpause_job(options: argparse.Namespace) -> int:
     """Leave the wish to let a job go on."""
-    from tuneloom.app import job_control
+    from tuneloom.app.runs import control as job_control
 
     return _tell(options, [job_control.unpause(options.run, options.job, options.store)], "{job} goes on")
 
@@ -169,7 +169,7 @@ def _tell(options: argparse.Namespace, jobs: "Sequence[JobRecord]", words: str) 
 
 def print_stages(options: argparse.Namespace) -> int:
     """Print the recorded stage times."""
-    from tuneloom.app.stage_times import stage_times
+    from tuneloom.app.reports.stage_times import stage_times
 
     for line in stage_times(options.run, options.store):
         print(json.dumps(line))

@@ -94,7 +94,7 @@ def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def run_tune(options: argparse.Namespace) -> int:
     """Tune one kernel and print what was found."""
-    from tuneloom.app.tuning_service import RunSettings, tune
+    from tuneloom.app.runs.service import RunSettings, tune
     from tuneloom.cli.live import display_for
     from tuneloom.cli.tune import finish
 
@@ -110,7 +110,7 @@ def run_tune(options: argparse.Namespace) -> int:
 
 def kernel_job(options: argparse.Namespace) -> "JobSpec":
     """The job that the command line and the kernel's file describe together."""
-    from tuneloom.app.kernel_specs import described_spec
+    from tuneloom.app.kinds.kernel.specs import described_spec
 
     values = {
         "search": options.search,
@@ -135,7 +135,7 @@ def run_export(options: argparse.Namespace) -> int:
 
 
 def _export(run: str, options: argparse.Namespace, *, to: Path, job: str | None = None) -> None:
-    from tuneloom.app.kernel_export import export_kernel
+    from tuneloom.app.bank.kernel_export import export_kernel
 
     count = export_kernel(run, to, options.format, job, options.store)
     print(f"{count} trials written to {to}", file=sys.stderr if vars(options).get("json") else sys.stdout)

@@ -93,7 +93,7 @@ def _finite(value: Any) -> Any:
 
 
 def _summaries(arguments: argparse.Namespace, recording: "Recording") -> "list[Summary]":
-    from tuneloom.tuners.kernel.terms import Start, Terms
+    from tuneloom.tuners.kernel.search.terms import Start, Terms
     from tuneloom.tuners.replay.study import replayed, summarised
 
     seeds, start, trials = range(arguments.seeds), Start(arguments.init), arguments.trials

@@ -11,9 +11,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tuneloom.app.model_job import ModelJob
-from tuneloom.app.results import failures
-from tuneloom.app.tuning_run import Display, TuningRun
+from tuneloom.app.kinds.model.job import ModelJob
+from tuneloom.app.kinds.results import failures
+from tuneloom.app.runs.run import Display, TuningRun
 from tuneloom.cli.live_jobs import JobLine, job_line
 from tuneloom.report.units import clipped
 from tuneloom.scheduling import CoreView, ResourceView, RunningView, view

@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from tuneloom.app.model_job import ModelJob
-from tuneloom.app.results import failures
+from tuneloom.app.kinds.model.job import ModelJob
+from tuneloom.app.kinds.results import failures
 from tuneloom.scheduling import JobState, JobView
 from tuneloom.store import JobStatus
 

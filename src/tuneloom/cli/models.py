@@ -10,7 +10,7 @@ from tuneloom.cli.tables import print_rows
 from tuneloom.cli.tune import shapes_of
 
 if TYPE_CHECKING:
-    from tuneloom.app.models import KnownTask
+    from tuneloom.app.bundles.models import KnownTask
 
 TASKS = """\
 Show what would be tuned: each different kernel of a model once, with its weight (how often
@@ -83,8 +83,8 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
 
 def show_tasks(options: argparse.Namespace) -> int:
     """Print the tasks of a model."""
-    from tuneloom.app.job_sources import located
-    from tuneloom.app.models import list_tasks
+    from tuneloom.app.bundles.models import list_tasks
+    from tuneloom.app.requests.sources import located
 
     tasks = list_tasks(located(options.model), options.target, shapes_of(options.shape), options.store)
     if options.json:
@@ -109,7 +109,7 @@ def _task_cells(known: "KnownTask") -> tuple[str, ...]:
 
 def run_files(options: argparse.Namespace) -> int:
     """Run a bundle once."""
-    from tuneloom.app.models import run_bundle
+    from tuneloom.app.bundles.models import run_bundle
 
     run_bundle(options.bundle, options.input, options.output)
     return 0
@@ -117,7 +117,7 @@ def run_files(options: argparse.Namespace) -> int:
 
 def evaluate_it(options: argparse.Namespace) -> int:
     """Time a bundle and print the result."""
-    from tuneloom.app.models import evaluate_bundle
+    from tuneloom.app.bundles.models import evaluate_bundle
 
     result = evaluate_bundle(options.bundle, options.seconds)
     if options.json:
@@ -131,7 +131,7 @@ def evaluate_it(options: argparse.Namespace) -> int:
 
 def show_zoo(options: argparse.Namespace) -> int:
     """Print the zoo."""
-    from tuneloom.tuners.tvm.zoo import zoo_names
+    from tuneloom.tuners.tvm.zoo.listing import zoo_names
 
     names = [f"zoo:{name}" for name in zoo_names()]
     print(json.dumps(names) if options.json else "\n".join(names))

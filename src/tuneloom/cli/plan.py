@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from tuneloom.app.job_sources import located
-from tuneloom.app.planning import Action, JobPlan, TaskPlan
-from tuneloom.app.planning_service import plan_model
+from tuneloom.app.requests.sources import located
+from tuneloom.app.reuse.asking import plan_model
+from tuneloom.app.reuse.planning import Action, JobPlan, TaskPlan
 from tuneloom.cli.tune import shapes_of
 from tuneloom.model import REUSE, Budget, JobSpec, Task
 

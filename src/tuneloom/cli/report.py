@@ -44,7 +44,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def report(options: argparse.Namespace) -> int:
     """Write the page and say where it is."""
-    from tuneloom.app.reporting import write_report
+    from tuneloom.app.reports.reporting import write_report
 
     run = write_report(options.run, options.out, options.store)
     if options.json:

@@ -37,7 +37,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def list_runs(options: argparse.Namespace) -> int:
     """Print the runs as JSON, as a table on a terminal, or as lines with tabs."""
-    from tuneloom.app.reporting import known_runs
+    from tuneloom.app.reports.reporting import known_runs
 
     runs = known_runs(options.store, options.limit)
     if options.json:

@@ -4,9 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from tuneloom.app.superb import AGGREGATE, PAGE, RESULTS, superb
-from tuneloom.app.superb_grid import Grid, read_grid
-from tuneloom.app.superb_running import RunResult
+from tuneloom.app.grids.grid import Grid, read_grid
+from tuneloom.app.grids.running import RunResult
+from tuneloom.app.grids.superb import AGGREGATE, PAGE, RESULTS, superb
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.report.units import duration
 

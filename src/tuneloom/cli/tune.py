@@ -12,7 +12,7 @@ from tuneloom.errors import InputError
 from tuneloom.model import REUSE, JobSpec, MeasuringPolicy
 
 if TYPE_CHECKING:
-    from tuneloom.app.tuning_service import RunOutcome
+    from tuneloom.app.runs.service import RunOutcome
 
 DESCRIPTION = """\
 Tune models for a device: find fast kernels by trial, build the model with them, check its
@@ -122,7 +122,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def run_tune(options: argparse.Namespace) -> int:
     """Tune and print what came out."""
-    from tuneloom.app.tuning_service import RunSettings, tune
+    from tuneloom.app.runs.service import RunSettings, tune
     from tuneloom.cli.live import display_for
 
     settings = RunSettings(policy=options.policy, store=options.store, device_cores=options.device_cores)
@@ -134,7 +134,7 @@ def run_tune(options: argparse.Namespace) -> int:
 
 def run_resume(options: argparse.Namespace) -> int:
     """Resume and print what came out."""
-    from tuneloom.app.tuning_service import resume
+    from tuneloom.app.runs.service import resume
     from tuneloom.cli.live import display_for
 
     with display_for(quiet=options.quiet or options.json) as display:
@@ -161,8 +161,8 @@ def finish(outcome: "RunOutcome", as_json: bool) -> int:
 
 def job_specs(options: argparse.Namespace) -> list[JobSpec]:
     """One job for each model of the command line, or the jobs of a file."""
-    from tuneloom.app.job_sources import job_names, located
-    from tuneloom.app.jobs_file import job_spec, read_jobs
+    from tuneloom.app.requests.jobs_file import job_spec, read_jobs
+    from tuneloom.app.requests.sources import job_names, located
 
     if options.jobs is not None:
         if options.models:

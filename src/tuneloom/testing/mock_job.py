@@ -7,7 +7,7 @@ this program gives it stages that call whatever they are told to.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tuneloom.app.programs import Step
+from tuneloom.app.conducting.programs import Step
 from tuneloom.engine.calls import Call, CallResult
 from tuneloom.scheduling.stages import Demand, DeviceDemand, JobTicket, SlotDemand, StageRequest
 

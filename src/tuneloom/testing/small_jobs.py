@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from tuneloom.app.programs import Step
-from tuneloom.app.progress import TaskProgress
+from tuneloom.app.conducting.programs import Step
+from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.model import Budget, Candidate, Failure, FailureKind, JobSpec, Measurement, Task, Trial
 from tuneloom.testing.scripted_engine import Answer
 

@@ -11,7 +11,7 @@ from tuneloom.store import Store, open_store
 from tuneloom.testing.commands import Workplace
 from tuneloom.tuners.tvm.databases import RECORDS, WORKLOADS
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.tasks import unpack
+from tuneloom.tuners.tvm.lowering.tasks import unpack
 
 
 def exported(tuned: Any, folder: Path) -> Path:

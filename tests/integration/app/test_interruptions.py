@@ -17,7 +17,7 @@ from tuneloom.testing.onnx_models import write_network
 TRIALS = 36
 BEGIN = """
 import sys
-from tuneloom.app.tuning_service import RunSettings, tune
+from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.model import Budget, JobSpec
 budget = Budget(trials=int(sys.argv[1]))
 spec = JobSpec(name="net", model=sys.argv[2], tuner="watched", budget=budget, batch=6, out=sys.argv[3])

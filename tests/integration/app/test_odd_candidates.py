@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.tuning_service import RunSettings, tune
+from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.model import Budget, Failure, JobSpec, MeasuringPolicy
 from tuneloom.store import open_store
 from tuneloom.testing.onnx_models import write_network

@@ -6,8 +6,8 @@ from tuneloom.model import Task, Tuner
 from tuneloom.testing.tuner_contract import TunerContract
 from tuneloom.tuners.tvm import TvmTuner
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.targets import resolve_target
-from tuneloom.tuners.tvm.tasks import task_of
+from tuneloom.tuners.tvm.lowering.tasks import task_of
+from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
 @cache

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.conductor import Conductor, Listener, Span
-from tuneloom.app.jobs_file import job_spec
-from tuneloom.app.machine import Machine
-from tuneloom.app.tuning_service import RunSettings, tune
+from tuneloom.app.conducting.conductor import Conductor, Listener, Span
+from tuneloom.app.conducting.machine import Machine
+from tuneloom.app.requests.jobs_file import job_spec
+from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.engine.calls import Call, Died, Returned
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Device, Host

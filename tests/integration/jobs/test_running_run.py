@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app import job_control
-from tuneloom.app.jobs_file import job_spec
-from tuneloom.app.stage_times import stage_times
+from tuneloom.app.reports.stage_times import stage_times
+from tuneloom.app.requests.jobs_file import job_spec
+from tuneloom.app.runs import control as job_control
 from tuneloom.cli.main import main
 from tuneloom.errors import InputError, TargetError
 from tuneloom.model import JobSpec

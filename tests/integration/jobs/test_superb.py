@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.superb_grid import Combination
-from tuneloom.app.superb_running import run_combination
+from tuneloom.app.grids.grid import Combination
+from tuneloom.app.grids.running import run_combination
 from tuneloom.cli.main import main
 
 pytestmark = pytest.mark.integration

@@ -8,7 +8,7 @@ from tuneloom.errors import SpaceError
 from tuneloom.kernel import Array, CBuilder, CReference, CRunner, Number, Plan, tune
 from tuneloom.model import Budget, FailureKind, MeasuringPolicy
 from tuneloom.tuners.kernel.description import described
-from tuneloom.tuners.kernel.presampling import presampled
+from tuneloom.tuners.kernel.search.presampling import presampled
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "kernels"
 SOURCE = """

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tuneloom.app.kernel_specs import kernel_spec
-from tuneloom.app.machine import Machine
-from tuneloom.app.tuning_run import TuningRun
+from tuneloom.app.conducting.machine import Machine
+from tuneloom.app.kinds.kernel.specs import kernel_spec
+from tuneloom.app.runs.run import TuningRun
 from tuneloom.engine.local import LocalEngine
 from tuneloom.kernel import Kernel, Space
 from tuneloom.model import Device, FailureKind, Host

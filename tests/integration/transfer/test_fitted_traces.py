@@ -10,9 +10,9 @@ from tuneloom.transfer.traces import fit_trace, fit_traces
 from tuneloom.tuners.stages import forget, open_and_select, select
 from tuneloom.tuners.tvm import TvmTuner
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.payloads import pack_kernel, trace_text, unpack_kernel
-from tuneloom.tuners.tvm.spaces import describe
-from tuneloom.tuners.tvm.targets import resolve_target
+from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, trace_text, unpack_kernel
+from tuneloom.tuners.tvm.search.spaces import describe
+from tuneloom.tuners.tvm.targets.target import resolve_target
 
 POLICY = MeasuringPolicy(repeats=1, min_repeat_ms=1.0)
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tuneloom.testing.onnx_models import write_network
-from tuneloom.tuners.tvm import model_stages, model_times
-from tuneloom.tuners.tvm.defaults import NO_TRACE
-from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary, compile_model, open_model
+from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
+from tuneloom.tuners.tvm.models import stages as model_stages
+from tuneloom.tuners.tvm.models import times as model_times
+from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary, compile_model, open_model
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from tuneloom.errors import ModelError, TargetError
-from tuneloom.tuners.tvm.importing import import_model
-from tuneloom.tuners.tvm.targets import cpu_features_of, host_cpu, resolve_target
-from tuneloom.tuners.tvm.targets_cpu import cpu_features_needed, missing_cpu_features
+from tuneloom.tuners.tvm.importing.sources import import_model
+from tuneloom.tuners.tvm.targets.cpu import cpu_features_needed, missing_cpu_features
+from tuneloom.tuners.tvm.targets.target import cpu_features_of, host_cpu, resolve_target
 
 
 def saved(folder: Path, nodes: list[Any], shape: tuple[int | str, ...], domain: str = "") -> str:

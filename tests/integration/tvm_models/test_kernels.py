@@ -10,22 +10,28 @@ import numpy as np
 import pytest
 
 from tuneloom.errors import BundleError
-from tuneloom.tuners.tvm.final import LIBRARY, PARAMETERS, CompiledModel, build_model, load_compiled
-from tuneloom.tuners.tvm.graph import LoweredModel, lower
-from tuneloom.tuners.tvm.importing import ImportedModel, import_model
-from tuneloom.tuners.tvm.payloads import trace_text
-from tuneloom.tuners.tvm.rules import GENERAL, sketches_of, space_for
-from tuneloom.tuners.tvm.rules_registers import most_vectors, register_budget, tile_vectors
-from tuneloom.tuners.tvm.targets import TargetSpec, resolve_target
-from tuneloom.tuners.tvm.tasks import extract, kernel_key, unpack
+from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
+from tuneloom.tuners.tvm.lowering.payloads import trace_text
+from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_key, unpack
+from tuneloom.tuners.tvm.models.final import LIBRARY, PARAMETERS, CompiledModel, build_model, load_compiled
+from tuneloom.tuners.tvm.rules.generator import GENERAL, sketches_of, space_for
+from tuneloom.tuners.tvm.rules.registers import most_vectors, register_budget, tile_vectors
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_networks import network
 
 Import = Callable[[Any], ImportedModel]
 Check = Callable[[Any, CompiledModel], None]
-KEYS = "from tuneloom.tuners.tvm import graph, importing, targets, tasks; import sys; print(*(t.key for t in \
-tasks.extract(graph.lower(importing.import_model(sys.argv[1]), targets.resolve_target('cpu')))))"
+KEYS = """
+import sys
+from tuneloom.tuners.tvm.importing.sources import import_model
+from tuneloom.tuners.tvm.lowering import graph, tasks
+from tuneloom.tuners.tvm.targets.target import resolve_target
+lowered = graph.lower(import_model(sys.argv[1]), resolve_target("cpu"))
+print(*(task.key for task in tasks.extract(lowered)))
+"""
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tuneloom.tuners.tvm.final import CompiledModel, build_model
-from tuneloom.tuners.tvm.graph import LowerOptions, lower
-from tuneloom.tuners.tvm.importing import ImportedModel
-from tuneloom.tuners.tvm.targets import TargetSpec, resolve_target
-from tuneloom.tuners.tvm.tasks import extract
+from tuneloom.tuners.tvm.importing.sources import ImportedModel
+from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
+from tuneloom.tuners.tvm.lowering.tasks import extract
+from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_networks import NETWORKS, network

@@ -8,11 +8,11 @@ import pytest
 
 from tuneloom.errors import ModelError
 from tuneloom.testing.tflite_models import write_tflite, write_unknown_tflite
-from tuneloom.tuners.tvm.final import build_model
-from tuneloom.tuners.tvm.graph import lower
-from tuneloom.tuners.tvm.importing import import_model
-from tuneloom.tuners.tvm.targets import TargetSpec
-from tuneloom.tuners.tvm.tasks import extract
+from tuneloom.tuners.tvm.importing.sources import import_model
+from tuneloom.tuners.tvm.lowering.graph import lower
+from tuneloom.tuners.tvm.lowering.tasks import extract
+from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tuneloom.errors import ModelError
-from tuneloom.tuners.tvm.final import build_model
-from tuneloom.tuners.tvm.graph import lower
-from tuneloom.tuners.tvm.importing import ImportedModel, import_model
-from tuneloom.tuners.tvm.importing_torch import write_module
-from tuneloom.tuners.tvm.targets import TargetSpec
+from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
+from tuneloom.tuners.tvm.importing.torch_files import write_module
+from tuneloom.tuners.tvm.lowering.graph import lower
+from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

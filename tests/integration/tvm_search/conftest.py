@@ -6,8 +6,8 @@ import pytest
 
 from tuneloom.model import Task
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.payloads import pack_kernel
-from tuneloom.tuners.tvm.targets import resolve_target
+from tuneloom.tuners.tvm.lowering.payloads import pack_kernel
+from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, SearchOptions, Task, Trial
 from tuneloom.tuners.tvm import TvmTuner
-from tuneloom.tuners.tvm.sketches import decisions_in
+from tuneloom.tuners.tvm.search.sketches import decisions_in
 
 BATCH = 16
 LARGEST = 32

@@ -15,7 +15,7 @@ from tuneloom.model import (
     Trial,
 )
 from tuneloom.tuners.tvm import TvmTuner
-from tuneloom.tuners.tvm.contest import contest
+from tuneloom.tuners.tvm.measuring.contest import contest
 
 POLICY = MeasuringPolicy(repeats=1, min_repeat_ms=1.0)
 OPTIONS = SearchOptions(seed=5, trials=32, batch=8)

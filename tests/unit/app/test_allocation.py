@@ -1,7 +1,7 @@
 """Which task gets the next batch."""
 
-from tuneloom.app.allocation import best_rates, expected_gain_s, next_task
-from tuneloom.app.progress import TaskProgress
+from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tuning.allocation import best_rates, expected_gain_s, next_task
 from tuneloom.testing.small_jobs import measured_trial, small_task
 
 

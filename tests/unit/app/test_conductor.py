@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from tuneloom.app.conductor import Conductor, Listener, Span
-from tuneloom.app.machine import Machine
-from tuneloom.app.task_job import TaskJob, tune_tasks
+from tuneloom.app.conducting.conductor import Conductor, Listener, Span
+from tuneloom.app.conducting.machine import Machine
+from tuneloom.app.tuning.task_job import TaskJob, tune_tasks
 from tuneloom.engine.calls import Call
 from tuneloom.model import Device, Host, JobSpec, Trial
 from tuneloom.scheduling import Core, policy_named

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tuneloom.app.finishing import Finish
-from tuneloom.app.progress import Contender, TaskProgress
-from tuneloom.app.verdicts import Verdict, decide
+from tuneloom.app.finishing.finish import Finish
+from tuneloom.app.finishing.verdicts import Verdict, decide
+from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact
 from tuneloom.scheduling.stages import SlotDemand
 from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
-from tuneloom.tuners.tvm.model_stages import CheckResult, ModelRecipe
+from tuneloom.tuners.tvm.models.stages import CheckResult, ModelRecipe
 
 BUILT = Artifact(payload=b"so")
 SAME = CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tuneloom.app.interruptions import Interruptions
+from tuneloom.app.conducting.interruptions import Interruptions
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

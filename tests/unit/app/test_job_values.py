@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tuneloom.app.machine import this_machine
+from tuneloom.app.conducting.machine import this_machine
 from tuneloom.errors import BudgetError, TargetError
 from tuneloom.model import Budget, JobSpec, MeasuringPolicy
 

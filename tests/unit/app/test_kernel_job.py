@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tuneloom.app.kernel_job import KernelJob, KernelMemory
-from tuneloom.app.kernel_presampling import Sample
-from tuneloom.app.kernel_specs import kernel_spec
-from tuneloom.app.kernel_tuning import KernelTuning
-from tuneloom.app.programs import Step
-from tuneloom.app.results import job_result
+from tuneloom.app.conducting.programs import Step
+from tuneloom.app.kinds.kernel.job import KernelJob, KernelMemory
+from tuneloom.app.kinds.kernel.presampling import Sample
+from tuneloom.app.kinds.kernel.specs import kernel_spec
+from tuneloom.app.kinds.kernel.tuning import KernelTuning
+from tuneloom.app.kinds.results import job_result
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned, TimedOut
 from tuneloom.errors import BudgetError, InputError, NothingMeasured
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, Task, Trial
@@ -22,7 +22,7 @@ from tuneloom.testing.fake_stages import FakeStages
 from tuneloom.testing.small_jobs import drive, measured_trial
 from tuneloom.tuners.kernel import ON_DEVICE
 from tuneloom.tuners.kernel.cargo import Cargo
-from tuneloom.tuners.tvm.model_stages import ModelSummary
+from tuneloom.tuners.tvm.models.stages import ModelSummary
 
 CARGO = Cargo(paths=(), space=b"space", build=b"build", run=b"run")
 TASK = Task(key="kernel:conv:1", name="conv", kernel_class="kernel", payload=pickle.dumps(CARGO))

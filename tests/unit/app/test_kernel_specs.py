@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.job_sources import require_possible, tuner_of
-from tuneloom.app.jobs_file import read_jobs
-from tuneloom.app.kernel_specs import described_spec, drop_functions, kernel_spec
+from tuneloom.app.kinds.kernel.specs import described_spec, drop_functions, kernel_spec
+from tuneloom.app.requests.jobs_file import read_jobs
+from tuneloom.app.requests.sources import require_possible, tuner_of
 from tuneloom.errors import InputError, SpaceError, TargetError
 from tuneloom.model import JobSpec
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from tuneloom.app.model_job import ModelJob
+from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import ModelError, NothingMeasured
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement, Trial
 from tuneloom.testing.fake_stages import FakeStages
 from tuneloom.testing.small_jobs import drive, measured_trial, small_spec, small_task
-from tuneloom.tuners.tvm.model_stages import CheckResult, ModelSummary
+from tuneloom.tuners.tvm.models.stages import CheckResult, ModelSummary
 
 SUMMARY = ModelSummary(
     name="net",

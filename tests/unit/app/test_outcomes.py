@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuneloom.app.outcomes import built, profiled
+from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.engine.calls import CallResult, Died, Raised, Returned, TimedOut
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement
 

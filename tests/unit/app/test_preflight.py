@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.preflight import require_usable
+from tuneloom.app.runs.preflight import require_usable
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
 from tuneloom.errors import ModelError, TargetError
 from tuneloom.model import Budget, JobSpec

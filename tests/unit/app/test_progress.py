@@ -1,6 +1,6 @@
 """What is remembered of a task's trials."""
 
-from tuneloom.app.progress import TaskProgress
+from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.model import Artifact, Candidate, FailureKind
 from tuneloom.testing.small_jobs import failed_trial, measured_trial, small_task
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.stage_times import stage_times
+from tuneloom.app.reports.stage_times import stage_times
 from tuneloom.store import SpanRecord, open_store
 
 RESOURCES = [{"name": "host", "slots": 1}, {"name": "cpu0", "slots": 1, "device_key": "cpu"}]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuneloom.app.tuning import TaskTuning
+from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult, Died, Raised, TimedOut
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.scheduling.stages import ANY_CORE

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tuneloom.app.jobs_file import read_jobs
-from tuneloom.app.superb_grid import read_grid
+from tuneloom.app.grids.grid import read_grid
+from tuneloom.app.requests.jobs_file import read_jobs
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.jobs_file import JOB_KEYS, read_jobs
+from tuneloom.app.requests.jobs_file import JOB_KEYS, read_jobs
 from tuneloom.errors import JobsFileError
 from tuneloom.model import JobSpec
 

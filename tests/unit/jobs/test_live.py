@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from tuneloom.app.jobs_file import job_spec
-from tuneloom.app.model_job import ModelJob
-from tuneloom.app.progress import TaskProgress
-from tuneloom.app.tuning import TaskTuning
+from tuneloom.app.kinds.model.job import ModelJob
+from tuneloom.app.requests.jobs_file import job_spec
+from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.cli.live import clock, failures_text, jobs_table, resources_table
 from tuneloom.cli.live_jobs import JobLine, job_line, left_s
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Trial

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuneloom.tuners.kernel.caution import Caution
+from tuneloom.tuners.kernel.search.caution import Caution
 
 MOSTLY_VALID = np.full(10, 0.9)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from tuneloom.tuners.kernel.covariance import Covariance, Likeness
-from tuneloom.tuners.kernel.encoding import Encoding
-from tuneloom.tuners.kernel.gaussian import GaussianProcess
+from tuneloom.tuners.kernel.search.covariance import Covariance, Likeness
+from tuneloom.tuners.kernel.search.encoding import Encoding
+from tuneloom.tuners.kernel.search.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.space import Space
 
 SPACE = Space(

@@ -4,7 +4,7 @@ import json
 
 from tuneloom.kernel import Space
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Trial
-from tuneloom.tuners.kernel.insight import pair_tables
+from tuneloom.tuners.kernel.search.insight import pair_tables
 
 SPACE = Space({"a": [1, 2, 4], "b": [1, 2, 4], "idle": [0, 1], "fixed": [7]})
 

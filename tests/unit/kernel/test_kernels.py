@@ -15,11 +15,11 @@ from tuneloom.tuners.kernel import SEARCHES, STARTS
 from tuneloom.tuners.kernel.cargo import Cargo, for_build, for_profile, runner_of, space_of, task_of
 from tuneloom.tuners.kernel.kernel import as_ran, spare_process
 from tuneloom.tuners.kernel.opening import keep_functions, kept_functions, open_kernel
-from tuneloom.tuners.kernel.searches import SEARCHES as BUILT_IN
-from tuneloom.tuners.kernel.searching import insight, presample
-from tuneloom.tuners.kernel.terms import Start
+from tuneloom.tuners.kernel.search.searches import SEARCHES as BUILT_IN
+from tuneloom.tuners.kernel.search.searching import insight, presample
+from tuneloom.tuners.kernel.search.terms import Start
 from tuneloom.tuners.kernel.tuner import KernelTuner
-from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary
+from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
 
 SPACE = Space({"a": [1, 2, 4, 8], "b": [1, 2, 4, 8]}, where=["a * b <= 32"])
 

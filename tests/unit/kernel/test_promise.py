@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tuneloom.tuners.kernel.caution import Caution
-from tuneloom.tuners.kernel.promise import log_improvement, promising
+from tuneloom.tuners.kernel.search.caution import Caution
+from tuneloom.tuners.kernel.search.promise import log_improvement, promising
 
 
 def test_the_chance_to_be_valid_is_asked_until_nothing_better_can_come() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from tuneloom.errors import InputError
 from tuneloom.kernel import Space
-from tuneloom.tuners.kernel.factors import Point
-from tuneloom.tuners.kernel.guided import GuidedSearch
-from tuneloom.tuners.kernel.searches import SEARCHES, new_search
-from tuneloom.tuners.kernel.terms import Start, Terms
+from tuneloom.tuners.kernel.search.factors import Point
+from tuneloom.tuners.kernel.search.guided import GuidedSearch
+from tuneloom.tuners.kernel.search.searches import SEARCHES, new_search
+from tuneloom.tuners.kernel.search.terms import Start, Terms
 
 SPACE = Space({"a": [1, 2, 4, 8, 16], "b": range(1, 8), "c": [0, 1, 2]}, where=["a * b <= 64"])
 

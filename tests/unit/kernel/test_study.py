@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from tuneloom.tuners.kernel.terms import Terms
+from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.replay.recording import Entry, Recording
 from tuneloom.tuners.replay.study import arrival, perfect_knowledge, replayed, summarised
 from tuneloom.tuners.replay.synthetic import Recipe, invented

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.reporting import report_data, write_report
+from tuneloom.app.reports.reporting import report_data, write_report
 from tuneloom.cli import report as report_command
 from tuneloom.cli import runs as runs_command
 from tuneloom.errors import OutputError, StoreError

@@ -6,8 +6,8 @@ from tuneloom.errors import InputError
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import Command, JobSubmitted, ResourceAdded, StageFinished, StartStage
-from tuneloom.scheduling.policies.load_aware import LoadAware
-from tuneloom.scheduling.policies.predictions import Estimate, Predictions
+from tuneloom.scheduling.policies.load_aware.policy import LoadAware
+from tuneloom.scheduling.policies.load_aware.predictions import Estimate, Predictions
 from tuneloom.scheduling.stages import Demand, DeviceDemand, JobTicket, SlotDemand, StageRequest
 from tuneloom.simulation import RoundsJob, Workload, lower_bound, simulate
 

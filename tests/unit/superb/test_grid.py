@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.superb_grid import PARAMETERS, Grid, read_grid
+from tuneloom.app.grids.grid import PARAMETERS, Grid, read_grid
 from tuneloom.cli.main import main
 from tuneloom.cli.superb import require_meant
 from tuneloom.errors import InputError, JobsFileError

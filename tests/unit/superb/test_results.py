@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tuneloom.app import superb_running
-from tuneloom.app.superb import grid_data, superb, write_results
-from tuneloom.app.superb_grid import Combination, Grid
-from tuneloom.app.superb_running import RunResult, known_result
-from tuneloom.app.superb_tables import aggregate_rows, as_csv, run_rows
-from tuneloom.report.superb_page import render_grid
+from tuneloom.app.grids import running as superb_running
+from tuneloom.app.grids.grid import Combination, Grid
+from tuneloom.app.grids.running import RunResult, known_result
+from tuneloom.app.grids.superb import grid_data, superb, write_results
+from tuneloom.app.grids.tables import aggregate_rows, as_csv, run_rows
+from tuneloom.report.superb.page import render_grid
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.bank import bank_class, bank_stats, prune
-from tuneloom.app.bank_files import export_bank, import_bank
+from tuneloom.app.bank.files import export_bank, import_bank
+from tuneloom.app.bank.looking import bank_class, bank_stats, prune
 from tuneloom.cli.main import main
 from tuneloom.errors import InputError, OutputError, RecordsError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tuneloom.app.planning import Action, JobPlan, Known, make_plan
-from tuneloom.app.progress import TaskProgress
-from tuneloom.app.reuse import follow
+from tuneloom.app.reuse.job_reuse import follow
+from tuneloom.app.reuse.planning import Action, JobPlan, Known, make_plan
+from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.errors import InputError
 from tuneloom.model import Budget, JobSpec, Task
 from tuneloom.testing.sample_traces import tiled_donor, tiled_space

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.planning import Action
-from tuneloom.app.programs import Step
-from tuneloom.app.progress import TaskProgress
-from tuneloom.app.reuse import JobReuse
-from tuneloom.app.reuse_steps import DESCRIBE, FIT, Preparation
+from tuneloom.app.conducting.programs import Step
+from tuneloom.app.reuse.job_reuse import JobReuse
+from tuneloom.app.reuse.planning import Action
+from tuneloom.app.reuse.steps import DESCRIBE, FIT, Preparation
+from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, Returned
 from tuneloom.model import Budget, Candidate, JobSpec, Measurement, SearchOptions, Task, Trial
 from tuneloom.store import Provenance, Store, open_store

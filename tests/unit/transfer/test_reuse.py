@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.bank_donors import DonorBank
-from tuneloom.app.planning import Action
-from tuneloom.app.progress import TaskProgress
-from tuneloom.app.reuse import JobReuse
+from tuneloom.app.reuse.donors import DonorBank
+from tuneloom.app.reuse.job_reuse import JobReuse
+from tuneloom.app.reuse.planning import Action
+from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.model import Budget, Candidate, JobSpec, Measurement, SearchOptions, Task, Trial
 from tuneloom.store import Provenance, RunStatus, Store, open_store
 from tuneloom.testing.sample_traces import tiled_space, tiled_trace

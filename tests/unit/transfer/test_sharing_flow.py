@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.planning_division import GLANCE
-from tuneloom.app.progress import TaskProgress
-from tuneloom.app.reuse import JobReuse, follow
-from tuneloom.app.tuning import TaskTuning
+from tuneloom.app.reuse.division import GLANCE
+from tuneloom.app.reuse.job_reuse import JobReuse, follow
+from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult
 from tuneloom.model import Artifact, Budget, JobSpec, Seed, Task, Trial
 from tuneloom.store import Provenance, Store, open_store

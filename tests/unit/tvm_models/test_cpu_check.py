@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.errors import BundleError
-from tuneloom.tuners.tvm.targets_cpu import check_cpu, cpu_features_needed, missing_cpu_features
+from tuneloom.tuners.tvm.targets.cpu import check_cpu, cpu_features_needed, missing_cpu_features
 
 OLD = "processor\t: 0\nflags\t\t: fpu sse sse2 pni ssse3 sse4_1 sse4_2 avx avx2 fma bmi1 bmi2 abm\n"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tuneloom.errors import ModelError
-from tuneloom.tuners.tvm.importing import import_model
-from tuneloom.tuners.tvm.tasks import kernel_class
-from tuneloom.tuners.tvm.zoo import zoo_model, zoo_names
+from tuneloom.tuners.tvm.importing.sources import import_model
+from tuneloom.tuners.tvm.lowering.tasks import kernel_class
+from tuneloom.tuners.tvm.zoo.listing import zoo_model, zoo_names
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:

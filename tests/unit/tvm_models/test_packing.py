@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm import layouts_values as values
-from tuneloom.tuners.tvm.layouts_groups import Groups
-from tuneloom.tuners.tvm.layouts_windows import Window
-from tuneloom.tuners.tvm.layouts_winograd import pays, winograd_weight
+from tuneloom.tuners.tvm.layouts import values
+from tuneloom.tuners.tvm.layouts.groups import Groups
+from tuneloom.tuners.tvm.layouts.windows import Window
+from tuneloom.tuners.tvm.layouts.winograd import pays, winograd_weight
 
 LANES = 16
 

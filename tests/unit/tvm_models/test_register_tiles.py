@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from tuneloom.tuners.tvm.rules_registers import good_tile, most_vectors
-from tuneloom.tuners.tvm.targets import TargetSpec
+from tuneloom.tuners.tvm.rules.registers import good_tile, most_vectors
+from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 WIDE = TargetSpec(kind="llvm", config={"kind": "llvm"}, vector_bits=512)
 NARROW = TargetSpec(kind="llvm", config={"kind": "llvm"}, vector_bits=256)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuneloom.tuners.tvm.layouts_windows import Window
+from tuneloom.tuners.tvm.layouts.windows import Window
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneloom.tuners.tvm.knobs import ChoiceKnob, TileKnob, divisors, factorisations
+from tuneloom.tuners.tvm.search.knobs import ChoiceKnob, TileKnob, divisors, factorisations
 
 
 @given(st.integers(1, 400), st.integers(1, 4), st.integers(1, 64))

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.knobs import ChoiceKnob, TileKnob
-from tuneloom.tuners.tvm.population import Population
-from tuneloom.tuners.tvm.sketches import Sketch, decisions_in, key_of
-from tuneloom.tuners.tvm.surrogate import Surrogate
+from tuneloom.tuners.tvm.search.knobs import ChoiceKnob, TileKnob
+from tuneloom.tuners.tvm.search.population import Population
+from tuneloom.tuners.tvm.search.sketches import Sketch, decisions_in, key_of
+from tuneloom.tuners.tvm.search.surrogate import Surrogate
 
 SKETCHES = (
     Sketch(trace=None, kinds=("SamplePerfectTile",), knobs=(TileKnob(12, 2, 64),)),

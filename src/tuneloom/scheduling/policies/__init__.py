@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from tuneloom.errors import InputError
 from tuneloom.scheduling.policies.base import Policy
 from tuneloom.scheduling.policies.interleaved import Interleaved
-from tuneloom.scheduling.policies.load_aware import LoadAware
+from tuneloom.scheduling.policies.load_aware.policy import LoadAware
 from tuneloom.scheduling.policies.sequential import Sequential
 from tuneloom.scheduling.policies.synchronous import Synchronous
 

@@ -17,11 +17,11 @@ from tuneloom.model import (
 )
 from tuneloom.tuners.kernel import NAME, PRESAMPLED, stages
 from tuneloom.tuners.kernel.cargo import space_of
-from tuneloom.tuners.kernel.factors import Point
-from tuneloom.tuners.kernel.presampling import Presample
-from tuneloom.tuners.kernel.searches import PointSearch, new_search
+from tuneloom.tuners.kernel.search.factors import Point
+from tuneloom.tuners.kernel.search.presampling import Presample
+from tuneloom.tuners.kernel.search.searches import PointSearch, new_search
+from tuneloom.tuners.kernel.search.terms import Start, Terms
 from tuneloom.tuners.kernel.space import Space
-from tuneloom.tuners.kernel.terms import Start, Terms
 
 
 class KernelTuner:

@@ -4,7 +4,7 @@ import hashlib
 
 from tuneloom.errors import InputError
 from tuneloom.tuners.mock.kernel import mock_tasks
-from tuneloom.tuners.tvm.model_stages import ModelRecipe, ModelSummary
+from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
 
 
 def open_mock(recipe: ModelRecipe) -> ModelSummary | InputError:

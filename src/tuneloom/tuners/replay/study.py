@@ -9,10 +9,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from tuneloom.model import Measurement, Trial
-from tuneloom.tuners.kernel.factors import Points
-from tuneloom.tuners.kernel.guided import Vector
-from tuneloom.tuners.kernel.searches import new_search
-from tuneloom.tuners.kernel.terms import Knowledge, Terms
+from tuneloom.tuners.kernel.search.factors import Points
+from tuneloom.tuners.kernel.search.guided import Vector
+from tuneloom.tuners.kernel.search.searches import new_search
+from tuneloom.tuners.kernel.search.terms import Knowledge, Terms
 from tuneloom.tuners.kernel.tuner import KernelSearch
 from tuneloom.tuners.replay.recording import Recording
 from tuneloom.tuners.replay.tuner import outcome_of

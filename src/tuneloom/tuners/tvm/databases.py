@@ -17,9 +17,9 @@ from typing import Any
 from tuneloom.errors import OutputError, RecordsError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.payloads import unpack_kernel
-from tuneloom.tuners.tvm.sketches import key_of
-from tuneloom.tuners.tvm.targets import TargetSpec, resolve_target
+from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
+from tuneloom.tuners.tvm.search.sketches import key_of
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 WORKLOADS = "database_workload.json"
 RECORDS = "database_tuning_record.json"
@@ -105,7 +105,7 @@ def _record(line: str, modules: Sequence[Any], skipped: Counter[str]) -> tuple[i
 
 
 def _foreign_task(module: Any, target: str, trials: Sequence[Trial]) -> ForeignTask:
-    from tuneloom.tuners.tvm.tasks import task_of
+    from tuneloom.tuners.tvm.lowering.tasks import task_of
 
     spec: TargetSpec = resolve_target(target)
     function = module["main"] if "main" in [g.name_hint for g in module.get_global_vars()] else _only(module)

@@ -21,13 +21,13 @@ class TvmTuner:
     name = "tvm"
 
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
-        from tuneloom.tuners.tvm.search import TvmSearch
+        from tuneloom.tuners.tvm.search.search import TvmSearch
 
         return TvmSearch(task, options, known)
 
     def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
-        from tuneloom.tuners.tvm.building import build_kernel
-        from tuneloom.tuners.tvm.rebuilding import rebuild_kernel
+        from tuneloom.tuners.tvm.measuring.building import build_kernel
+        from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
 
         if not candidate.payload:
             return rebuild_kernel(task, candidate.configuration)
@@ -36,6 +36,6 @@ class TvmTuner:
     def profile(
         self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
     ) -> Measurement | Failure:
-        from tuneloom.tuners.tvm.profiling import profile_kernel
+        from tuneloom.tuners.tvm.measuring.profiling import profile_kernel
 
         return profile_kernel(artifact.payload, policy, best_s)

@@ -31,9 +31,9 @@ def warm_up() -> None:
     import xgboost  # noqa: F401
 
     import tuneloom.tuners.stages
-    import tuneloom.tuners.tvm.contest
-    import tuneloom.tuners.tvm.model_stages
-    import tuneloom.tuners.tvm.rebuilding
-    import tuneloom.tuners.tvm.search
+    import tuneloom.tuners.tvm.measuring.contest
+    import tuneloom.tuners.tvm.measuring.rebuilding
+    import tuneloom.tuners.tvm.models.stages
+    import tuneloom.tuners.tvm.search.search
 
     tuneloom.tuners.stages.tuner_named("tvm")

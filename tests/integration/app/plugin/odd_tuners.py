@@ -118,9 +118,9 @@ class WrongTuner(TvmTuner):
 def _rounding(task: Task) -> Candidate:
     from tvm.s_tir import Schedule
 
-    from tuneloom.tuners.tvm.payloads import pack_kernel, trace_text
-    from tuneloom.tuners.tvm.sketches import key_of
-    from tuneloom.tuners.tvm.tasks import unpack
+    from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, trace_text
+    from tuneloom.tuners.tvm.lowering.tasks import unpack
+    from tuneloom.tuners.tvm.search.sketches import key_of
 
     kernel = unpack(task)
     schedule = Schedule(kernel.module)

@@ -1,0 +1,226 @@
+"""Banks as files, for colleagues: JSON lines, every line for itself, nothing that could run.
+
+The first line names the format. A `workload` line says what a kernel is; a `record` line
+has its schedule as text and its times. Records stand behind their workload.
+"""
+
+import base64
+import json
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneloom.app.bank.looking import bank_store
+from tuneloom.errors import OutputError, RecordsError
+from tuneloom.model import Candidate, Measurement, Task, Trial
+from tuneloom.store import Provenance, RunStatus, Store, TrialRecord, WorkloadRecord, open_store
+from tuneloom.transfer import DoesNotFit, form_of
+
+FORMAT, VERSION = "tuneloom-bank", 1
+_LARGEST_PAYLOAD = 64 << 20
+_MANY = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankImport:
+    """What came of an import: new records, their workloads, and lines left out by reason."""
+
+    run: str
+    added: int
+    workloads: int
+    skipped: dict[str, int]
+
+
+def export_bank(path: Path, place: str | None = None, family: str | None = None) -> int:
+    """Write all measured records to a file; returns how many. Raises OutputError if it can't be written."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with bank_store(place) as store, unfinished.open("w", encoding="utf-8") as file:
+            file.write(json.dumps({"format": FORMAT, "version": VERSION}) + "\n")
+            count = 0
+            for line in _lines(store, family):
+                file.write(json.dumps(line, separators=(",", ":")) + "\n")
+                count += "record" in line
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise OutputError(f"can't write {path}: {error.strerror}; choose another place") from error
+    return count
+
+
+def _lines(store: Store, family: str | None) -> Iterator[dict[str, Any]]:
+    told: set[str] = set()
+    for record in store.all_trials(family):
+        if not isinstance(record.trial.outcome, Measurement):
+            continue
+        if record.task_key not in told:
+            workload = store.workload(record.task_key, record.provenance.tvm_version)
+            workload = workload or store.workload(record.task_key)
+            if workload is None:
+                continue
+            told.add(record.task_key)
+            yield _workload_line(workload)
+        yield _record_line(record)
+
+
+def _workload_line(workload: WorkloadRecord) -> dict[str, Any]:
+    return {
+        "workload": workload.key,
+        "name": workload.name,
+        "class": workload.kernel_class,
+        "shapes": workload.shapes,
+        "gflop": workload.gflop,
+        "family": workload.family,
+        "target": workload.target,
+        "tvm": workload.tvm_version,
+        "payload": base64.b64encode(zlib.compress(workload.payload)).decode(),
+    }
+
+
+def _record_line(record: TrialRecord) -> dict[str, Any]:
+    outcome = record.trial.outcome
+    assert isinstance(outcome, Measurement)
+    return {
+        "record": record.task_key,
+        "candidate": record.trial.candidate.key,
+        "origin": record.trial.candidate.origin,
+        "trace": record.trial.candidate.configuration,
+        "seconds": list(outcome.seconds),
+        "target": record.provenance.target,
+        "device": record.provenance.device_key,
+        "policy": record.provenance.policy,
+        "tvm": record.provenance.tvm_version,
+    }
+
+
+def import_bank(path: Path, place: str | None = None) -> BankImport:
+    """Take a colleague's bank in; lines that can't be used are counted by reason.
+
+    Raises RecordsError if the file can't be read or is no bank at all.
+    """
+    reading = _Reading()
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            _check_head(path, file.readline())
+            for line in file:
+                reading.take(line)
+    except OSError as error:
+        raise RecordsError(f"can't read {path}: {error.strerror}") from error
+    with closing(open_store(place)) as store:
+        return _keep(store, path, reading)
+
+
+def _check_head(path: Path, line: str) -> None:
+    try:
+        head = json.loads(line)
+        right = head.get("format") == FORMAT
+    except (ValueError, AttributeError):
+        right = False
+    if not right:
+        raise RecordsError(f"{path} is no bank: `tuneloom bank export` writes one")
+    if head.get("version") != VERSION:
+        raise RecordsError(f"{path} has version {head.get('version')}, this program reads {VERSION}: upgrade")
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was read so far."""
+
+    workloads: dict[str, WorkloadRecord] = field(default_factory=dict)
+    records: dict[tuple[str, Provenance], list[Trial]] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def take(self, line: str) -> None:
+        """Read one line; a bad one is counted."""
+        if not line.strip():
+            return
+        try:
+            content = json.loads(line)
+            if "workload" in content:
+                workload = _workload(content)
+                self.workloads[workload.key] = workload
+            else:
+                self._record(content)
+        except (ValueError, TypeError, KeyError, AttributeError, zlib.error):
+            self.skipped["line can't be read"] += 1
+
+    def _record(self, content: dict[str, Any]) -> None:
+        workload = self.workloads.get(content["record"])
+        trace, seconds = str(content["trace"]), tuple(float(each) for each in content["seconds"])
+        if workload is None:
+            self.skipped["record without its workload"] += 1
+        elif isinstance(form_of(trace), DoesNotFit):
+            self.skipped["schedule is no trace"] += 1
+        elif not seconds or not all(math.isfinite(each) and each > 0 for each in seconds):
+            self.skipped["times make no sense"] += 1
+        else:
+            candidate = Candidate(
+                key=str(content["candidate"]), configuration=trace, origin=str(content["origin"])
+            )
+            trial = Trial(candidate=candidate, outcome=Measurement(seconds=seconds))
+            self.records.setdefault((workload.key, _provenance(content, workload)), []).append(trial)
+
+
+def _workload(content: dict[str, Any]) -> WorkloadRecord:
+    opened = zlib.decompressobj()
+    payload = opened.decompress(base64.b64decode(content["payload"], validate=True), _LARGEST_PAYLOAD)
+    texts = {name: str(content[name]) for name in ("name", "shapes", "family", "target")}
+    if not texts["family"] or not str(content["workload"]):
+        raise ValueError("a workload without a key or a family")
+    return WorkloadRecord(
+        key=str(content["workload"]),
+        kernel_class=str(content["class"]),
+        gflop=float(content["gflop"]),
+        tvm_version=str(content["tvm"]),
+        payload=payload,
+        **texts,
+    )
+
+
+def _provenance(content: dict[str, Any], workload: WorkloadRecord) -> Provenance:
+    return Provenance(
+        family=workload.family,
+        target=str(content["target"]),
+        device_key=str(content["device"]),
+        policy=str(content["policy"]),
+        tvm_version=str(content["tvm"]),
+    )
+
+
+def _keep(store: Store, path: Path, reading: _Reading) -> BankImport:
+    run = store.create_run(f"bank import {path.name}").id
+    jobs: dict[str, str] = {}
+    added = 0
+    for (key, provenance), trials in reading.records.items():
+        workload = reading.workloads[key]
+        known = {r.trial.candidate.key for r in store.workload_trials(key, workload.family, _MANY)}
+        fresh = [trial for trial in trials if trial.candidate.key not in known]
+        reading.skipped["known already"] += len(trials) - len(fresh)
+        if fresh:
+            if key not in jobs:
+                jobs[key] = _job_for(store, run, workload, len(jobs))
+            added += store.add_trials(jobs[key], key, fresh, provenance)
+    store.finish_run(run, RunStatus.FINISHED, f"{added} records imported")
+    skipped = {reason: count for reason, count in reading.skipped.items() if count}
+    return BankImport(run=run, added=added, workloads=len(jobs), skipped=skipped)
+
+
+def _job_for(store: Store, run: str, workload: WorkloadRecord, number: int) -> str:
+    job = store.add_job(run, f"bank-{number}").id
+    task = Task(
+        key=workload.key,
+        name=workload.name,
+        gflop=workload.gflop,
+        shapes=workload.shapes,
+        kernel_class=workload.kernel_class,
+        payload=workload.payload,
+    )
+    store.add_tasks(
+        job, [task], family=workload.family, target=workload.target, tvm_version=workload.tvm_version
+    )
+    return job

@@ -1,0 +1,140 @@
+"""What can be asked about models, bundles and records without tuning."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tuneloom.app.conducting.calling import call_in_worker
+from tuneloom.errors import InputError
+from tuneloom.model import Task
+from tuneloom.store import Provenance, RunStatus, open_existing, open_store
+from tuneloom.tuners.kernel import NAME as KERNEL
+from tuneloom.tuners.tvm.bundles.loading import read_manifest
+from tuneloom.tuners.tvm.databases import ForeignDatabase
+from tuneloom.tuners.tvm.importing.sources import require_source
+from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTask:
+    """A task with what the bank knows of its workload."""
+
+    task: Task
+    records: int
+    best_s: float | None
+
+
+def list_tasks(
+    model: str, target: str, shapes: dict[str, tuple[int, ...]], place: str | None
+) -> list[KnownTask]:
+    """What would be tuned, and what is known already."""
+    require_source(model)
+    recipe = ModelRecipe(key="tasks", source=model, shapes=shapes, target=target)
+    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.models.stages:open_model", recipe)
+    store = open_existing(place)
+    try:
+        return [_known(store, task, summary.family) for task in summary.tasks]
+    finally:
+        store.close()
+
+
+def _known(store: Any, task: Task, family: str) -> KnownTask:
+    records = store.workload_trials(task.key, family, 10_000)
+    best = records[0].seconds if records else None
+    return KnownTask(task=task, records=len(records), best_s=best)
+
+
+def evaluate_bundle(folder: Path, seconds: float) -> dict[str, Any]:
+    """Time a bundle on the cores it was tuned for: median, spread and all runs."""
+    manifest = read_manifest(folder)
+    cores = frozenset(sorted(os.sched_getaffinity(0))[-1:])
+    times = call_in_worker(
+        "tuneloom.tuners.tvm.bundles.stages:time_bundle", str(folder), seconds, cores=cores
+    )
+    ordered = sorted(times)
+    return {
+        "name": manifest["name"],
+        "runs": len(times),
+        "median_s": median(times),
+        "low_s": ordered[len(ordered) // 10],
+        "high_s": ordered[(9 * len(ordered)) // 10],
+        "seconds": times,
+    }
+
+
+def run_bundle(folder: Path, inputs: list[Path], outputs: list[Path]) -> None:
+    """Run a bundle on NumPy files; the outputs are written all or not at all."""
+    read_manifest(folder)
+    call_in_worker(
+        "tuneloom.tuners.tvm.bundles.stages:run_on_files",
+        str(folder),
+        list(map(str, inputs)),
+        list(map(str, outputs)),
+    )
+
+
+def export_records(run: str, folder: Path, place: str | None) -> int:
+    """Write the measured trials of a run's models as a stock MetaSchedule database.
+
+    Raises InputError if the run tuned kernels alone.
+    """
+    store = open_existing(place)
+    try:
+        tasks = []
+        jobs = store.jobs(store.run(run).id)
+        if jobs and all(job.spec.get("tuner") == KERNEL for job in jobs):
+            raise InputError(
+                f"run {run} tuned no model; `tuneloom kernel export` writes the trials of kernels"
+            )
+        for job in (job for job in jobs if job.spec.get("tuner") != KERNEL):
+            records = store.trials(job.id)
+            for planned in store.tasks(job.id):
+                own = [r for r in records if r.task_key == planned.task.key]
+                if own:
+                    tasks.append((planned.task, own[0].provenance.target, [r.trial for r in own]))
+    finally:
+        store.close()
+    count: int = call_in_worker("tuneloom.tuners.tvm.databases:write_database", str(folder), tasks)
+    return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportSummary:
+    """What came of an import."""
+
+    run: str
+    tasks: int
+    added: int
+    skipped: dict[str, int]
+
+
+def import_records(folder: Path, device_key: str, place: str | None) -> ImportSummary:
+    """Take a stock MetaSchedule database into the bank; what can't be used is counted by reason."""
+    found: ForeignDatabase = call_in_worker("tuneloom.tuners.tvm.databases:read_database", str(folder))
+    store = open_store(place)
+    try:
+        run = store.create_run(f"import {folder}").id
+        added = 0
+        for number, foreign in enumerate(found.tasks):
+            job = store.add_job(run, f"import-{number}").id
+            store.add_tasks(
+                job,
+                [foreign.task],
+                family=foreign.family,
+                target=foreign.target,
+                tvm_version=found.tvm_version,
+            )
+            provenance = Provenance(
+                family=foreign.family,
+                target=foreign.target,
+                device_key=device_key,
+                policy="imported",
+                tvm_version=found.tvm_version,
+            )
+            added += store.add_trials(job, foreign.task.key, foreign.trials, provenance)
+        store.finish_run(run, RunStatus.FINISHED, f"{added} records imported")
+        return ImportSummary(run=run, tasks=len(found.tasks), added=added, skipped=found.skipped)
+    finally:
+        store.close()

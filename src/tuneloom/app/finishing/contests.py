@@ -1,0 +1,138 @@
+"""The best schedules of a task side by side, and the default with them where it is near."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tuneloom.app.conducting.programs import Step
+from tuneloom.app.finishing.verdicts import Verdict, decide
+from tuneloom.app.tasks.outcomes import built
+from tuneloom.app.tasks.progress import Contender, TaskProgress
+from tuneloom.app.tuning.stage_calls import STAGES
+from tuneloom.engine.calls import Call, CallResult, Returned
+from tuneloom.model import Artifact, JobSpec, StageKind
+from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequest
+
+CONTEST = "tuneloom.tuners.tvm.measuring.contest:contest"
+_CONTEST_S = 120.0
+_NEAR = 2  # times the best: a default slower than that can't win
+HOST_PARTS = frozenset({"plain", "finish/compile", "finish/export"})
+"""Parts of a job's end that need a host, even if idle cores of a device were lent to them."""
+
+Ended = Callable[[CallResult, float], Sequence[Step] | None]
+
+
+@dataclass(slots=True)
+class FinishingSteps:
+    """Makes the steps of the end of a job; `models` counts how often its model was compiled."""
+
+    job: str
+    models: int = 0
+
+    def step(
+        self,
+        lane: str,
+        step: int,
+        kind: str,
+        part: str,
+        needs: Demand,
+        call: Callable[[], Call],
+        ended: Ended,
+        expected_s: float | None = None,
+    ) -> Step:
+        """One step; the same step for another model is another one.
+
+        Parts of a lane are tasks of their own: checking a model takes another time than compiling it.
+        """
+        request = StageRequest(
+            id=f"{lane}/{kind}{part}#{self.models}",
+            job=self.job,
+            lane=lane,
+            step=step,
+            kind=str(kind),
+            needs=needs,
+            expected_s=expected_s,
+            task=f"{lane}{part}",
+        )
+        return Step(request=request, call=call, ended=ended)
+
+
+@dataclass(slots=True)
+class Contests:
+    """Decides verdicts; `decided` is called once for every contest that was begun.
+
+    Contenders that were built in an earlier run are built again first.
+    """
+
+    steps: FinishingSteps
+    spec: JobSpec
+    verdicts: dict[str, Verdict]
+    decided: Callable[[], Sequence[Step]]
+    begun: int = 0
+
+    def begin(self, progress: TaskProgress) -> list[Step]:
+        """The first steps of a task's contest; none where nothing was measured."""
+        verdict = Verdict(default_s=progress.default.seconds if progress.default else None)
+        self.verdicts[progress.task.key] = verdict
+        contenders = _contenders(progress)
+        if not contenders:
+            return []
+        self.begun += 1
+        missing = [c for c in contenders if c.artifact is None]
+        if not missing:
+            return [self._contest_step(progress, contenders)]
+        return self._rebuild_steps(progress, contenders, missing)
+
+    def _rebuild_steps(
+        self, progress: TaskProgress, contenders: list[Contender], missing: list[Contender]
+    ) -> list[Step]:
+        left = [len(missing)]
+
+        def rebuilt(contender: Contender) -> Ended:
+            def ended(result: CallResult, _at_s: float) -> Sequence[Step]:
+                value = built(result)
+                contender.artifact = value if isinstance(value, Artifact) else None
+                left[0] -= 1
+                ready = [c for c in contenders if c.artifact is not None]
+                if left[0]:
+                    return []
+                return [self._contest_step(progress, ready)] if ready else self.decided()
+
+            return ended
+
+        return [self._rebuild_step(progress, n, c, rebuilt(c)) for n, c in enumerate(missing)]
+
+    def _rebuild_step(self, progress: TaskProgress, number: int, contender: Contender, ended: Ended) -> Step:
+        policy = self.spec.policy
+        call = Call(
+            function=f"{STAGES}:build",
+            arguments=(self.spec.tuner, progress.task, contender.trial.candidate, policy),
+            timeout_s=policy.build_timeout_s,
+        )
+        lane = f"f{progress.index}"
+        return self.steps.step(lane, 0, StageKind.BUILD, f"/{number}", ANY_CORE, lambda: call, ended)
+
+    def _contest_step(self, progress: TaskProgress, contenders: list[Contender]) -> Step:
+        payloads = [c.artifact.payload for c in contenders if c.artifact is not None]
+        call = Call(function=CONTEST, arguments=(payloads, self.spec.policy), timeout_s=_CONTEST_S)
+
+        def ended(result: CallResult, _at_s: float) -> Sequence[Step]:
+            if isinstance(result, Returned):
+                decide(self.verdicts[progress.task.key], contenders, result.value, progress.default)
+            else:
+                self.verdicts[progress.task.key].note = f"contest failed: {result}"
+            return self.decided()
+
+        lane, demand = f"f{progress.index}", DeviceDemand(key=self.spec.device_key)
+        return self.steps.step(lane, 1, StageKind.FINALISE, "/contest", demand, lambda: call, ended)
+
+
+def _contenders(progress: TaskProgress) -> list[Contender]:
+    if not progress.best:
+        return []
+    default = progress.default
+    found = list(progress.best)
+    if progress.own is not None and all(contender is not progress.own for contender in found):
+        found.append(progress.own)
+    if default is not None and default.seconds < _NEAR * progress.best[0].seconds:
+        found.append(default)
+    return found

@@ -1,0 +1,222 @@
+"""The end of a tuning job: contenders side by side, the model compiled, checked and exported."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tuneloom.app.conducting.programs import Step
+from tuneloom.app.finishing.contests import Contests, FinishingSteps
+from tuneloom.app.finishing.verdicts import Verdict, fall_back
+from tuneloom.app.tasks.origins import is_borrowed
+from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.errors import OutputError
+from tuneloom.model import JobSpec, StageKind
+from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
+from tuneloom.tuners.tvm.models.stages import CheckResult, ModelRecipe
+
+MODEL_STAGES = "tuneloom.tuners.tvm.models.stages"
+WEIGH = "tuneloom.tuners.tvm.models.times:slower_in_model"
+_CHECK_S = 3600.0
+
+
+@dataclass(slots=True)
+class Finish:
+    """Runs the last stages of a job; `check` and `verdicts` are its result, `failure` why there is none.
+
+    `unwritten` is the error of a model that was made but could not be put where it should go.
+    """
+
+    job: str
+    spec: JobSpec
+    recipe: ModelRecipe
+    tasks: Sequence[TaskProgress]
+    export_to: str | None
+    finished: bool = False
+    failure: str = ""
+    unwritten: OutputError | None = None
+    check: CheckResult | None = None
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    _open: int = 0
+    _tries: int = 0
+    _steps: FinishingSteps = field(init=False)
+    _weighed: bool = False
+
+    def __post_init__(self) -> None:
+        self._steps = FinishingSteps(self.job)
+
+    def begin(self) -> list[Step]:
+        """Contests of all tasks, and the untuned model meanwhile."""
+        contests = Contests(self._steps, self.spec, self.verdicts, self._one_less)
+        steps = [step for progress in self.tasks for step in contests.begin(progress)]
+        if not steps:
+            return [self._compile_step()]
+        self._open = contests.begun + 1
+        return [*steps, self._plain_step()]
+
+    @property
+    def schedules(self) -> dict[str, str]:
+        """The trace to use for each task that has one; the default's where that is the fastest."""
+        used = {key: v.chosen or v.kept for key, v in self.verdicts.items()}
+        return {key: c.trial.candidate.configuration for key, c in used.items() if c is not None}
+
+    def _one_less(self) -> Sequence[Step]:
+        self._open -= 1
+        return [] if self._open else [self._compile_step()]
+
+    def _plain_step(self) -> Step:
+        """The untuned model, compiled while contenders are timed; if that fails, compiling says why."""
+        call = Call(function=f"{MODEL_STAGES}:compile_plain", arguments=(self.recipe,), worker=self._worker)
+        return self._steps.step(
+            "plain",
+            1,
+            StageKind.FINALISE,
+            "",
+            ANY_CORE,
+            lambda: call,
+            lambda _result, _at_s: self._one_less(),
+            self._kernels_s,
+        )
+
+    @property
+    def _kernels_s(self) -> float:
+        """How long building a kernel for each task took: about what compiling the model will take."""
+        best = [progress.best[0].artifact for progress in self.tasks if progress.best]
+        return sum(artifact.build_s for artifact in best if artifact is not None)
+
+    def _compile_step(self) -> Step:
+        self._steps.models += 1
+        call = Call(
+            function=f"{MODEL_STAGES}:compile_model",
+            arguments=(self.recipe, self.schedules),
+            worker=self._worker,
+        )
+        return self._steps.step(
+            "finish",
+            2,
+            StageKind.FINALISE,
+            "/compile",
+            ANY_CORE,
+            lambda: call,
+            self._compiled,
+            self._kernels_s,
+        )
+
+    def _compiled(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._give_up("compiling the tuned model", result)
+        return [self._check_step()]
+
+    def _check_step(self) -> Step:
+        arguments = (self.recipe.key, self.spec.seed, self._device)
+        call = Call(
+            function=f"{MODEL_STAGES}:check_model",
+            arguments=arguments,
+            worker=self._worker,
+            timeout_s=_CHECK_S,
+        )
+        demand = DeviceDemand(key=self.spec.device_key)
+        return self._steps.step(
+            "finish", 3, StageKind.FINALISE, "/check", demand, lambda: call, self._checked
+        )
+
+    def _checked(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._give_up("checking the tuned model", result)
+        check: CheckResult = result.value
+        self.check = check
+        if not check.same:
+            return [self._guilty_step()]
+        if self._borrowed and not self._weighed:
+            return [self._weigh_step()]
+        return [self._export_step()] if self.export_to else self._end()
+
+    @property
+    def _borrowed(self) -> list[str]:
+        """Tasks that will run with a schedule another task gave."""
+        chosen = {key: verdict.chosen for key, verdict in self.verdicts.items()}
+        return [k for k, c in chosen.items() if c is not None and is_borrowed(c.trial.candidate.origin)]
+
+    @property
+    def _instead(self) -> dict[str, str]:
+        """The schedules of the model if all that was borrowed gave way."""
+        own = {key: self.verdicts[key].own for key in self._borrowed}
+        kept = {key: trace for key, trace in self.schedules.items() if key not in own}
+        return kept | {key: best[0][1].trial.candidate.configuration for key, best in own.items() if best}
+
+    def _weigh_step(self) -> Step:
+        arguments = (self.recipe.key, self._borrowed, self._instead, self.spec.seed, self._device)
+        call = Call(function=WEIGH, arguments=arguments, worker=self._worker, timeout_s=_CHECK_S)
+        demand = DeviceDemand(key=self.spec.device_key)
+        return self._steps.step(
+            "finish", 4, StageKind.FINALISE, "/weigh", demand, lambda: call, self._weighed_up
+        )
+
+    def _weighed_up(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        """Best alone is not best in the model: borrowed schedules that lose there give way."""
+        self._weighed = True
+        losers: list[str] = result.value if isinstance(result, Returned) else []
+        for key in losers:
+            fall_back(self.verdicts[key])
+        if losers or isinstance(result, Died):  # a new worker has nothing compiled yet
+            return [self._compile_step()]
+        return [self._export_step()] if self.export_to else self._end()
+
+    def _guilty_step(self) -> Step:
+        arguments = (self.recipe.key, self.schedules, self.spec.seed, self._device)
+        call = Call(function=f"{MODEL_STAGES}:guilty_kernels", arguments=arguments, worker=self._worker)
+        demand = DeviceDemand(key=self.spec.device_key)
+        return self._steps.step(
+            "finish", 4, StageKind.FINALISE, "/guilty", demand, lambda: call, self._judged
+        )
+
+    def _judged(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._give_up("finding the wrong kernel", result)
+        if not self.schedules:
+            assert self.check is not None
+            self.failure = (
+                f"its outputs differ by {self.check.difference:.1e} from those of the untuned model"
+            )
+            return self._end()
+        guilty = result.value or list(self.schedules)
+        for key in guilty:
+            verdict = self.verdicts[key]
+            verdict.note = "its schedule changed the outputs of the model and was dropped"
+            verdict.chosen = verdict.kept = None
+        return [self._compile_step()]
+
+    def _export_step(self) -> Step:
+        call = Call(
+            function=f"{MODEL_STAGES}:export_model",
+            arguments=(self.recipe.key, self.export_to),
+            worker=self._worker,
+        )
+        return self._steps.step(
+            "finish", 5, StageKind.FINALISE, "/export", ANY_CORE, lambda: call, self._exported
+        )
+
+    def _exported(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._give_up("writing the tuned model", result)
+        self.unwritten = result.value
+        return self._end()
+
+    def _give_up(self, doing: str, result: CallResult) -> Sequence[Step] | None:
+        self._tries += 1
+        if isinstance(result, Died) and self._tries < 2:
+            return [self._compile_step()]
+        reason = result.error if isinstance(result, Raised) else str(result)
+        self.failure = f"{doing} failed: {reason}"
+        return self._end()
+
+    def _end(self) -> list[Step]:
+        self.finished = True
+        return []
+
+    @property
+    def _worker(self) -> str:
+        return f"{self.job}:model"
+
+    @property
+    def _device(self) -> str:
+        return "cuda" if "cuda" in self.recipe.target else "cpu"

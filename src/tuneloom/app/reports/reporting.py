@@ -1,0 +1,207 @@
+"""From the store to a report: which note, plan and result a page is made of.
+
+| place | what the report reads there |
+| --- | --- |
+| note `resources` | a list of `{"name", "slots", "device_key"}` |
+| note `canary` | a list of `[at_s, ratio]`: the canary kernel against its quiet time |
+| any other note | a fact for people |
+| a job's spec | `device_key`, `target`, and `tuner`, `batch`, `seed`, `layout` as facts |
+| the result of a job that tuned a kernel | `best`, `best_s`, `validity`: see `report_kernels` |
+| a job's result | `latency_before_s`, `latency_after_s`, `kernels`: `{task key: {"before_s", "after_s"}}` |
+| a task's plan | `representative`: a task key; `gifts`: a list of `{"donor", "source", "after_s", "used"}` |
+
+All of it may be missing: the report then leaves that part out.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tuneloom.app.reports.kernels import best_of, validity_of
+from tuneloom.app.reports.notes import facts_of, measuring_facts, resources_of
+from tuneloom.errors import OutputError
+from tuneloom.report import (
+    Cluster,
+    DriftPoint,
+    Gift,
+    ModelResult,
+    ReportData,
+    ResourceSpan,
+    TaskResult,
+    TaskTrial,
+    failure_counts,
+    progress_of,
+    render_report,
+    task_result,
+)
+from tuneloom.store import (
+    JobRecord,
+    PlannedTask,
+    Provenance,
+    RunRecord,
+    RunStatus,
+    Store,
+    TrialRecord,
+    open_existing,
+)
+
+
+def known_runs(place: str | None = None, limit: int | None = None) -> list[RunRecord]:
+    """The runs of a store, newest first."""
+    store = open_existing(place)
+    try:
+        return store.runs(limit)
+    finally:
+        store.close()
+
+
+def write_report(run: str, path: Path, place: str | None = None) -> str:
+    """Write the page about a run to a file, all of it or nothing; returns the run's whole id.
+
+    Raises StoreError if there is no such run, OutputError if the file can't be written.
+    """
+    store = open_existing(place)
+    try:
+        data = report_data(store, run)
+    finally:
+        store.close()
+    _write_whole(path, render_report(data))
+    return data.run
+
+
+def _write_whole(path: Path, text: str) -> None:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        reason = error.strerror or str(error)
+        raise OutputError(f"can't write {path}: {reason}; choose another place with -o") from error
+
+
+def report_data(store: Store, name: str) -> ReportData:
+    """Everything the store knows about a run that a report shows."""
+    run = store.run(name)
+    jobs, notes = store.jobs(run.id), store.notes(run.id)
+    tasks = {job.id: store.tasks(job.id) for job in jobs}
+    trials = {job.id: store.trials(job.id) for job in jobs}
+    results = {job.id: _task_results(job, tasks[job.id], trials[job.id]) for job in jobs}
+    spans = tuple(_spans(store, run.id))
+    all_tasks = [planned for job in jobs for planned in tasks[job.id]]
+    return ReportData(
+        run=run.id,
+        command=run.command,
+        status=run.status.value,
+        message=run.message,
+        created=run.created,
+        seconds=_seconds(run, spans),
+        models=tuple(_model(run, job, results[job.id], trials[job.id]) for job in jobs),
+        tasks=tuple(result for job in jobs for result in results[job.id]),
+        resources=resources_of(notes.get("resources")),
+        spans=spans,
+        failures=failure_counts(record.trial for job in jobs for record in trials[job.id]),
+        clusters=_clusters(all_tasks),
+        gifts=tuple(_gifts(all_tasks, [r for job in jobs for r in results[job.id]])),
+        validity=tuple(filter(None, (validity_of(job, trials[job.id]) for job in jobs))),
+        facts=(*measuring_facts([job.spec for job in jobs], _provenances(trials)), *facts_of(notes)),
+        drift=tuple(DriftPoint(at_s=at_s, ratio=ratio) for at_s, ratio in notes.get("canary", ())),
+        names={job.id: job.name for job in jobs} | {p.task.key: p.task.name for p in all_tasks},
+    )
+
+
+def _provenances(trials: Mapping[str, Sequence[TrialRecord]]) -> list[Provenance]:
+    return list(dict.fromkeys(record.provenance for records in trials.values() for record in records))
+
+
+def _spans(store: Store, run: str) -> list[ResourceSpan]:
+    return [
+        ResourceSpan(
+            job=span.job,
+            task=span.task,
+            kind=span.kind,
+            resource=span.resource,
+            start_s=span.start_s,
+            end_s=span.end_s,
+            ready_s=span.ready_s,
+            slots=span.slots,
+        )
+        for span in store.spans(run)
+    ]
+
+
+def _seconds(run: RunRecord, spans: Sequence[ResourceSpan]) -> float | None:
+    """How long the run took; the pauses of a resumed run don't count where spans tell better."""
+    if spans:
+        return max(span.end_s for span in spans)
+    return run.ended - run.created if run.ended else None
+
+
+def _task_results(
+    job: JobRecord, tasks: Sequence[PlannedTask], records: Sequence[TrialRecord]
+) -> list[TaskResult]:
+    final: Mapping[str, Any] = job.result.get("kernels", {})
+    results = []
+    for planned in tasks:
+        trials = [record.trial for record in records if record.task_key == planned.task.key]
+        times = final.get(planned.task.key, {})
+        results.append(
+            task_result(
+                job.id,
+                planned.task,
+                trials,
+                before_s=times.get("before_s"),
+                after_s=times.get("after_s"),
+            )
+        )
+    return results
+
+
+def _model(
+    run: RunRecord, job: JobRecord, results: Sequence[TaskResult], records: Sequence[TrialRecord]
+) -> ModelResult:
+    tried = [TaskTrial(task_key=record.task_key, trial=record.trial) for record in records]
+    before = {result.key: result.before_s for result in results if result.before_s}
+    cut_short = run.status is RunStatus.INTERRUPTED and not job.status.ended
+    provenance = records[0].provenance if records else None
+    return ModelResult(
+        job=job.id,
+        name=job.name,
+        status="interrupted" if cut_short else job.status.value,
+        before_s=job.result.get("latency_before_s"),
+        after_s=job.result.get("latency_after_s", job.result.get("best_s")),
+        device=provenance.device_key if provenance else str(job.spec.get("device_key", "")),
+        target=provenance.target if provenance else str(job.spec.get("target", "")),
+        trials=len(records),
+        failed=sum(record.seconds is None for record in records),
+        seconds=job.ended - job.started if job.ended and job.started else None,
+        best=best_of(job),
+        progress=progress_of({result.key: result.weight for result in results}, before, tried),
+    )
+
+
+def _clusters(tasks: Sequence[PlannedTask]) -> tuple[Cluster, ...]:
+    members: dict[str, list[str]] = {}
+    for planned in tasks:
+        if representative := planned.plan.get("representative"):
+            members.setdefault(representative, []).append(planned.task.key)
+    return tuple(Cluster(representative=key, members=tuple(found)) for key, found in members.items())
+
+
+def _gifts(tasks: Sequence[PlannedTask], results: Sequence[TaskResult]) -> list[Gift]:
+    before = {result.key: result.before_s for result in results}
+    return [
+        Gift(
+            donor=gift["donor"],
+            receiver=planned.task.key,
+            source=gift.get("source", ""),
+            before_s=before.get(planned.task.key),
+            after_s=gift.get("after_s"),
+            used=bool(gift.get("used")),
+        )
+        for planned in tasks
+        for gift in planned.plan.get("gifts", ())
+    ]

@@ -1,0 +1,110 @@
+"""The store's records as donors for the tasks of one job: few, and the likely ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tuneloom.app.tasks.origins import SHARE, TRANSFER
+from tuneloom.app.tasks.progress import DEFAULT
+from tuneloom.model import Measurement, Task
+from tuneloom.store import Store, TrialRecord
+from tuneloom.transfer import Donor, nearest, same_anchor
+
+Accept = Callable[[TrialRecord], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How many workloads of a class are asked, and for how many records each."""
+
+    workloads: int
+    records: int
+
+
+DONORS = Asking(workloads=6, records=3)
+TEACHERS = Asking(workloads=3, records=32)
+_MOST_ASKED = 32
+
+
+@dataclass(slots=True)
+class DonorBank:
+    """Questions of one job to the bank; the answers are bounded however large the bank is.
+
+    Only records of the job's target family are looked at.
+    """
+
+    store: Store
+    job: str
+    family: str
+    accept: Accept = lambda _record: True
+    names: dict[str, str] = field(default_factory=dict)
+    """What people call the workloads that gave something, by key."""
+    _classes: dict[str, list[str]] = field(default_factory=dict)
+
+    def donors(self, task: Task, asking: Asking = DONORS, favourite: str | None = None) -> list[Donor]:
+        """Records of the task's own workload, of its favourite, and of the workloads most like it.
+
+        What the job itself measured of the task is left out: its search knows that.
+        """
+        found: list[Donor] = []
+        givers = 0
+        for key, gflop in self._workloads(task, favourite):
+            records = self._records(key, gflop, asking.records, own_job=key != task.key)
+            found += records
+            givers += bool(records)
+            if givers == asking.workloads:
+                break
+        return found
+
+    def elsewhere(self, task: Task, device_key: str, count: int) -> list[TrialRecord]:
+        """The fastest tuned records of the very same kernel and device by other jobs of this run."""
+        run = self.job.rpartition(".")[0]
+        records = self.store.workload_trials(task.key, self.family, count)
+        others = [r for r in records if r.job != self.job and r.job.rpartition(".")[0] == run]
+        there = [r for r in others if r.provenance.device_key == device_key]
+        return [record for record in there if record.trial.candidate.origin != DEFAULT]
+
+    def refresh(self) -> None:
+        """Look for classes that appeared since."""
+        self._classes.clear()
+
+    def _workloads(self, task: Task, favourite: str | None) -> list[tuple[str, float]]:
+        """Keys and work of workloads to ask: many have no records yet, so more than are needed."""
+        known: dict[str, tuple[str, float]] = {}
+        for kernel_class in self._classes_like(task.kernel_class):
+            for workload in self.store.workloads(kernel_class, self.family):
+                known[workload.key] = (workload.shapes, workload.gflop)
+                self.names[workload.key] = workload.name
+        first = [key for key in (task.key, favourite) if key in known]
+        others = [(key, shapes) for key, (shapes, _) in known.items() if key not in first]
+        chosen = [*first, *nearest(task.shapes, others, _MOST_ASKED)]
+        return [(str(key), known[str(key)][1]) for key in chosen]
+
+    def _classes_like(self, kernel_class: str) -> list[str]:
+        if kernel_class not in self._classes:
+            every = self.store.kernel_classes(self.family)
+            self._classes[kernel_class] = [other for other in every if same_anchor(kernel_class, other)]
+        return self._classes[kernel_class]
+
+    def _records(self, key: str, gflop: float, count: int, *, own_job: bool) -> list[Donor]:
+        records = self.store.workload_trials(key, self.family, 2 * count)
+        wanted = [record for record in records if own_job or record.job != self.job]
+        found = (self._as_donor(record, gflop) for record in wanted)
+        return [donor for donor in found if donor is not None][:count]
+
+    def _as_donor(self, record: TrialRecord, gflop: float) -> Donor | None:
+        outcome, candidate = record.trial.outcome, record.trial.candidate
+        if candidate.origin == DEFAULT or not isinstance(outcome, Measurement) or not self.accept(record):
+            return None
+        if not outcome.best_s > 0:  # damaged: no number
+            return None
+        own = record.job == self.job
+        return Donor(
+            record=record.id,
+            task_key=record.task_key,
+            kernel_class=record.kernel_class,
+            gflop=gflop,
+            seconds=outcome.best_s,
+            device_key=record.provenance.device_key,
+            origin=f"{SHARE}{record.task_key}" if own else f"{TRANSFER}{record.id}",
+            trace=candidate.configuration,
+        )

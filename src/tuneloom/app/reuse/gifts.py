@@ -1,0 +1,133 @@
+"""What tasks are given while a job goes on: first gifts, and later what others found since."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tuneloom.app.reuse.donors import DonorBank
+from tuneloom.app.tasks.origins import SHARE
+from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.model import Seed, Task, TaskSpace, Trial
+from tuneloom.transfer import Donor, FittedSeed, fitted_seeds
+
+_NEWS = 2  # of one batch; the rest is the search's own
+_LOOKED_AT = 16
+_WITNESSED = 64
+
+Point = tuple[int | None, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """What a search gets with its next batch: seeds to try, and trials of its kernel that others made."""
+
+    seeds: tuple[Seed, ...] = ()
+    witnessed: tuple[Trial, ...] = ()
+
+
+@dataclass(slots=True)
+class _Account:
+    """What one task was given: `first` before its search, `parcel` is not collected yet."""
+
+    first: tuple[FittedSeed, ...] | None = None
+    parcel: Parcel = field(default_factory=Parcel)
+    points: set[Point] = field(default_factory=set)
+    newest: int = 0
+    heard: int = 0
+
+
+class GiftDesk:
+    """Keeps an account for every task, so that nothing is given twice.
+
+    Without `shares` only other jobs give. `donors` are those who gave, by the origin of
+    their gifts.
+    """
+
+    def __init__(self, bank: DonorBank, device_key: str, *, shares: bool) -> None:
+        self._bank = bank
+        self._device_key = device_key
+        self._shares = shares
+        self._accounts: dict[str, _Account] = {}
+        self.donors: dict[str, Donor] = {}
+
+    def first(
+        self,
+        task: Task,
+        space: TaskSpace,
+        count: int,
+        favourite: str | None,
+        foreign: Sequence[FittedSeed] = (),
+    ) -> int:
+        """Find what a task starts from, unless that was done; returns how many seeds it has."""
+        account = self._account(task.key)
+        if account.first is None:
+            found = self._fresh(account, task, favourite)
+            fitted, _ = fitted_seeds(space, found, count, favourite)
+            account.first = (*fitted, *foreign)[:count]
+            account.parcel = Parcel(seeds=tuple(fit.seed for fit in account.first))
+            self._note(account, account.first)
+        return len(account.first)
+
+    def news(self, progress: TaskProgress, space: TaskSpace, favourite: str | None) -> None:
+        """Add to the next parcel of a task what others found since it was last given something."""
+        task, account = progress.task, self._account(progress.task.key)
+        better = [d for d in self._fresh(account, task, favourite) if beats(d, progress)]
+        fitted, _ = fitted_seeds(space, better, _LOOKED_AT, favourite)
+        new = [fit for fit in fitted if _point(fit) not in account.points][:_NEWS]
+        self._note(account, new)
+        told = self._witnessed(account, task, {fit.donor.record for fit in new})
+        account.parcel = Parcel(
+            seeds=(*account.parcel.seeds, *(fit.seed for fit in new)),
+            witnessed=(*account.parcel.witnessed, *told),
+        )
+
+    def collect(self, key: str) -> Parcel:
+        """What waits for a search that is open already, once."""
+        account = self._account(key)
+        parcel, account.parcel = account.parcel, Parcel()
+        return parcel
+
+    def begin(self, key: str) -> tuple[Seed, ...]:
+        """All first gifts of a task, for a search that is opened with them."""
+        account = self._account(key)
+        account.parcel = Parcel()
+        return tuple(fit.seed for fit in account.first or ())
+
+    def _account(self, key: str) -> _Account:
+        return self._accounts.setdefault(key, _Account())
+
+    def _fresh(self, account: _Account, task: Task, favourite: str | None) -> list[Donor]:
+        self._bank.refresh()
+        donors = self._bank.donors(task, favourite=favourite)
+        fresh = [donor for donor in donors if donor.record > account.newest]
+        account.newest = max((donor.record for donor in donors), default=account.newest)
+        return fresh if self._shares else of_others(fresh)
+
+    def _note(self, account: _Account, fitted: Sequence[FittedSeed]) -> None:
+        account.points |= {_point(fit) for fit in fitted}
+        self.donors |= {fit.seed.origin: fit.donor for fit in fitted}
+
+    def _witnessed(self, account: _Account, task: Task, given: set[int]) -> list[Trial]:
+        """Trials of the very same kernel on the same device by other jobs of this run, not told before."""
+        records = self._bank.elsewhere(task, self._device_key, _WITNESSED)
+        new = [record for record in records if record.id > account.heard]
+        account.heard = max((record.id for record in records), default=account.heard)
+        return [record.trial for record in new if record.id not in given]
+
+
+def of_others(donors: Sequence[Donor]) -> list[Donor]:
+    """Donors that are not of the job itself."""
+    return [donor for donor in donors if not donor.origin.startswith(SHARE)]
+
+
+def beats(donor: Donor, progress: TaskProgress) -> bool:
+    """Whether a donor is faster than the task's own best: in seconds for the same kernel, else in rate."""
+    task, best_s = progress.task, progress.best_s
+    if best_s is None:
+        return True
+    if donor.task_key == task.key:
+        return donor.seconds < best_s
+    return donor.gflop / donor.seconds > task.gflop / best_s > 0
+
+
+def _point(fit: FittedSeed) -> Point:
+    return fit.seed.sketch, fit.seed.decisions or fit.seed.configuration

@@ -1,0 +1,93 @@
+"""What a run writes into the store, and when."""
+
+from dataclasses import asdict
+from typing import Any
+
+from tuneloom.app.conducting.conductor import Span
+from tuneloom.app.conducting.machine import Machine
+from tuneloom.model import Artifact, JobSpec, Task, Trial
+from tuneloom.scheduling.messages import Event
+from tuneloom.store import EventRecord, Provenance, SpanRecord, Store
+from tuneloom.tuners.tvm.models.stages import ModelSummary
+
+_MOST_BUFFERED = 500
+
+
+class Book:
+    """The store as one run sees it: trials at once, logs in batches."""
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store = store
+        self.run = run
+        self._spans: list[SpanRecord] = []
+        self._events: list[EventRecord] = []
+        self._provenance: dict[str, Provenance] = {}
+
+    def machine(self, machine: Machine, policy: str) -> None:
+        """Note what the run works with."""
+        resources: list[dict[str, Any]] = [{"name": machine.host.name, "slots": machine.host.slots}]
+        resources += [{"name": d.name, "slots": 1, "device_key": d.key} for d in machine.devices]
+        self._store.set_note(self.run, "resources", resources)
+        self._store.set_note(self.run, "policy", policy)
+
+    def opened(self, job: str, spec: JobSpec, summary: ModelSummary) -> dict[str, list[Trial]]:
+        """Keep a job's tasks; returns the trials it made before, by task key."""
+        self._provenance[job] = Provenance(
+            family=summary.family,
+            target=summary.target,
+            device_key=spec.device_key,
+            policy=spec.policy.tag,
+            tvm_version=summary.tvm_version,
+        )
+        self._store.add_tasks(
+            job, summary.tasks, family=summary.family, target=summary.target, tvm_version=summary.tvm_version
+        )
+        known: dict[str, list[Trial]] = {}
+        for record in self._store.trials(job):
+            known.setdefault(record.task_key, []).append(record.trial)
+        return known
+
+    def keep(self, job: str, task: Task, trial: Trial, artifact: Artifact | None) -> None:
+        """Commit a trial; when this returns it survives anything."""
+        self._store.add_trial(
+            job,
+            task.key,
+            trial,
+            self._provenance[job],
+            build_s=artifact.build_s if artifact else 0.0,
+            features=artifact.features if artifact else {},
+        )
+
+    def ran(self, span: Span) -> None:
+        """Remember a span until the next flush."""
+        self._spans.append(SpanRecord(**asdict(span)))
+
+    def happened(self, event: Event) -> None:
+        """Remember an event until the next flush."""
+        body = asdict(event)
+        at_s = body.pop("at_s")
+        self._events.append(EventRecord(at_s=at_s, kind=type(event).__name__, body=_plain(body)))
+        if len(self._events) > _MOST_BUFFERED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was remembered."""
+        spans, self._spans = self._spans, []
+        events, self._events = self._events, []
+        if spans:
+            self._store.add_spans(self.run, spans)
+        if events:
+            self._store.log_events(self.run, events)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can carry."""
+    match value:
+        case dict():
+            return {str(key): _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case set() | frozenset():
+            return sorted(_plain(each) for each in value)
+        case _:
+            return value

@@ -1,0 +1,87 @@
+"""What a tuning job may still spend, and on how many trials of a task next."""
+
+from collections.abc import Sequence
+
+from tuneloom.app.reuse.division import GLANCE
+from tuneloom.app.reuse.job_reuse import JobReuse
+from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.model import JobSpec
+
+_FIRST_BATCH = 4
+
+
+class Spending:
+    """The budget of a job against what its tasks have used: trials, seconds, and its goal."""
+
+    def __init__(self, spec: JobSpec, tasks: Sequence[TaskProgress], reuse: JobReuse | None) -> None:
+        self._spec = spec
+        self._tasks = tasks
+        self._reuse = reuse
+        self.most_trials = spec.budget.trials
+        self.stopping = False
+        self.started_s: float | None = None
+        self.latest_s = 0.0
+
+    @property
+    def spent(self) -> int:
+        """Trials finished, of all tasks."""
+        return sum(len(t.trials) for t in self._tasks)
+
+    @property
+    def latency_s(self) -> float | None:
+        """What one run of the model takes by its kernels' best times; None while some have none."""
+        times = [t.best_s for t in self._tasks]
+        if any(s is None for s in times):
+            return None
+        return sum(t.task.weight * s for t, s in zip(self._tasks, times, strict=True) if s is not None)
+
+    def over(self, at_s: float) -> bool:
+        """Whether no more trials should begin."""
+        budget = self._spec.budget
+        if self.stopping or self._left() <= 0:
+            return True
+        started_s = at_s if self.started_s is None else self.started_s
+        if budget.seconds is not None and at_s - started_s >= budget.seconds:
+            return True
+        latency_s = self.latency_s
+        return budget.goal_ms is not None and latency_s is not None and latency_s * 1e3 <= budget.goal_ms
+
+    def next_batch(self, progress: TaskProgress) -> int:
+        """How many trials of a task to begin, within the budget."""
+        return min(self._batch(progress), self._left())
+
+    def remaining_s(self) -> float | None:
+        """How long the rest takes at the pace so far; None until there is one."""
+        spent = self.spent
+        if self.started_s is None or not spent:
+            return None
+        pace_s = (self.latest_s - self.started_s) / spent
+        return pace_s * max(0, self.most_trials - spent)
+
+    def _left(self) -> int:
+        return self.most_trials - self.spent - sum(t.in_flight for t in self._tasks)
+
+    def _batch(self, progress: TaskProgress) -> int:
+        """A small first batch while the budget is small, so that every task gets its turn."""
+        room = (progress.quota or self.most_trials) - len(progress.trials) - progress.in_flight
+        seeds = self._seeds_for(progress)
+        if progress.batches:
+            owing = max(_FIRST_BATCH, progress.due) if progress.due else self._spec.batch
+            return min(seeds or self._spec.batch, owing, room)
+        fair = self.most_trials // (2 * len(self._tasks))
+        wanted = 1 + seeds if seeds else max(_FIRST_BATCH, fair)
+        if progress.quota is not None:
+            wanted = progress.quota
+        elif progress.waits:
+            wanted = GLANCE
+        return min(max(self._spec.batch, 1 + seeds), wanted, room)
+
+    def _seeds_for(self, progress: TaskProgress) -> int:
+        """How many first gifts the next batch of a task consists of; later ones come along with a batch."""
+        if self._reuse is None or progress.waits:
+            return 0
+        if progress.seeded:
+            self._reuse.look_for_news(progress)
+            return 0
+        progress.seeded = True
+        return self._reuse.prepare(progress)

@@ -1,0 +1,86 @@
+"""What travels to the stages of a tuning job: the calls that workers carry out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tuneloom.app.reuse.gifts import Parcel
+from tuneloom.app.tasks.progress import DEFAULT, TaskProgress
+from tuneloom.engine.calls import Call
+from tuneloom.model import Artifact, Candidate, JobSpec, SearchOptions, StageKind, Task, Trial
+
+STAGES = "tuneloom.tuners.stages"
+
+
+@dataclass(frozen=True, slots=True)
+class StageCalls:
+    """Makes the calls of one job; its searches live in `tuners` named workers."""
+
+    job: str
+    spec: JobSpec
+    tuners: int
+
+    def search_worker(self, progress: TaskProgress) -> str:
+        """The worker that keeps a task's search."""
+        return f"{self.job}:tuner{progress.index % self.tuners}"
+
+    def open_and_select(self, progress: TaskProgress, count: int, options: SearchOptions) -> Call:
+        """Open a task's search with all known trials, and ask it for candidates."""
+        task = self.task_for(StageKind.SELECT, progress)
+        arguments = (self._key(progress), self.spec.tuner, task, options, list(progress.trials), count)
+        worker = self.search_worker(progress)
+        return Call(function=f"{STAGES}:open_and_select", arguments=arguments, worker=worker)
+
+    def select(self, progress: TaskProgress, count: int, parcel: Parcel) -> Call:
+        """Ask a search that is open for candidates, and tell it what others found."""
+        arguments: tuple[object, ...] = (self._key(progress), count)
+        if parcel.seeds or parcel.witnessed:
+            arguments = (*arguments, parcel.seeds, parcel.witnessed)
+        return Call(function=f"{STAGES}:select", arguments=arguments, worker=self.search_worker(progress))
+
+    def build(self, progress: TaskProgress, candidate: Candidate) -> Call:
+        """Build one candidate."""
+        policy = self.spec.policy
+        return Call(
+            function=f"{STAGES}:build",
+            arguments=(self.spec.tuner, self.task_for(StageKind.BUILD, progress), candidate, policy),
+            timeout_s=policy.build_timeout_s,
+            memory_bytes=policy.memory_bytes,
+        )
+
+    def profile(self, progress: TaskProgress, candidate: Candidate, artifact: Artifact) -> Call:
+        """Measure one candidate."""
+        # The default schedule is a baseline, not a contender: one run of it is enough.
+        best_s = 1e-9 if candidate.origin == DEFAULT else progress.best_s
+        policy, task = self.spec.policy, self.task_for(StageKind.PROFILE, progress)
+        return Call(
+            function=f"{STAGES}:profile",
+            arguments=(self.spec.tuner, task, artifact, policy, best_s),
+            timeout_s=policy.run_timeout_s,
+            memory_bytes=policy.memory_bytes,
+        )
+
+    def canary(self, progress: TaskProgress, payload: bytes) -> Call:
+        """Time the fixed kernel that watches the device."""
+        task, policy = _without_payload(progress.task), self.spec.policy
+        return Call(
+            function=f"{STAGES}:profile",
+            arguments=(self.spec.tuner, task, Artifact(payload=payload), policy, None),
+            timeout_s=policy.run_timeout_s,
+        )
+
+    def update(self, progress: TaskProgress, trials: Sequence[Trial]) -> Call:
+        """Tell a search what became of its candidates."""
+        arguments = (self._key(progress), trials)
+        return Call(function=f"{STAGES}:update", arguments=arguments, worker=self.search_worker(progress))
+
+    def task_for(self, stage: StageKind, progress: TaskProgress) -> Task:
+        """The task as it travels to a stage; a candidate carries what building needs, if anything does."""
+        return progress.task if stage is StageKind.SELECT else _without_payload(progress.task)
+
+    def _key(self, progress: TaskProgress) -> str:
+        return f"{self.job}:{progress.index}"
+
+
+def _without_payload(task: Task) -> Task:
+    """The candidate carries all that building needs; the payload need not travel each time."""
+    return replace(task, payload=b"")

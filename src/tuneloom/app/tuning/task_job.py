@@ -1,0 +1,73 @@
+"""Tuning tasks that come without a model: a program of its own, and a short way to run it."""
+
+from collections.abc import Sequence
+
+from tuneloom.app.conducting.conductor import Conductor, Listener
+from tuneloom.app.conducting.machine import Machine
+from tuneloom.app.conducting.programs import Step
+from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tuning.task_tuning import Keep, TaskTuning
+from tuneloom.engine.api import Engine
+from tuneloom.engine.calls import CallResult
+from tuneloom.model import JobSpec, Task
+from tuneloom.scheduling import Core, policy_named
+from tuneloom.scheduling.stages import JobTicket
+
+
+class TaskJob:
+    """Spends a budget on tasks; nothing is imported before, nothing compiled after."""
+
+    def __init__(
+        self, job: str, spec: JobSpec, tasks: Sequence[Task], keep: Keep, *, lanes: int, tuners: int
+    ) -> None:
+        self.ticket = JobTicket(id=job, priority=spec.priority, device_keys=frozenset({spec.device_key}))
+        progress = [TaskProgress(index, task) for index, task in enumerate(tasks)]
+        self.tuning = TaskTuning(job, spec, progress, keep, lanes=lanes, tuners=tuners)
+        self._open = 0
+
+    @property
+    def done(self) -> bool:
+        return self._open == 0
+
+    def begin(self, at_s: float) -> Sequence[Step]:
+        return self._counted(self.tuning.begin(at_s, b""))
+
+    def stopping(self) -> None:
+        self.tuning.stop()
+
+    def _counted(self, steps: Sequence[Step]) -> list[Step]:
+        self._open += len(steps)
+        return [self._watched(step) for step in steps]
+
+    def _watched(self, step: Step) -> Step:
+        def ended(result: CallResult, at_s: float) -> Sequence[Step] | None:
+            following = step.ended(result, at_s)
+            if following is None:
+                return None
+            self._open -= 1
+            return self._counted(following)
+
+        return Step(request=step.request, call=step.call, ended=ended)
+
+
+def tune_tasks(
+    tasks: Sequence[Task],
+    spec: JobSpec,
+    engine: Engine,
+    machine: Machine,
+    *,
+    policy: str = "load-aware",
+    lanes: int = 3,
+    listener: Listener | None = None,
+) -> TaskTuning:
+    """Tune tasks on an engine without a store; the engine stays open."""
+    program = TaskJob(
+        spec.name, spec, tasks, lambda _task, _trial, _artifact: None, lanes=lanes, tuners=machine.host.slots
+    )
+    conductor = Conductor(Core(policy_named(policy)), engine, machine, listener or Listener())
+    conductor.add_resource(machine.host)
+    for device in machine.devices:
+        conductor.add_resource(device)
+    conductor.submit(program)
+    conductor.run()
+    return program.tuning

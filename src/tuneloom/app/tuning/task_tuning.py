@@ -1,0 +1,274 @@
+"""A tuning job as a program: lanes of select, build, profile, update over its tasks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tuneloom.app.conducting.programs import Step
+from tuneloom.app.reuse.gifts import Parcel
+from tuneloom.app.reuse.job_reuse import JobReuse
+from tuneloom.app.tasks.outcomes import built, profiled
+from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tuning.allocation import next_task
+from tuneloom.app.tuning.spending import Spending
+from tuneloom.app.tuning.stage_calls import StageCalls
+from tuneloom.engine.calls import Call, CallResult, Raised, Returned
+from tuneloom.model import (
+    Artifact,
+    Candidate,
+    Failure,
+    JobSpec,
+    Measurement,
+    Outcome,
+    SearchOptions,
+    StageKind,
+    Task,
+    Trial,
+)
+from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequest
+
+Keep = Callable[[Task, Trial, Artifact | None], None]
+_SEARCH_TRIES = 3
+
+
+@dataclass(slots=True)
+class Lane:
+    """One batch of a task on its way."""
+
+    name: str
+    progress: TaskProgress
+    planned: int
+    left: int = 0
+    trials: list[Trial] = field(default_factory=list)
+    tries: int = 0
+    parcel: Parcel = field(default_factory=Parcel)
+
+
+class TaskTuning:
+    """Spends a budget of trials on tasks, several lanes at a time.
+
+    Pure but for `keep`, which has to store a trial before it returns. When `running`
+    is false and no steps are out, there is nothing more to do.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        spec: JobSpec,
+        tasks: Sequence[TaskProgress],
+        keep: Keep,
+        *,
+        lanes: int,
+        tuners: int,
+        reuse: JobReuse | None = None,
+    ) -> None:
+        self._job = job
+        self._reuse = reuse
+        self.spending = Spending(spec, tasks, reuse)
+        self._spec = spec
+        self.tasks = tasks
+        self._keep = keep
+        self._most_lanes = lanes
+        self._calls = self._stage_calls(tuners)
+        self._lanes: dict[str, Lane] = {}
+        self._canary = b""
+        self.canary_s: list[tuple[float, float]] = []
+
+    def _stage_calls(self, tuners: int) -> StageCalls:
+        return StageCalls(self._job, self._spec, tuners)
+
+    @property
+    def spent(self) -> int:
+        """Trials finished, of all tasks."""
+        return self.spending.spent
+
+    @property
+    def latency_s(self) -> float | None:
+        """What one run of the model takes by its kernels' best times; None while some have none."""
+        return self.spending.latency_s
+
+    @property
+    def running(self) -> bool:
+        return bool(self._lanes)
+
+    def begin(self, at_s: float, canary: bytes) -> list[Step]:
+        """The first lanes."""
+        self.spending.started_s = at_s
+        self._canary = canary
+        return self._refill(at_s)
+
+    def stop(self) -> None:
+        """Open no more lanes."""
+        self.spending.stopping = True
+
+    def _refill(self, at_s: float) -> list[Step]:
+        steps: list[Step] = []
+        while len(self._lanes) < self._most_lanes and not self.spending.over(at_s):
+            progress = next_task(self.tasks, self._spec.batch, self._lanes_per_task())
+            if progress is None:
+                break
+            steps.append(self._open_lane(progress, self.spending.next_batch(progress)))
+        return steps
+
+    def _lanes_per_task(self) -> int:
+        return 1 if len(self.tasks) > 1 else 2
+
+    def _open_lane(self, progress: TaskProgress, count: int) -> Step:
+        lane = Lane(f"{progress.index}.{progress.batches}", progress, count)
+        if self._reuse is not None and progress.opened:
+            lane.parcel = self._reuse.collect(progress)
+        progress.batches += 1
+        progress.lanes += 1
+        progress.in_flight += count
+        self._lanes[lane.name] = lane
+        return Step(
+            request=self._request(lane, 0, StageKind.SELECT, "", ANY_CORE, ANY_CORE),
+            call=lambda: self._select_call(lane),
+            ended=lambda result, at_s: self._selected(lane, result, at_s),
+        )
+
+    def _select_call(self, lane: Lane) -> Call:
+        progress = lane.progress
+        if progress.opened:
+            return self._calls.select(progress, lane.planned, lane.parcel)
+        progress.opened = True
+        return self._calls.open_and_select(progress, lane.planned, self._options(progress))
+
+    def _options(self, progress: TaskProgress) -> SearchOptions:
+        spec = self._spec
+        base = SearchOptions(
+            seed=spec.seed, trials=self.spending.most_trials, batch=spec.batch, extra=dict(spec.extra)
+        )
+        return self._reuse.options(progress, base) if self._reuse else base
+
+    def _selected(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._search_lost(lane, result, at_s)
+        candidates = lane.progress.unseen(result.value)
+        lane.progress.in_flight -= lane.planned - len(candidates)
+        lane.left = len(candidates)
+        if not candidates:
+            lane.progress.exhausted = not result.value
+            return self._close_lane(lane, at_s)
+        steps = [self._build_step(lane, n, candidate) for n, candidate in enumerate(candidates)]
+        if self._canary:
+            lane.left += 1
+            steps.append(self._canary_step(lane))
+        return steps
+
+    def _search_lost(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
+        """A search that raises is given up; one whose worker died is opened again elsewhere."""
+        lane.tries += 1
+        self._close_searches(lane.progress, result)
+        if lane.tries < _SEARCH_TRIES and not isinstance(result, Raised):
+            return None
+        lane.progress.exhausted = True
+        reason = result.error if isinstance(result, Raised) else str(result)
+        lane.progress.first_error = lane.progress.first_error or f"its search ended: {reason}"
+        lane.progress.in_flight -= lane.planned
+        return self._close_lane(lane, at_s)
+
+    def _close_searches(self, progress: TaskProgress, result: CallResult) -> None:
+        """Searches of a process that is gone are opened again; they then learn all trials anew."""
+        if isinstance(result, Raised):
+            progress.opened = False
+            return
+        for other in self.tasks:
+            if self._calls.search_worker(other) == self._calls.search_worker(progress):
+                other.opened = False
+
+    def _build_step(self, lane: Lane, number: int, candidate: Candidate) -> Step:
+        call = self._calls.build(lane.progress, candidate)
+        device = DeviceDemand(key=self._spec.device_key)
+        return Step(
+            request=self._request(lane, 1, StageKind.BUILD, f"/{number}", self._build_demand(), device),
+            call=lambda: call,
+            ended=lambda result, at_s: self._built(lane, number, candidate, result, at_s),
+        )
+
+    def _build_demand(self) -> Demand:
+        return ANY_CORE
+
+    def _built(
+        self, lane: Lane, number: int, candidate: Candidate, result: CallResult, at_s: float
+    ) -> Sequence[Step]:
+        artifact: Artifact | Failure = built(result)
+        if isinstance(artifact, Failure):
+            return self._settle(lane, candidate, artifact, None, at_s)
+        return [self._profile_step(lane, number, candidate, artifact)]
+
+    def _profile_step(self, lane: Lane, number: int, candidate: Candidate, artifact: Artifact) -> Step:
+        def settled(result: CallResult, at_s: float) -> Sequence[Step]:
+            return self._settle(lane, candidate, profiled(result), artifact, at_s)
+
+        return Step(
+            request=self._request(
+                lane,
+                2,
+                StageKind.PROFILE,
+                f"/{number}",
+                DeviceDemand(key=self._spec.device_key),
+                ANY_CORE,
+            ),
+            call=lambda: self._calls.profile(lane.progress, candidate, artifact),
+            ended=settled,
+        )
+
+    def _settle(
+        self, lane: Lane, candidate: Candidate, outcome: Outcome, artifact: Artifact | None, at_s: float
+    ) -> Sequence[Step]:
+        self.spending.latest_s = at_s
+        trial = Trial(candidate=candidate, outcome=outcome)
+        self._keep(lane.progress.task, trial, artifact)
+        lane.progress.add(trial, artifact)
+        lane.progress.in_flight -= 1
+        lane.trials.append(trial)
+        return self._one_less(lane)
+
+    def _one_less(self, lane: Lane) -> Sequence[Step]:
+        lane.left -= 1
+        return [] if lane.left else [self._update_step(lane)]
+
+    def _update_step(self, lane: Lane) -> Step:
+        call = self._calls.update(lane.progress, lane.trials)
+        return Step(
+            request=self._request(lane, 3, StageKind.UPDATE, "", ANY_CORE, ANY_CORE),
+            call=lambda: call,
+            ended=lambda result, at_s: self._updated(lane, result, at_s),
+        )
+
+    def _updated(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step]:
+        if not isinstance(result, Returned):
+            self._close_searches(lane.progress, result)
+        return self._close_lane(lane, at_s)
+
+    def _close_lane(self, lane: Lane, at_s: float) -> list[Step]:
+        lane.progress.lanes -= 1
+        del self._lanes[lane.name]
+        return self._refill(at_s)
+
+    def _canary_step(self, lane: Lane) -> Step:
+        call = self._calls.canary(lane.progress, self._canary)
+
+        def sung(result: CallResult, at_s: float) -> Sequence[Step]:
+            if isinstance(result, Returned) and isinstance(result.value, Measurement):
+                self.canary_s.append((at_s, result.value.best_s))
+            return self._one_less(lane)
+
+        demand = DeviceDemand(key=self._spec.device_key)
+        request = self._request(lane, 2, "canary", "", demand, ANY_CORE)
+        return Step(request=request, call=lambda: call, ended=sung)
+
+    def _request(
+        self, lane: Lane, step: int, kind: str, part: str, needs: Demand, then: Demand
+    ) -> StageRequest:
+        return StageRequest(
+            id=f"{lane.name}/{kind}{part}",
+            job=self._job,
+            lane=lane.name,
+            step=step,
+            kind=str(kind),
+            needs=needs,
+            then=then,
+            task=lane.progress.task.name,
+            remaining_s=self.spending.remaining_s(),
+        )

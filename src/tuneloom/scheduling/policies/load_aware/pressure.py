@@ -1,0 +1,76 @@
+"""Which device key is the scarcest, whether hosts are scarcer, and which key will run dry."""
+
+from collections import defaultdict
+
+from tuneloom.scheduling.floor import Floor
+from tuneloom.scheduling.policies.load_aware.appetites import Appetite, KeyUse
+
+REFRESH = 32
+WATCHED = 16
+
+
+class Pressure:
+    """Backlog and expected demand of every device key, kept up stage by stage."""
+
+    def __init__(self, floor: Floor) -> None:
+        self._floor = floor
+        self._demand: defaultdict[str, float] = defaultdict(float)
+        self._host_demand = 0.0
+        self.backlog_s: defaultdict[str, float] = defaultdict(float)
+        self._scarcest: list[str] = []
+        self._asked = 0
+
+    def used(self, appetite: Appetite, key: str | None, seconds: float) -> None:
+        """A job spent time on a device of this key, or on a host."""
+        appetite.total_s = total_s = appetite.total_s + seconds
+        if key is not None:
+            use = appetite.keys.get(key)
+            if use is None:
+                use = appetite.keys[key] = KeyUse()
+            use.spent_s += seconds
+        for name, use in appetite.keys.items():
+            share = use.spent_s / total_s if total_s > 0 else 0.0
+            self._demand[name] += share - use.share
+            use.share = share
+        host_share = 1.0 - sum(use.share for use in appetite.keys.values())
+        self._host_demand += host_share - appetite.host_share
+        appetite.host_share = host_share
+
+    def left(self, appetite: Appetite) -> None:
+        """A job ended: it wants nothing any more."""
+        for name, use in appetite.keys.items():
+            self._demand[name] -= use.share
+        self._host_demand -= appetite.host_share
+
+    def queue(self, key: str, seconds: float) -> None:
+        """Predicted work joined the line in front of a key."""
+        self.backlog_s[key] += seconds
+
+    def unqueue(self, key: str, seconds: float, *, empty: bool) -> None:
+        """Predicted work left the line; an empty line has no rounding errors."""
+        self.backlog_s[key] = 0.0 if empty else self.backlog_s[key] - seconds
+
+    def runs_dry(self, key: str, within_s: float) -> bool:
+        """Whether what waits for this key lasts less than that long."""
+        devices = self._floor.devices.get(key)
+        if not devices:
+            return False
+        return self.backlog_s.get(key, 0.0) <= within_s * len(devices)
+
+    def hosts_scarcer_than(self, key: str) -> bool:
+        """Whether jobs want more of each slot of a host than of each device of this key."""
+        devices = self._floor.devices.get(key)
+        slots = sum(host.slots for host in self._floor.hosts.values())
+        if not devices or not slots:
+            return False
+        return self._host_demand / slots > self._demand.get(key, 0.0) / len(devices)
+
+    def scarcest(self) -> list[str]:
+        """The keys most in demand for their number of devices; refreshed now and then."""
+        if self._asked % REFRESH == 0 or not self._scarcest:
+            load = {
+                key: self._demand.get(key, 0.0) / len(seats) for key, seats in self._floor.devices.items()
+            }
+            self._scarcest = sorted(load, key=lambda key: -load[key])[:WATCHED]
+        self._asked += 1
+        return self._scarcest

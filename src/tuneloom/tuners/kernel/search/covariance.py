@@ -1,0 +1,153 @@
+"""How alike the times of two points are: by all knobs together, and by each knob apart.
+
+Times of kernels are largely products of what each knob does for itself. So in their
+logarithms the effect of a knob is learned from all points, however much other knobs
+differ; what knobs do together is learned from points that are near each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuneloom.tuners.kernel.search.encoding import Encoding, Matrix
+from tuneloom.tuners.kernel.search.factors import Points
+from tuneloom.tuners.validity import squared_distances
+
+Vector = NDArray[np.float64]
+_ROOT5 = np.sqrt(5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Length scales of the groups of columns, and how much is shared together and apart."""
+
+    lengths: Vector
+    together: float
+    apart: float
+
+    @property
+    def variance(self) -> float:
+        return self.together + self.apart
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The values of one knob among some points: who has which, and how far they are from each other."""
+
+    has: Matrix
+    groups: Sequence[int]
+    squares: Matrix
+
+
+class Covariance:
+    """Matérn-5/2 in the distance over all groups, and its mean over the distances in each of them.
+
+    Both share the length scales: a group alone is as far as all of them are together.
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self.scales = int(encoding.groups.max()) + 1
+
+    def among(self, points: Points) -> "Spacing":
+        """Everything about the distances between some points that does not depend on scales."""
+        inputs, groups = self._encoding.smooth(points), self._encoding.groups
+        squares = [
+            squared_distances(inputs[:, groups == g], inputs[:, groups == g]) for g in range(self.scales)
+        ]
+        return Spacing(np.stack(squares), [self._level(points, k) for k in range(len(self._encoding.active))])
+
+    def between(self, points: Points, others: Points, likeness: Likeness) -> Matrix:
+        """The covariance of each of the points with each of the others."""
+        encode, weights = self._encoding.smooth, 1 / likeness.lengths[self._encoding.groups]
+        whole = (
+            likeness.together
+            * matern(squared_distances(encode(points) * weights, encode(others) * weights))[0]
+        )
+        pairs = [self._apart(points, others, k, likeness) for k in range(len(self._encoding.active))]
+        if pairs:
+            has, alike = np.hstack([has for has, _ in pairs]), np.vstack([alike for _, alike in pairs])
+            whole += likeness.apart / self.scales * (has @ alike)
+        return np.asarray(whole)
+
+    def _level(self, points: Points, knob: int) -> Level:
+        values, has = _one_hot(points[:, self._encoding.active[knob]])
+        parts = self._encoding.parts[knob]
+        squares = [squared_distances(table[values], table[values]) for _, table in parts]
+        return Level(has, [group for group, _ in parts], np.stack(squares))
+
+    def _apart(self, points: Points, others: Points, knob: int, likeness: Likeness) -> tuple[Matrix, Matrix]:
+        """Which value of a knob each point has, and how alike each value is to those of the others."""
+        place = self._encoding.active[knob]
+        values, has = _one_hot(points[:, place])
+        alike = np.zeros((len(values), len(others)))
+        for group, table in self._encoding.parts[knob]:
+            distance = squared_distances(table[values], table[others[:, place]])
+            alike += matern(self.scales * distance / likeness.lengths[group] ** 2)[0]
+        return has, alike
+
+
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    """Squared distances between points: over each group of columns, and level by level."""
+
+    squares: Matrix
+    levels: Sequence[Level]
+
+    def under(self, likeness: Likeness) -> "Shared":
+        """What the points share if they are so alike."""
+        whole = matern(np.tensordot(likeness.lengths**-2, self.squares, 1))
+        apart, slopes = np.zeros(self.squares.shape[1:]), []
+        for level in self.levels:
+            nearness = len(self.squares) * likeness.lengths[level.groups] ** -2.0
+            values, slope = matern(nearness[:, None, None] * level.squares)
+            apart += level.has @ values.sum(axis=0) @ level.has.T
+            slopes.append(slope)
+        return Shared(self, likeness, whole, apart / len(self.squares), slopes)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Covariances by distance together and apart, each with its slopes."""
+
+    spacing: Spacing
+    likeness: Likeness
+    together: tuple[Matrix, Matrix]
+    apart: Matrix
+    slopes: Sequence[Matrix]
+
+    @property
+    def matrix(self) -> Matrix:
+        """The covariance of all pairs."""
+        return np.asarray(self.likeness.together * self.together[0] + self.likeness.apart * self.apart)
+
+    def pull(self, slack: Matrix) -> tuple[Vector, float, float]:
+        """Half the sum of `slack` times the derivatives by the logarithms of lengths, together, apart."""
+        shape, slope = self.together
+        by_length = self.likeness.together * np.einsum("gij,ij->g", self.spacing.squares, slack * slope)
+        for level, slopes in zip(self.spacing.levels, self.slopes, strict=True):
+            shared = level.has.T @ slack @ level.has
+            # the number of groups cancels out: once in the mean, once in the distance
+            by_length[level.groups] += self.likeness.apart * np.einsum(
+                "ij,gij,gij->g", shared, level.squares, slopes
+            )
+        together = 0.5 * self.likeness.together * np.einsum("ij,ij->", slack, shape)
+        apart = 0.5 * self.likeness.apart * np.einsum("ij,ij->", slack, self.apart)
+        return -by_length * self.likeness.lengths**-2, float(together), float(apart)
+
+
+def matern(distance: Matrix) -> tuple[Matrix, Matrix]:
+    """The function of a squared distance, and its derivative."""
+    root = np.sqrt(distance)
+    decay = np.exp(-_ROOT5 * root)
+    return (1 + _ROOT5 * root + 5 / 3 * distance) * decay, -5 / 6 * (1 + _ROOT5 * root) * decay
+
+
+def _one_hot(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], Matrix]:
+    """The different values, and which of them each row has."""
+    present, place = np.unique(values, return_inverse=True)
+    has = np.zeros((len(values), len(present)))
+    has[np.arange(len(values)), place] = 1.0
+    return present, has

@@ -1,0 +1,166 @@
+"""The default search: a model of time and a model of validity choose together.
+
+After a start that is spread out, every proposal maximises the expected improvement
+times the probability that the point is valid, over random points, the surroundings
+of the best, and walks uphill from the most promising ones.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuneloom.tuners.kernel.search.caution import Caution
+from tuneloom.tuners.kernel.search.encoding import Encoding
+from tuneloom.tuners.kernel.search.factors import Point, Points
+from tuneloom.tuners.kernel.search.gaussian import GaussianProcess
+from tuneloom.tuners.kernel.search.pool import Visited, as_point, best_point, open_points, unseen
+from tuneloom.tuners.kernel.search.promise import log_improvement, promising
+from tuneloom.tuners.kernel.search.terms import Start, Terms
+from tuneloom.tuners.kernel.space import Space
+from tuneloom.tuners.validity import ValidityModel, spread
+
+Vector = NDArray[np.float64]
+_INCUMBENTS = 5
+_START = 4  # points before the model of time is asked
+_UNDER_WAY = 2  # points for each known time: where many run at once, more of them start the search
+_CANDIDATES = 1000  # of the pool, in choosing where to start
+_ORDINARY = 300  # points that tell how likely a point drawn by chance is to be valid
+_FEW = 40  # observations up to which the model's scales are fitted anew every time
+
+
+class GuidedSearch:
+    """Proposes points and learns from their times or failures; deterministic for a seed."""
+
+    def __init__(self, space: Space, terms: Terms) -> None:
+        self._space, self._terms = space, terms
+        self._rng = np.random.default_rng([terms.seed, 31])
+        self._encoding = Encoding.of(space)
+        self._process = GaussianProcess(self._encoding)
+        self._validity = ValidityModel(self._encoding.plain(space.sample(1, self._rng)).shape[1], terms.seed)
+        self._proposed = Visited(space.width)
+        self._pending: dict[Point, None] = {}
+        self._times: dict[Point, float] = {}
+        self._failed = 0
+        self._fitted_at = 0
+
+    def propose(self, count: int) -> list[Point]:
+        """Up to `count` points never proposed before; none when the space is spent."""
+        points: list[Point] = []
+        for _ in range(count):
+            point = self._next()
+            if point is None:
+                break
+            self._proposed.add(point)
+            self._pending[point] = None
+            points.append(point)
+        return points
+
+    def learn(self, point: Point, seconds: float | None) -> None:
+        """Take in a point's time, or None for a failure; the point is not proposed again."""
+        self._proposed.add(point)
+        self._pending.pop(point, None)
+        self._validity.observe(self._encoding.plain(np.array([point]))[0], seconds is not None)
+        if seconds is None:
+            self._failed += 1
+        else:
+            self._times[point] = seconds
+
+    def hear(self, point: Point, builds: bool) -> None:
+        """Take in whether a point builds; one that does not is never proposed."""
+        self._validity.observe(self._encoding.plain(np.array([point]))[0], builds)
+        if not builds:
+            self._proposed.add(point)
+
+    def validity(self, points: Points) -> Vector:
+        """The probability of each point to be valid, as far as it is known."""
+        if self._terms.knowledge is not None:
+            return self._terms.knowledge(points)
+        return self._validity.probability(self._encoding.plain(points))
+
+    def relevance(self) -> dict[str, float]:
+        """How strongly the model of time depends on each knob, as shares of one."""
+        if len(self._times) > 1:
+            self._fit()
+        weights = self._process.relevance()
+        shares: dict[str, float] = {}
+        for parts, knob in zip(self._encoding.parts, self._encoding.active, strict=True):
+            shares[self._space.names[knob]] = float(sum(weights[group] for group, _ in parts))
+        total = sum(shares.values()) or 1.0
+        return {name: share / total for name, share in shares.items()}
+
+    def _next(self) -> Point | None:
+        pool = open_points(self._space, self._proposed, self._rng)
+        if not len(pool):
+            return None
+        if not self._proposed and self._terms.start is Start.DEFAULT:
+            return self._default(pool)
+        if self._starting():
+            return self._start_point(pool)
+        return self._guided(pool)
+
+    def _default(self, pool: Points) -> Point:
+        """The allowed point nearest to the first value of every knob."""
+        return as_point(pool[int(np.argmin(pool.sum(axis=1)))])
+
+    def _starting(self) -> bool:
+        """Whether too little is known for the model of time, also for how much is under way."""
+        known = len(self._times)
+        return len(self._proposed) < _START or known < 2 or len(self._pending) > _UNDER_WAY * known
+
+    def _start_point(self, pool: Points) -> Point:
+        """A random point, or one that is far from all tried and likely to be valid.
+
+        What is far from all others lies in a corner, and corners of a space are seldom fast:
+        of many that run at once only the first are sent there.
+        """
+        if self._terms.start is Start.RANDOM or not self._proposed:
+            return as_point(pool[0])
+        candidates = pool[:_CANDIDATES]
+        chances = self.validity(candidates)
+        if self._pending and len(self._proposed) >= _START:
+            return as_point(candidates[int(np.argmax(chances >= chances.mean()))])
+        tried = self._encoding.smooth(np.array(list(self._proposed)))
+        return as_point(candidates[spread(self._encoding.smooth(candidates), tried, chances)])
+
+    def _with_surroundings(self, pool: Points) -> Points:
+        """The pool and what differs from the best points in one knob."""
+        if not self._times:
+            return pool
+        best = sorted(self._times, key=self._times.__getitem__)[:_INCUMBENTS]
+        return np.vstack([pool, unseen(self._space.variations(np.array(best)), self._proposed)])
+
+    def _guided(self, pool: Points) -> Point:
+        lowest = self._fit()
+        caution = self._caution(pool)
+
+        def score(points: Points) -> Vector:
+            mean, deviation = self._process.predict(points)
+            improvement = log_improvement((lowest - mean) / deviation) + np.log(deviation)
+            return promising(points, improvement, self.validity, caution) if caution else improvement
+
+        return best_point(self._space, self._with_surroundings(pool), score, self._proposed)
+
+    def _caution(self, pool: Points) -> Caution | None:
+        """What a risk costs the next point; nothing is risky before anything failed."""
+        if self._terms.knowledge is None and not self._validity.failures:
+            return None
+        trials = max(self._terms.trials, self._failed + len(self._times))
+        return Caution.after(self._failed, trials, self.validity(pool[:_ORDINARY]))
+
+    def _fit(self) -> float:
+        """Fit the model of time, pending points taken to be what it expects; returns the lowest target."""
+        points = np.array(list(self._times))
+        logs = np.log(np.array(list(self._times.values())))
+        targets = (logs - logs.mean()) / (logs.std() + 1e-9)
+        self._process.fit(points, targets, self._steps())
+        if self._pending:
+            waiting = np.array(list(self._pending))
+            expected, _ = self._process.predict(waiting)
+            self._process.fit(np.vstack([points, waiting]), np.concatenate([targets, expected]), 0)
+        return float(targets.min())
+
+    def _steps(self) -> int:
+        known = len(self._times)
+        due = known != self._fitted_at and (known <= _FEW or known >= self._fitted_at * 1.1)
+        if due:
+            self._fitted_at = known
+        return (20 if known <= _FEW else 10) if due else 0

@@ -1,0 +1,34 @@
+"""What a search over points is told besides its space."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuneloom.tuners.kernel.search.factors import Points
+
+Knowledge = Callable[[Points], NDArray[np.float64]]
+"""The probability of points to be valid, known instead of learned."""
+
+
+class Start(StrEnum):
+    """Where the first points come from."""
+
+    VALIDITY = "validity"
+    RANDOM = "random"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The seed and the start of a search, how many trials it should be planned for.
+
+    `knowledge` replaces the learned validity (to measure what perfect knowledge would give).
+    """
+
+    seed: int
+    start: Start = Start.VALIDITY
+    trials: int = 200
+    knowledge: Knowledge | None = None

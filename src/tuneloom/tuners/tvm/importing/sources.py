@@ -1,0 +1,94 @@
+"""How a model comes in: from a file, or from the zoo."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneloom.errors import ModelError
+from tuneloom.tuners.tvm.importing.onnx_files import import_onnx, read_onnx
+from tuneloom.tuners.tvm.importing.tflite_files import import_tflite, read_tflite
+from tuneloom.tuners.tvm.importing.torch_files import EXPORT_WORDS, import_exported, read_exported
+from tuneloom.tuners.tvm.zoo.listing import require_name, zoo_model
+
+Shapes = Mapping[str, tuple[int, ...]]
+_ZOO = "zoo:"
+_SUFFIXES = (".onnx", ".pt2", ".tflite")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorInfo:
+    """One input or output of a model."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedModel:
+    """A model in Relax with its weights as constants; `digest` names its content."""
+
+    name: str
+    module: Any = field(repr=False, compare=False)
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    digest: str
+
+
+def import_model(source: str, shapes: Shapes | None = None) -> ImportedModel:
+    """Read `zoo:NAME` or a path ending in .onnx, .pt2 or .tflite.
+
+    `shapes` binds dynamic inputs. Raises ModelError, in one line, when there is no
+    such thing, when it can't be read, or when TVM can't import it.
+    """
+    bound = dict(shapes or {})
+    require_source(source)
+    if source.startswith(_ZOO):
+        name = source.removeprefix(_ZOO)
+        proto = zoo_model(name)
+        return _finish(name, *import_onnx(proto, name, bound), _digest(proto.SerializeToString(), bound))
+    path = Path(source)
+    content = path.read_bytes()
+    return _finish(path.stem, *_import_file(path, content, bound), _digest(content, bound))
+
+
+def require_source(source: str) -> None:
+    """Raise ModelError if there is no such file or network; cheap, nothing is read."""
+    path = Path(source)
+    if source.startswith(_ZOO):
+        require_name(source.removeprefix(_ZOO))
+        return
+    if path.suffix in (".pt", ".pth"):
+        raise ModelError(f"{source}: weights alone are no model; export it: {EXPORT_WORDS}")
+    if path.suffix not in _SUFFIXES:
+        raise ModelError(
+            f"{source}: not a model file I know; give a path ending in {', '.join(_SUFFIXES)} or zoo:NAME"
+        )
+    if not path.is_file():
+        raise ModelError(f"{source}: no such file; check the path, or use zoo:NAME for a built-in network")
+
+
+def _import_file(path: Path, content: bytes, shapes: Shapes) -> tuple[Any, Any, Any]:
+    if path.suffix == ".onnx":
+        return import_onnx(read_onnx(path, content), path.name, shapes)
+    if path.suffix == ".pt2":
+        return import_exported(read_exported(path, content), path.name, shapes)
+    return import_tflite(read_tflite(path, content), path.name, shapes)
+
+
+def _finish(name: str, module: Any, inputs: Any, outputs: Any, digest: str) -> ImportedModel:
+    return ImportedModel(
+        name=name,
+        module=module,
+        inputs=tuple(TensorInfo(name=n, shape=s, dtype=d) for n, s, d in inputs),
+        outputs=tuple(TensorInfo(name=n, shape=s, dtype=d) for n, s, d in outputs),
+        digest=digest,
+    )
+
+
+def _digest(content: bytes, shapes: Shapes) -> str:
+    sha = hashlib.sha256(content)
+    sha.update(repr(sorted(shapes.items())).encode())
+    return sha.hexdigest()

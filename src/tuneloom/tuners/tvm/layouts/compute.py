@@ -1,0 +1,199 @@
+"""Kernels on blocked tensors, written as tensor expressions.
+
+A blocked tensor has the shape (batch, channels / block, height, width, block): the
+last axis fills one vector register. Weights are stored in the order in which the
+innermost loops read them.
+"""
+
+from typing import Any
+
+from tuneloom.tuners.tvm.layouts.groups import Groups
+from tuneloom.tuners.tvm.layouts.values import blocks as block_count
+from tuneloom.tuners.tvm.layouts.windows import Window
+
+
+def conv2d(data: Any, weight: Any, window: Window, groups: Groups | None = None) -> Any:
+    """Blocked data with weights (out blocks, in blocks that one needs, kh, kw, in, out)."""
+    from tvm import te
+
+    batch, _, height, width, _ = data.shape
+    out_blocks, in_blocks, _, _, inner, lanes = weight.shape
+    padded = pad(data, window, (2, 3))
+    rows, cols = window.output_size(int(height), int(width))
+    k = te.reduce_axis((0, in_blocks), name="k")
+    kh, kw = _window_axes(window)
+    ki = te.reduce_axis((0, inner), name="ki")
+
+    def first_block(o: Any) -> Any:
+        return groups.first_block(o) if groups is not None else 0
+
+    return te.compute(
+        (batch, out_blocks, rows, cols, lanes),
+        lambda n, o, y, x, c: te.sum(
+            padded[n, first_block(o) + k, *window.place(y, x, kh, kw), ki] * weight[o, k, kh, kw, ki, c],
+            axis=[k, kh, kw, ki],
+        ),
+        name="conv2d",
+    )
+
+
+def conv2d_from_plain(data: Any, weight: Any, window: Window) -> Any:
+    """Plain data with weights (out blocks, in, kh, kw, out): the first layer of most networks."""
+    from tvm import te
+
+    batch, channels, height, width = data.shape
+    out_blocks, _, _, _, lanes = weight.shape
+    padded = pad(data, window, (2, 3))
+    rows, cols = window.output_size(int(height), int(width))
+    k = te.reduce_axis((0, channels), name="k")
+    kh, kw = _window_axes(window)
+    return te.compute(
+        (batch, out_blocks, rows, cols, lanes),
+        lambda n, o, y, x, c: te.sum(
+            padded[n, k, *window.place(y, x, kh, kw)] * weight[o, k, kh, kw, c], axis=[k, kh, kw]
+        ),
+        name="conv2d",
+    )
+
+
+def depthwise_conv2d(data: Any, weight: Any, window: Window) -> Any:
+    """Every channel by itself; weights are (blocks, kh, kw, block)."""
+    from tvm import te
+
+    batch, blocks, height, width, lanes = data.shape
+    padded = pad(data, window, (2, 3))
+    rows, cols = window.output_size(int(height), int(width))
+    kh, kw = _window_axes(window)
+    return te.compute(
+        (batch, blocks, rows, cols, lanes),
+        lambda n, o, y, x, c: te.sum(
+            padded[n, o, *window.place(y, x, kh, kw), c] * weight[o, kh, kw, c], axis=[kh, kw]
+        ),
+        name="depthwise_conv2d",
+    )
+
+
+def max_pool2d(data: Any, window: Window) -> Any:
+    """The largest value of each window; padding never wins."""
+    from tvm import te
+
+    batch, blocks, height, width, lanes = data.shape
+    padded = pad(data, window, (2, 3), lowest=True)
+    rows, cols = window.output_size(int(height), int(width))
+    kh, kw = _window_axes(window)
+    return te.compute(
+        (batch, blocks, rows, cols, lanes),
+        lambda n, o, y, x, c: te.max(padded[n, o, *window.place(y, x, kh, kw), c], axis=[kh, kw]),
+        name="max_pool2d",
+    )
+
+
+def avg_pool2d(data: Any, window: Window, count_padding: bool) -> Any:
+    """The mean of each window, over all of it or only what lies inside the image."""
+    from tvm import te, tirx
+
+    batch, blocks, height, width, lanes = data.shape
+    padded = pad(data, window, (2, 3))
+    rows, cols = window.output_size(int(height), int(width))
+    kh, kw = _window_axes(window)
+    shape = (batch, blocks, rows, cols, lanes)
+    total = te.compute(
+        shape,
+        lambda n, o, y, x, c: te.sum(padded[n, o, *window.place(y, x, kh, kw), c], axis=[kh, kw]),
+        name="avg_pool2d",
+    )
+    even = count_padding or not any(window.padding)
+
+    def divided(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
+        if even:
+            return total[n, o, y, x, c] * tirx.const(1.0 / (window.kernel[0] * window.kernel[1]), data.dtype)
+        inside = window.inside(y, 0, int(height)) * window.inside(x, 1, int(width))
+        return total[n, o, y, x, c] / inside.astype(data.dtype)
+
+    return te.compute(shape, divided, name="avg_pool2d_mean")
+
+
+def global_avg_pool2d(data: Any) -> Any:
+    """The mean of the whole image, as an image of one point."""
+    from tvm import te, tirx
+
+    batch, blocks, height, width, lanes = data.shape
+    ky, kx = te.reduce_axis((0, height), name="ky"), te.reduce_axis((0, width), name="kx")
+    total = te.compute(
+        (batch, blocks, 1, 1, lanes),
+        lambda n, o, y, x, c: te.sum(data[n, o, ky, kx, c], axis=[ky, kx]),
+        name="global_avg_pool2d",
+    )
+    share = tirx.const(1.0 / (int(height) * int(width)), data.dtype)
+    return te.compute(
+        total.shape, lambda n, o, y, x, c: total[n, o, y, x, c] * share, name="global_avg_pool2d_mean"
+    )
+
+
+def dense(data: Any, weight: Any) -> Any:
+    """Rows times a matrix stored as (out blocks, in, block); the result is blocked."""
+    from tvm import te
+
+    rows, inner = data.shape
+    blocks, _, lanes = weight.shape
+    k = te.reduce_axis((0, inner), name="k")
+    return te.compute(
+        (blocks, rows, lanes),
+        lambda o, m, c: te.sum(data[m, k] * weight[o, k, c], axis=[k]),
+        name="dense",
+    )
+
+
+def dense_to_plain(data: Any, width: int) -> Any:
+    """(blocks, rows, block) to (rows, width)."""
+    from tvm import te
+
+    _, rows, lanes = data.shape
+    return te.compute((rows, width), lambda m, n: data[n // lanes, m, n % lanes], name="dense_to_plain")
+
+
+def to_blocked(data: Any, lanes: int) -> Any:
+    """Plain (batch, channels, height, width) to blocked; missing channels are zero."""
+    from tvm import te, tirx
+
+    batch, channels, height, width = data.shape
+    blocks = block_count(int(channels), lanes)
+
+    def value(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
+        if blocks * lanes == int(channels):
+            return data[n, o * lanes + c, y, x]
+        zero = tirx.const(0, data.dtype)
+        return tirx.if_then_else(o * lanes + c < channels, data[n, o * lanes + c, y, x], zero)
+
+    return te.compute((batch, blocks, height, width, lanes), value, name="to_blocked")
+
+
+def to_plain(data: Any, channels: int) -> Any:
+    """Blocked to plain; added channels are left out."""
+    from tvm import te
+
+    batch, _, height, width, lanes = data.shape
+    return te.compute(
+        (batch, channels, height, width),
+        lambda n, c, y, x: data[n, c // lanes, y, x, c % lanes],
+        name="to_plain",
+    )
+
+
+def pad(data: Any, window: Window, axes: tuple[int, int], *, lowest: bool = False) -> Any:
+    """A border of zeros, or of the lowest value, around the image."""
+    from tvm import te, topi
+
+    if not any(window.padding):
+        return data
+    top, left, bottom, right = window.padding
+    before, after = [0] * len(data.shape), [0] * len(data.shape)
+    before[axes[0]], before[axes[1]], after[axes[0]], after[axes[1]] = top, left, bottom, right
+    value = te.min_value(data.dtype) if lowest else 0.0
+    return topi.nn.pad(data, before, after, pad_value=value, name="padded")
+
+
+def _window_axes(window: Window) -> tuple[Any, Any]:
+    from tvm import te
+
+    return te.reduce_axis((0, window.kernel[0]), name="kh"), te.reduce_axis((0, window.kernel[1]), name="kw")

@@ -1,0 +1,234 @@
+"""Emits the rewritten program and converts between plain and blocked where needed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tuneloom.tuners.tvm.layouts import compute, values, winograd
+from tuneloom.tuners.tvm.layouts.groups import Groups
+from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Value
+
+
+class Rewriter:
+    """State of one rewriting: what every variable of the old program has become."""
+
+    def __init__(self, builder: Any, lanes: int, uses: dict[Any, int]) -> None:
+        self.lanes = lanes
+        self.tuples: dict[Any, list[Value]] = {}
+        self._builder = builder
+        self._uses = uses
+        self._values: dict[Any, Value] = {}
+
+    def value(self, expression: Any) -> Value:
+        """What an operand is now; parameters and constants are plain."""
+        if expression in self._values:
+            return self._values[expression]
+        return Value(shape=static_shape(expression) or (), plain=expression)
+
+    def bind(self, var: Any, value: Value) -> None:
+        """Let a variable of the old program stand for this value."""
+        self._values[var] = value
+
+    def bind_tuple(self, var: Any, parts: list[Value]) -> None:
+        """Let a variable stand for several values; those never read may be missing."""
+        self.tuples[var] = parts
+
+    def read_once(self, expression: Any) -> bool:
+        """Whether nobody else reads this variable."""
+        return self._uses.get(expression, 0) == 1
+
+    def is_blocked(self, value: Value) -> bool:
+        """Whether the value has a blocked form already, or will have one."""
+        return value.blocked is not None or (isinstance(value, OpenConv | OpenConcat) and value.plain is None)
+
+    def blocked(self, value: Value) -> Any:
+        """The value's blocked form, made when it is missing."""
+        if value.blocked is None and value.plain is None:
+            value.blocked = self._close(value)
+        if value.blocked is None:
+            value.blocked = self._kernel(
+                compute.to_blocked, [self.plain(value)], "to_blocked", lanes=self.lanes
+            )
+        return value.blocked
+
+    def plain(self, value: Value) -> Any:
+        """The value's plain form, made when it is missing."""
+        from tvm import relax
+
+        if value.plain is None:
+            blocked = self.blocked(value)
+            if value.shape[2:] == (1, 1) and value.shape[1] % self.lanes == 0:
+                value.plain = self._builder.emit(relax.op.reshape(blocked, value.shape))
+            else:
+                value.plain = self._kernel(compute.to_plain, [blocked], "to_plain", channels=value.shape[1])
+        return value.plain
+
+    def keep(self, var: Any, expression: Any) -> None:
+        """Emit an operator as it was, on plain operands."""
+        emitted = self._builder.emit(self.plain_tree(expression))
+        self.bind(var, Value(shape=static_shape(var) or (), plain=emitted))
+
+    def plain_tree(self, expression: Any) -> Any:
+        """An expression with every variable in its plain form."""
+        import tvm
+        from tvm import relax
+        from tvm.relax.expr_functor import PyExprMutator, mutator
+
+        outer = self
+
+        @mutator
+        class Plainer(PyExprMutator):  # type: ignore[misc]
+            """Looks variables up."""
+
+            def visit_var_(self, var: Any) -> Any:
+                return outer.plain(outer._values[var]) if var in outer._values else var
+
+            def visit_dataflow_var_(self, var: Any) -> Any:
+                return self.visit_var_(var)
+
+        if isinstance(expression, relax.Var):
+            return self.plain(self.value(expression))
+        return Plainer(tvm.IRModule()).visit_expr(expression)
+
+    def with_args(self, call: Any, arguments: Sequence[Any]) -> Any:
+        """The same operator on other operands."""
+        from tvm import relax
+
+        rest = list(call.args)[len(arguments) :]
+        return relax.Call(call.op, [*arguments, *rest], call.attrs)
+
+    def emit_blocked(self, var: Any, expression: Any) -> None:
+        """Emit an operator whose result is blocked."""
+        emitted = self._builder.emit(expression)
+        self.bind(var, Value(shape=static_shape(var) or (), blocked=emitted))
+
+    def emit_kernel(
+        self, var: Any, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any
+    ) -> None:
+        """Emit one of our kernels whose result is blocked."""
+        emitted = self._kernel(make, arguments, name, **options)
+        self.bind(var, Value(shape=static_shape(var) or (), blocked=emitted))
+
+    def emit_dense(self, var: Any, data: Any, matrix: Array, shape: tuple[int, ...]) -> None:
+        """Emit rows × matrix with packed weights; the result is plain again."""
+        from tvm import relax
+
+        rows = int(np.prod(shape[:-1]))
+        flat = self._builder.emit(relax.op.reshape(self.plain(self.value(data)), (rows, matrix.shape[0])))
+        weight = relax.const(values.pack_matrix(matrix, self.lanes))
+        result = self._kernel(compute.dense, [flat, weight], "dense")
+        if rows > 1 or matrix.shape[1] % self.lanes:
+            result = self._kernel(compute.dense_to_plain, [result], "dense_to_plain", width=matrix.shape[1])
+        emitted = self._builder.emit(relax.op.reshape(result, shape))
+        self.bind(var, Value(shape=shape, plain=emitted))
+
+    def scaled(self, value: Value, scale: Array, shift: Array) -> Value:
+        """A blocked value times one number a channel, plus another."""
+        from tvm import relax
+
+        grown = relax.op.multiply(self.blocked(value), self.channel_constant(scale, 0.0))
+        moved = relax.op.add(self._builder.emit(grown), self.channel_constant(shift, 0.0))
+        return Value(shape=value.shape, blocked=self._builder.emit(moved))
+
+    def channel_constant(self, per_channel: Array, fill: float) -> Any:
+        """A constant that broadcasts over blocked tensors."""
+        from tvm import relax
+
+        return relax.const(values.pack_channels(per_channel, self.lanes, fill))
+
+    def _close(self, value: Value) -> Any:
+        from tvm import relax
+
+        if isinstance(value, OpenConcat):
+            return self._builder.emit(relax.op.concat([self.blocked(part) for part in value.parts], axis=1))
+        assert isinstance(value, OpenConv)
+        return self._close_conv(value)
+
+    def _close_conv(self, conv: OpenConv) -> Any:
+        from tvm import relax
+
+        data = conv.data
+        apart = isinstance(data, OpenConcat) and data.sole and data.blocked is None and conv.groups == 1
+        if apart and 2 * conv.weight.shape[0] <= conv.weight.shape[1]:
+            result = self._sum_of_convolutions(conv, data)
+        else:
+            result = self._convolution(conv)
+        if conv.bias is not None:
+            bias = self.channel_constant(conv.bias, 0.0)
+            result = self._builder.emit(relax.op.add(result, bias))
+        return result
+
+    def _sum_of_convolutions(self, conv: OpenConv, data: Any) -> Any:
+        """Every part meets its own share of the weights; the parts are never put together."""
+        from tvm import relax
+
+        total, start = None, 0
+        for part in data.parts:
+            weight = conv.weight[:, start : start + part.shape[1]]
+            start += part.shape[1]
+            share = self._convolution(replace(conv, data=part, weight=weight, bias=None))
+            total = share if total is None else self._builder.emit(relax.op.add(share, total))
+        return total
+
+    def _convolution(self, conv: OpenConv) -> Any:
+        from tvm import relax
+
+        first = not self.is_blocked(conv.data) and conv.data.shape[1] < self.lanes
+        if conv.depthwise:
+            weight = relax.const(values.pack_depthwise_weight(conv.weight, self.lanes))
+            arguments = [self.blocked(conv.data), weight]
+            return self._kernel(compute.depthwise_conv2d, arguments, "depthwise_conv2d", window=conv.window)
+        if first and conv.groups == 1:
+            weight = relax.const(values.pack_first_weight(conv.weight, self.lanes))
+            arguments = [self.plain(conv.data), weight]
+            return self._kernel(compute.conv2d_from_plain, arguments, "conv2d", window=conv.window)
+        if winograd.pays(conv):
+            return self._winograd(conv)
+        if conv.groups > 1:
+            return self._grouped(conv)
+        weight = relax.const(values.pack_weight(conv.weight, self.lanes))
+        arguments = [self.blocked(conv.data), weight]
+        return self._kernel(compute.conv2d, arguments, "conv2d", window=conv.window)
+
+    def _grouped(self, conv: OpenConv) -> Any:
+        from tvm import relax
+
+        outside, inside = conv.weight.shape[0] // conv.groups, conv.weight.shape[1]
+        groups = Groups(count=conv.groups, inside=inside, outside=outside, lanes=self.lanes)
+        arguments = [self.blocked(conv.data), relax.const(groups.pack(conv.weight))]
+        return self._kernel(compute.conv2d, arguments, "conv2d", window=conv.window, groups=groups)
+
+    def _winograd(self, conv: OpenConv) -> Any:
+        from tvm import relax
+
+        weight = relax.const(winograd.winograd_weight(conv.weight, self.lanes))
+        data = [self.blocked(conv.data)]
+        tiles = self._kernel(winograd.winograd_input, data, "winograd_input", window=conv.window)
+        products = self._kernel(winograd.winograd_product, [tiles, weight], "winograd_product")
+        rows, cols = conv.shape[2:]
+        return self._kernel(winograd.winograd_output, [products], "winograd_output", rows=rows, cols=cols)
+
+    def _kernel(self, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any) -> Any:
+        return self._builder.emit_te(partial(make, **options), *arguments, primfunc_name_hint=name)
+
+
+def constant(expression: Any) -> Array | None:
+    """The values of a constant float tensor, None for anything else."""
+    import tvm
+
+    if not isinstance(expression, tvm.ir.GenericConst) or not hasattr(expression.value, "numpy"):
+        return None
+    found = expression.value.numpy()
+    return found if found.dtype == np.float32 else None
+
+
+def static_shape(expression: Any) -> tuple[int, ...] | None:
+    """The shape of a tensor when all extents are known."""
+    shape = getattr(getattr(expression, "ty", None), "shape", None)
+    if shape is None or not hasattr(shape, "values"):
+        return None
+    extents = [getattr(extent, "value", None) for extent in shape.values]
+    return None if None in extents else tuple(int(str(extent)) for extent in extents)

@@ -1,0 +1,152 @@
+"""3×3 convolutions with 4×4 outputs at a time: 36 products per channel pair instead of 144.
+
+The image is cut into overlapping 6×6 tiles; tiles and weights are transformed so that
+the convolution becomes 36 independent matrix products; the products are transformed
+back. The transforms are exact up to rounding.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tuneloom.tuners.tvm.layouts.compute import pad
+from tuneloom.tuners.tvm.layouts.values import Array, OpenConv, pack_weight
+from tuneloom.tuners.tvm.layouts.windows import Window
+
+OUT, TILE = 4, 6
+POINTS = TILE * TILE
+
+_INPUT = (
+    (4, 0, -5, 0, 1, 0),
+    (0, -4, -4, 1, 1, 0),
+    (0, 4, -4, -1, 1, 0),
+    (0, -2, -1, 2, 1, 0),
+    (0, 2, -1, -2, 1, 0),
+    (0, 4, 0, -5, 0, 1),
+)
+_WEIGHT = np.array(
+    [
+        [1 / 4, 0, 0],
+        [-1 / 6, -1 / 6, -1 / 6],
+        [-1 / 6, 1 / 6, -1 / 6],
+        [1 / 24, 1 / 12, 1 / 6],
+        [1 / 24, -1 / 12, 1 / 6],
+        [0, 0, 1],
+    ]
+)
+_OUTPUT = (
+    (1, 1, 1, 1, 1, 0),
+    (0, 1, -1, 2, -2, 0),
+    (0, 1, 1, 4, 4, 0),
+    (0, 1, -1, 8, -8, 1),
+)
+
+_TRANSFORM_COST = 300
+"""Products a channel's transforms are worth, per tile."""
+_CACHED_BYTES = 2_500_000
+"""Transformed weights larger than this would be read from slow memory every time."""
+_WORTH = 0.8
+
+
+def pays(conv: OpenConv) -> bool:
+    """Whether this convolution is worth transforming."""
+    window, (out, inside, kh, kw) = conv.window, conv.weight.shape
+    simple = window.stride == (1, 1) and window.dilation == (1, 1) and (kh, kw) == (3, 3)
+    if not simple or conv.groups != 1 or 4 * POINTS * out * inside > _CACHED_BYTES:
+        return False
+    rows, cols = conv.shape[2:]
+    direct = rows * cols * 9 * out * inside
+    tiles = _tiles(rows) * _tiles(cols)
+    changed = tiles * (POINTS * out * inside + _TRANSFORM_COST * (out + inside))
+    return bool(changed < _WORTH * direct)
+
+
+def winograd_weight(weight: Array, lanes: int) -> Array:
+    """(out, in, 3, 3) to (points, out blocks, in blocks, in, out)."""
+    changed = np.einsum("ik,abkl,jl->abij", _WEIGHT, weight.astype(np.float64), _WEIGHT)
+    packed = pack_weight(changed.astype(np.float32), lanes)
+    ob, ib, _, _, inner, outer = packed.shape
+    by_point = packed.transpose(2, 3, 0, 1, 4, 5).reshape(POINTS, ob, ib, inner, outer)
+    return np.ascontiguousarray(by_point)
+
+
+def winograd_input(data: Any, window: Window) -> Any:
+    """Blocked data to (points, blocks, tiles, block)."""
+    from tvm import te
+
+    _, blocks, height, width, lanes = data.shape
+    rows, cols = window.output_size(int(height), int(width))
+    down, across = _tiles(rows), _tiles(cols)
+    grown = window.padded_to(int(height), int(width), (down * OUT, across * OUT))
+    padded = pad(data, grown, (2, 3))
+
+    def line(i: Any, s: Any, o: Any, t: Any, c: Any) -> Any:
+        y, x = t // across * OUT, t % across * OUT
+        return _combine(_INPUT, i, lambda r: padded[0, o, y + r, x + s, c])
+
+    lines = te.compute((TILE, TILE, blocks, down * across, lanes), line, name="winograd_lines")
+    return te.compute(
+        (POINTS, blocks, down * across, lanes),
+        lambda p, o, t, c: _combine(_INPUT, p % TILE, lambda s: lines[p // TILE, s, o, t, c]),
+        name="winograd_input",
+    )
+
+
+def winograd_product(data: Any, weight: Any) -> Any:
+    """One matrix product for every point."""
+    from tvm import te
+
+    points, in_blocks, tiles, inner = data.shape
+    _, out_blocks, _, _, lanes = weight.shape
+    k, ki = te.reduce_axis((0, in_blocks), name="k"), te.reduce_axis((0, inner), name="ki")
+    return te.compute(
+        (points, out_blocks, tiles, lanes),
+        lambda p, o, t, c: te.sum(data[p, k, t, ki] * weight[p, o, k, ki, c], axis=[k, ki]),
+        name="winograd_product",
+    )
+
+
+def winograd_output(data: Any, rows: int, cols: int) -> Any:
+    """Products back to a blocked image."""
+    from tvm import te
+
+    _, blocks, tiles, lanes = data.shape
+    across = _tiles(cols)
+    lines = te.compute(
+        (OUT, TILE, blocks, tiles, lanes),
+        lambda i, s, o, t, c: _combine(_OUTPUT, i, lambda r: data[r * TILE + s, o, t, c]),
+        name="winograd_lines",
+    )
+
+    def point(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
+        tile = y // OUT * across + x // OUT
+        return _combine(_OUTPUT, x % OUT, lambda s: lines[y % OUT, s, o, tile, c])
+
+    return te.compute((1, blocks, rows, cols, lanes), point, name="winograd_output")
+
+
+def _tiles(extent: int) -> int:
+    return -(-extent // OUT)
+
+
+def _combine(matrix: tuple[tuple[int, ...], ...], row: Any, term: Any) -> Any:
+    """The row of a matrix times terms; which row is known once loops are unrolled."""
+    from tvm import tirx
+
+    sums = [_weighted(coefficients, term) for coefficients in matrix]
+    result = sums[-1]
+    for number in range(len(sums) - 2, -1, -1):
+        result = tirx.if_then_else(row == number, sums[number], result)
+    return result
+
+
+def _weighted(coefficients: tuple[int, ...], term: Any) -> Any:
+    from tvm import tirx
+
+    total = None
+    for position, factor in enumerate(coefficients):
+        if factor:
+            one = term(position)
+            scaled = one if factor == 1 else one * tirx.const(factor, "float32")
+            total = scaled if total is None else total + scaled
+    return total

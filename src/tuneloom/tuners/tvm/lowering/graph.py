@@ -1,0 +1,69 @@
+"""From an imported model to kernels that can be tuned."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.sources import ImportedModel, TensorInfo
+from tuneloom.tuners.tvm.layouts.blocking import block_layouts
+from tuneloom.tuners.tvm.lowering.passes import (
+    folding_pass,
+    fusing_passes,
+    preparing_passes,
+    vectorising_passes,
+)
+from tuneloom.tuners.tvm.targets.target import TargetSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowerOptions:
+    """How a model is laid out: `blocked` channels on CPUs, or `plain` as it came."""
+
+    layout: str = "blocked"
+
+    def __post_init__(self) -> None:
+        if self.layout not in ("blocked", "plain"):
+            raise ValueError(f"layout must be 'blocked' or 'plain', got {self.layout!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredModel:
+    """A model as calls of fused kernels, none of them scheduled yet."""
+
+    name: str
+    module: Any = field(repr=False, compare=False)
+    target: TargetSpec
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    digest: str
+
+
+def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | None = None) -> LoweredModel:
+    """Simplify, lay out and fuse a model for a target."""
+    tvm = load_tvm()
+    chosen = options or LowerOptions()
+    blocked = chosen.layout == "blocked" and target.kind == "llvm"
+    folds = not blocked and chosen.layout != "plain"
+    first = _blocking(target) if blocked else [folding_pass()] if folds else []
+    passes = [*first, *preparing_passes(), *fusing_passes()]
+    with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
+        module = tvm.transform.Sequential(passes)(imported.module)
+    return LoweredModel(
+        name=imported.name,
+        module=module,
+        target=target,
+        inputs=imported.inputs,
+        outputs=imported.outputs,
+        digest=f"{imported.digest}-{'blocked' if blocked else 'plain'}",
+    )
+
+
+def _blocking(target: TargetSpec) -> list[Any]:
+    tvm = load_tvm()
+    from tvm.relax import transform
+
+    def block(module: Any, _context: Any) -> Any:
+        return block_layouts(module, target.lanes)
+
+    made = tvm.transform.module_pass(block, opt_level=0, name="BlockLayouts")
+    return [transform.FoldConstant(), made, *vectorising_passes()]

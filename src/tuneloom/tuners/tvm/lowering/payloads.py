@@ -1,0 +1,38 @@
+"""Kernels and traces as bytes and text, so that they can travel and be kept."""
+
+import json
+from typing import Any
+
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
+
+
+def pack_kernel(module: Any, target: TargetSpec) -> bytes:
+    """A module and its target as bytes; as data, not as code."""
+    return json.dumps({"module": load_tvm().ir.save_json(module), "target": target.text}).encode()
+
+
+def unpack_kernel(payload: bytes) -> tuple[Any, TargetSpec]:
+    """What `pack_kernel` packed."""
+    content = json.loads(payload)
+    return load_tvm().ir.load_json(content["module"]), resolve_target(content["target"])
+
+
+def trace_text(trace: Any) -> str:
+    """A trace as one line of JSON, the form stock databases use."""
+    return json.dumps(_plain(trace.as_json()), separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    """TVM's containers and numbers as Python's."""
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if hasattr(value, "items"):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if hasattr(value, "__iter__"):
+        return [_plain(inner) for inner in value]
+    return value.value  # IntImm and FloatImm

@@ -1,0 +1,112 @@
+"""Kernels of a lowered model as tasks: named, weighted, and packed for any process."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuneloom.model import Task
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
+
+_NUMBERING = re.compile(r"(?<=[a-z])\d+(?=_|$)")
+
+_VIEWS = frozenset(("reshape", "flatten", "squeeze", "expand_dims"))
+"""Kernels that the compiler turns into views of the same memory: nothing runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """What a task's payload unpacks to: a module whose `main` is the kernel, and its target."""
+
+    module: Any = field(repr=False, compare=False)
+    target: TargetSpec
+
+
+def extract(lowered: LoweredModel) -> list[Task]:
+    """The different kernels of a model, each once, with how often the model calls it."""
+    calls = kernel_calls(lowered.module)
+    tasks: dict[str, Task] = {}
+    for name, count in calls.items():
+        if kernel_class(name) in _VIEWS:
+            continue
+        function = lowered.module[name]
+        key = kernel_key(function, lowered.target)
+        weight = count + (tasks[key].weight if key in tasks else 0)
+        known = tasks.get(key)
+        tasks[key] = _task(key, known.name if known else name, function, weight, lowered.target)
+    return list(tasks.values())
+
+
+def kernel_calls(module: Any) -> Counter[str]:
+    """How often `main` calls each kernel, in the order of the first calls."""
+    load_tvm()
+    from tvm import relax
+
+    calls: Counter[str] = Counter()
+
+    def visit(node: Any) -> None:
+        if isinstance(node, relax.Call) and getattr(node.op, "name", "") == "relax.call_tir":
+            calls[str(node.args[0].name_hint)] += 1
+
+    relax.analysis.post_order_visit(module["main"], visit)
+    return calls
+
+
+def kernel_key(function: Any, target: TargetSpec) -> str:
+    """A name for the workload on this kind of target, the same in every process."""
+    import tvm_ffi
+
+    digest = tvm_ffi.structural_hash(kernel_module(function)) & (2**64 - 1)
+    return f"{target.family}-{digest:016x}"
+
+
+def kernel_module(function: Any) -> Any:
+    """A module with this kernel alone, under the name tuning expects."""
+    tvm = load_tvm()
+    return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+
+
+def kernel_class(name: str) -> str:
+    """The sequence of fused operators in a kernel's name, without numbering."""
+    return _NUMBERING.sub("", name.removeprefix("fused_"))
+
+
+def unpack(task: Task) -> Kernel:
+    """The kernel inside a task's payload."""
+    tvm = load_tvm()
+    content = json.loads(task.payload)
+    return Kernel(module=tvm.ir.load_json(content["module"]), target=resolve_target(content["target"]))
+
+
+def task_of(function: Any, target: TargetSpec) -> Task:
+    """A kernel that came without a model as a task of its own."""
+    name = str(function.attrs["global_symbol"]) if "global_symbol" in (function.attrs or {}) else "main"
+    return _task(kernel_key(function, target), name, function, 1, target)
+
+
+def _task(key: str, name: str, function: Any, weight: int, target: TargetSpec) -> Task:
+    tvm = load_tvm()
+    from tvm.s_tir.analysis import estimate_tir_flops
+
+    module = kernel_module(function)
+    payload = json.dumps({"module": tvm.ir.save_json(module), "target": target.text})
+    return Task(
+        key=key,
+        name=name,
+        weight=weight,
+        gflop=float(estimate_tir_flops(module)) / 1e9,
+        shapes=_shapes(module),
+        kernel_class=kernel_class(name),
+        payload=payload.encode(),
+    )
+
+
+def _shapes(module: Any) -> str:
+    from tvm.s_tir.meta_schedule.arg_info import ArgInfo
+
+    infos = ArgInfo.from_entry_func(module)
+    texts = ["×".join(str(int(extent)) for extent in info.shape) or "1" for info in infos]
+    return f"{', '.join(texts[:-1])} → {texts[-1]}"

@@ -1,0 +1,64 @@
+"""Building one candidate: from a scheduled module to a shared object as bytes."""
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tuneloom.model import Artifact, Failure, FailureKind
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
+from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
+from tuneloom.tuners.tvm.targets.target import TargetSpec
+
+_MOST_MESSAGE = 2000
+
+
+def build_kernel(payload: bytes) -> Artifact | Failure:
+    """Compile a packed kernel; what the compiler refuses is a failure with its first words."""
+    started = time.perf_counter()
+    try:
+        module, target = unpack_kernel(payload)
+        arguments = _arguments(module)
+        library = _shared_object(_compiled(module, target))
+    except Exception as error:
+        return Failure(kind=FailureKind.BUILD_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
+    built = BuiltKernel(device=target.kind, arguments=arguments, library=library)
+    return Artifact(
+        payload=built.to_bytes(),
+        features={"library_bytes": float(len(library))},
+        build_s=time.perf_counter() - started,
+    )
+
+
+def _compiled(module: Any, target: TargetSpec) -> Any:
+    tvm = load_tvm()
+    from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+
+    with target.to_tvm() as tvm_target:
+        module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
+        return tvm.tirx.build(module, target=tvm_target)
+
+
+def _arguments(module: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    from tvm.s_tir.meta_schedule.arg_info import ArgInfo
+
+    infos = ArgInfo.from_entry_func(module, remove_preproc=True)
+    return tuple((str(info.dtype), tuple(int(extent) for extent in info.shape)) for info in infos)
+
+
+def _shared_object(built: Any) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
+        path = Path(folder) / "kernel.so"
+        built.export_library(str(path), fcompile=link)
+        return path.read_bytes()
+
+
+def link(output: str, objects: Sequence[str], options: Any = None, **_: Any) -> None:
+    """Link objects with the linker alone: a compiler driver would take most of the time."""
+    command = ["ld", "-shared", "-o", output, *objects]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"linking failed: {done.stderr.strip()}")

@@ -1,0 +1,88 @@
+"""Timing one built kernel on the device this process may use."""
+
+import math
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuneloom.model import Failure, FailureKind, Measurement, MeasuringPolicy
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
+
+_MOST_MESSAGE = 2000
+_MEMORY_FOLDER = Path("/dev/shm")
+_BLOCK = 1_000_003  # a prime, so that rows of common sizes don't repeat
+
+
+def profile_kernel(payload: bytes, policy: MeasuringPolicy, best_s: float | None) -> Measurement | Failure:
+    """Run a kernel once; repeat it only if it may become the best."""
+    started = time.perf_counter()
+    try:
+        kernel = LoadedKernel(BuiltKernel.from_bytes(payload))
+        seconds = _timings(kernel, policy, best_s)
+    except Exception as error:
+        return Failure(kind=FailureKind.RUN_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
+    return Measurement(seconds=seconds, profile_s=time.perf_counter() - started)
+
+
+def _timings(kernel: "LoadedKernel", policy: MeasuringPolicy, best_s: float | None) -> tuple[float, ...]:
+    kernel.time(number=1, repeats=1)  # page faults and cold caches
+    (first,) = kernel.time(number=1, repeats=1)
+    if best_s is not None and first > policy.hopeless_ratio * best_s:
+        return (first,)
+    number = max(1, math.ceil(policy.min_repeat_ms / 1e3 / max(first, 1e-9)))
+    return kernel.time(number=number, repeats=policy.repeats)
+
+
+class LoadedKernel:
+    """A kernel with arguments on its device, ready to be timed."""
+
+    def __init__(self, built: BuiltKernel) -> None:
+        tvm = load_tvm()
+        self._device = tvm.device("cuda" if built.device == "cuda" else "cpu")
+        self._module = load_library(built.library)
+        random = np.random.default_rng(0)
+        self._arguments = [
+            tvm.runtime.tensor(random_values(random, dtype, shape), self._device)
+            for dtype, shape in built.arguments
+        ]
+
+    def time(self, number: int, repeats: int) -> tuple[float, ...]:
+        """Seconds per run, once for each repeat."""
+        evaluate = self._module.time_evaluator("main", self._device, number=number, repeat=repeats)
+        return tuple(float(seconds) for seconds in evaluate(*self._arguments).results)
+
+
+def load_library(library: bytes) -> Any:
+    """A module from bytes; the file it needs on the way does not stay."""
+    folder = _MEMORY_FOLDER if _MEMORY_FOLDER.is_dir() else None
+    with tempfile.NamedTemporaryFile(suffix=".so", dir=folder) as file:
+        file.write(library)
+        file.flush()
+        return load_tvm().runtime.load_module(file.name)
+
+
+def random_values(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
+    """Values that neither vanish nor explode, in any type TVM kernels take.
+
+    Large arrays repeat a block of chance: making a hundred million numbers would take
+    longer than running the kernel.
+    """
+    size = math.prod(shape)
+    block = _block(random, dtype, min(size, _BLOCK))
+    return np.resize(block, size).reshape(shape)
+
+
+def _block(random: np.random.Generator, dtype: str, size: int) -> Any:
+    if dtype == "bool":
+        return random.integers(0, 2, size).astype(np.bool_)
+    if "int" in dtype:
+        return random.integers(0, 2, size).astype(dtype)
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return random.uniform(-1, 1, size).astype(ml_dtypes.bfloat16)
+    return random.uniform(-1, 1, size).astype(dtype)

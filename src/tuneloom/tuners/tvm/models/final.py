@@ -1,0 +1,149 @@
+"""The last step: tuned kernels put into the model, compiled, saved, loaded and run."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuneloom.errors import BundleError
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.sources import TensorInfo
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel
+from tuneloom.tuners.tvm.lowering.passes import finishing_passes
+from tuneloom.tuners.tvm.lowering.tasks import kernel_key, kernel_module
+from tuneloom.tuners.tvm.models.final_parameters import split_parameters
+from tuneloom.tuners.tvm.quiet import quiet_stderr
+from tuneloom.tuners.tvm.rules.generator import first_guess
+
+Array = NDArray[Any]
+LIBRARY = "model.so"
+PARAMETERS = "parameters.npz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledModel:
+    """An executable and its parameters; runs in this process."""
+
+    executable: Any = field(repr=False, compare=False)
+    parameters: tuple[Array, ...] = field(repr=False, compare=False)
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+
+    def export(self, folder: Path) -> None:
+        """Write the library and, beside it, the parameters."""
+        self.executable.export_library(str(folder / LIBRARY))
+        named: dict[str, Any] = {f"p{i:05d}": value for i, value in enumerate(self.parameters)}
+        np.savez(folder / PARAMETERS, **named)
+
+    def open(self, device: str = "cpu") -> "RunningModel":
+        """Put the parameters on a device, ready to run."""
+        return RunningModel(self.executable, self.parameters, self.outputs, device)
+
+
+class RunningModel:
+    """A model with its parameters on a device; used by one thread."""
+
+    def __init__(
+        self, executable: Any, parameters: Sequence[Array], outputs: Sequence[TensorInfo], device: str
+    ) -> None:
+        tvm = load_tvm()
+        from tvm import relax
+
+        self._tvm = tvm
+        self._outputs = tuple(outputs)
+        self.device = tvm.device(device)
+        self._machine = relax.VirtualMachine(executable, self.device)
+        self._parameters = [tvm.runtime.tensor(value, self.device) for value in parameters]
+
+    def run(self, values: Sequence[Array]) -> list[Array]:
+        """NumPy in, NumPy out, in the order of the model's interface."""
+        result = self.invoke([self._tvm.runtime.tensor(value, self.device) for value in values])
+        fields = [result] if len(self._outputs) == 1 else [result[i] for i in range(len(self._outputs))]
+        return [one.numpy() for one in fields]
+
+    def invoke(self, values: Sequence[Any]) -> Any:
+        """Run on tensors that are on the device already; for timing."""
+        return self._machine["main"](*values, *self._parameters)
+
+    def watch(self, instrument: Any) -> None:
+        """Call a function before and after everything the model calls, from now on."""
+        self._machine.set_instrument(instrument)
+
+
+def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> CompiledModel:
+    """Compile a model with these schedules (task key → trace as JSON text).
+
+    Kernels without a schedule are compiled as they are, or with `guess` by the template's
+    first guess. Raises ValueError when a trace does not fit its kernel.
+    """
+    tvm = load_tvm()
+    from tvm import relax
+
+    module, parameters = split_parameters(with_schedules(lowered, schedules, guess=guess))
+    target = lowered.target.to_tvm()
+    with target, tvm.transform.PassContext(opt_level=3):
+        passes = tvm.transform.Sequential(finishing_passes(target))
+        executable = relax.build(module, target, relax_pipeline=passes)
+    return CompiledModel(
+        executable=executable, parameters=tuple(parameters), inputs=lowered.inputs, outputs=lowered.outputs
+    )
+
+
+def with_schedules(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> Any:
+    """The model's module with each scheduled kernel in place of the plain one."""
+    tvm = load_tvm()
+
+    module = lowered.module
+    replaced = {}
+    for gvar, function in module.functions.items():
+        replaced[gvar] = function
+        if isinstance(function, tvm.tirx.PrimFunc):
+            text = schedules.get(kernel_key(function, lowered.target))
+            if text is not None:
+                replaced[gvar] = scheduled(function, text)
+            elif guess:
+                replaced[gvar] = guessed(function, lowered)
+    return tvm.IRModule(replaced, attrs=module.attrs)
+
+
+def guessed(function: Any, lowered: LoweredModel) -> Any:
+    """One kernel under the template's first guess, or as it is when no template fits."""
+    schedule = first_guess(kernel_module(function), lowered.target)
+    return function if schedule is None else _taken_out(schedule)
+
+
+def scheduled(function: Any, trace_text: str) -> Any:
+    """One kernel under a trace; raises ValueError when the trace does not fit."""
+    from tvm.s_tir import Schedule
+    from tvm.s_tir.schedule import Trace
+
+    schedule = Schedule(kernel_module(function))
+    try:
+        Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
+    except Exception as error:
+        raise ValueError(f"a schedule does not fit its kernel: {error}") from error
+    return _taken_out(schedule)
+
+
+def _taken_out(schedule: Any) -> Any:
+    done = schedule.mod["main"].without_attr("global_symbol")
+    return done.with_attr("tirx.is_scheduled", True)
+
+
+def load_compiled(folder: Path, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> CompiledModel:
+    """Load what `export` wrote; raises BundleError when it can't be loaded."""
+    tvm = load_tvm()
+    try:
+        with quiet_stderr():
+            executable = tvm.runtime.load_module(str(folder / LIBRARY))
+        with np.load(folder / PARAMETERS) as stored:
+            parameters = tuple(stored[name] for name in sorted(stored.files))
+    except (OSError, ValueError, RuntimeError) as error:
+        raise BundleError(f"{folder}: can't load the compiled model: {error}") from error
+    return CompiledModel(
+        executable=executable, parameters=parameters, inputs=tuple(inputs), outputs=tuple(outputs)
+    )

@@ -1,0 +1,17 @@
+"""Whether a model and its target can be used, asked before anything is started or kept."""
+
+from collections.abc import Mapping
+
+from tuneloom.errors import InputError
+from tuneloom.tuners.tvm.importing.sources import import_model
+from tuneloom.tuners.tvm.targets.target import resolve_target
+
+
+def refusal(source: str, shapes: Mapping[str, tuple[int, ...]], target: str) -> InputError | None:
+    """Why a model can't be tuned for a target; None if it can be imported. Runs in a worker."""
+    try:
+        resolve_target(target)
+        import_model(source, shapes)
+    except InputError as error:
+        return error
+    return None

@@ -1,0 +1,207 @@
+"""What happens to a whole model in a worker: imported first, compiled and checked last.
+
+The model stays in the process that opened it, so it is imported once per job.
+"""
+
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuneloom.errors import InputError, OutputError
+from tuneloom.model import Task
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.sources import Shapes, TensorInfo, import_model
+from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
+from tuneloom.tuners.tvm.lowering.tasks import extract
+from tuneloom.tuners.tvm.measuring.canary import canary_payload
+from tuneloom.tuners.tvm.measuring.profiling import random_values
+from tuneloom.tuners.tvm.models.final import Array, CompiledModel, RunningModel, build_model
+from tuneloom.tuners.tvm.targets.facts import target_facts
+from tuneloom.tuners.tvm.targets.target import resolve_target
+
+_models: dict[str, LoweredModel] = {}
+_tuned: dict[str, CompiledModel] = {}
+_plain: dict[str, CompiledModel] = {}
+_TOLERANCE = 1e-3
+_TIMING_S = 1.0
+_MOST_RUNS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """What the program needs to know of a model that lives in a worker."""
+
+    name: str
+    digest: str
+    target: str
+    family: str
+    tvm_version: str
+    tasks: tuple[Task, ...] = field(repr=False)
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    canary: bytes = field(repr=False)
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """Outputs of the tuned model against the untuned one, and both timed in turn."""
+
+    difference: float
+    tuned_s: tuple[float, ...]
+    untuned_s: tuple[float, ...]
+
+    @property
+    def same(self) -> bool:
+        return self.difference <= _TOLERANCE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRecipe:
+    """How a worker gets a model; enough to get it again in another worker."""
+
+    key: str
+    source: str
+    shapes: Shapes
+    target: str
+    layout: str = "blocked"
+
+
+def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
+    """Import a model and find its kernels; a model that can't be used is a value."""
+    tvm = load_tvm()
+    try:
+        lowered = _lowered(recipe)
+    except InputError as error:
+        return error
+    return ModelSummary(
+        name=lowered.name,
+        digest=lowered.digest,
+        target=lowered.target.text,
+        family=lowered.target.family,
+        tvm_version=str(tvm.__version__),
+        tasks=tuple(extract(lowered)),
+        inputs=lowered.inputs,
+        outputs=lowered.outputs,
+        canary=canary_payload(lowered.target),
+        facts=target_facts(lowered.target.text),
+    )
+
+
+def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
+    """Compile the model with its schedules, and as it came in unless that was done; returns the seconds.
+
+    Kernels nobody tuned get the first guess of their template.
+    """
+    started = time.perf_counter()
+    lowered = _lowered(recipe)
+    _tuned[recipe.key] = build_model(lowered, usable(lowered, schedules), guess=True)
+    compile_plain(recipe)
+    return time.perf_counter() - started
+
+
+def compile_plain(recipe: ModelRecipe) -> None:
+    """Compile the model as it came in, to compare the tuned one with.
+
+    It keeps its layout and loops, so that it shares no rewriting with the tuned one.
+    """
+    if recipe.key not in _plain:
+        _plain[recipe.key] = build_model(_import(recipe, "plain"), {})
+
+
+def usable(lowered: LoweredModel, schedules: dict[str, str]) -> dict[str, str]:
+    """On a GPU without those that say: as it is. That would be loops bound to no thread."""
+    if lowered.target.kind == "llvm":
+        return schedules
+    return {key: trace for key, trace in schedules.items() if trace != NO_TRACE}
+
+
+def _lowered(recipe: ModelRecipe) -> LoweredModel:
+    if recipe.key not in _models:
+        _models[recipe.key] = _import(recipe, recipe.layout)
+    return _models[recipe.key]
+
+
+def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
+    if sys.modules.get("torch", sys) is None:
+        del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
+    spec = resolve_target(recipe.target)
+    return lower(import_model(recipe.source, recipe.shapes), spec, LowerOptions(layout=layout))
+
+
+def check_model(key: str, seed: int, device: str) -> CheckResult:
+    """Run both on seeded inputs, compare, and time them in turn."""
+    tuned, plain = _tuned[key].open(device), _plain[key].open(device)
+    values = seeded_inputs(_models[key].inputs, seed)
+    expected, got = plain.run(values), tuned.run(values)
+    difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
+    tuned_s, untuned_s = time_in_turn(tuned, plain, values)
+    return CheckResult(difference=difference, tuned_s=tuned_s, untuned_s=untuned_s)
+
+
+def guilty_kernels(key: str, schedules: dict[str, str], seed: int, device: str) -> list[str]:
+    """Which schedules change the model's outputs, found by compiling with each alone."""
+    values = seeded_inputs(_models[key].inputs, seed)
+    expected = build_model(_models[key], {}).open(device).run(values)
+    guilty = []
+    for task, trace in schedules.items():
+        got = build_model(_models[key], {task: trace}).open(device).run(values)
+        if max(relative_difference(a, b) for a, b in zip(got, expected, strict=True)) > _TOLERANCE:
+            guilty.append(task)
+    return guilty
+
+
+def export_model(key: str, folder: str) -> OutputError | None:
+    """Write the compiled model and its parameters into an existing folder; a full disk is a value."""
+    try:
+        _tuned[key].export(Path(folder))
+    except (OSError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return OutputError(f"can't write {folder}: {reason}; free some space or choose another --out")
+    return None
+
+
+def seeded_inputs(inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:
+    """The same values for the same seed, for every input of the model."""
+    random = np.random.default_rng(seed)
+    return [random_values(random, info.dtype, info.shape) for info in inputs]
+
+
+def relative_difference(got: Array, expected: Array) -> float:
+    """How far outputs are apart against their size; not-a-number counts as infinitely far."""
+    one, other = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if one.shape != other.shape or not np.isfinite(one).all():
+        return float("inf")
+    scale = float(np.linalg.norm(other)) or 1.0
+    return float(np.linalg.norm(one - other)) / scale
+
+
+def time_in_turn(
+    tuned: RunningModel, plain: RunningModel, values: list[Array]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Runs of both models, one after the other, for about a second each; at least three."""
+    tensors = [load_tvm().runtime.tensor(value, tuned.device) for value in values]
+    times: tuple[list[float], list[float]] = ([], [])
+    ended = [False, False]
+    while not all(ended):
+        for n, model in enumerate((tuned, plain)):
+            if not ended[n]:
+                times[n].append(_one_run(model, tensors))
+                ended[n] = _timed_enough(times[n], least=1 if n else 3)
+    return tuple(times[0]), tuple(times[1])
+
+
+def _timed_enough(times: list[float], least: int) -> bool:
+    return len(times) >= _MOST_RUNS or (len(times) >= least and sum(times) > _TIMING_S)
+
+
+def _one_run(model: RunningModel, tensors: list[Any]) -> float:
+    started = time.perf_counter()
+    model.invoke(tensors)
+    model.device.sync()
+    return time.perf_counter() - started

@@ -1,0 +1,70 @@
+"""What each kernel takes inside the running model: caches are as its neighbours leave them."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_key
+from tuneloom.tuners.tvm.models import stages as model_stages
+from tuneloom.tuners.tvm.models.final import Array, RunningModel, build_model
+
+_RUNS = 3
+_TURNS = 5
+_NOISE = 1.05  # slower by less than this may be chance
+
+
+def slower_in_model(
+    key: str, tasks: Sequence[str], instead: dict[str, str], seed: int, device: str
+) -> list[str]:
+    """Of these tasks, those whose kernel in the compiled model is slower than what would replace it.
+
+    `instead` are all schedules of the model with other ones for these tasks, or none: both
+    models have the same kernels by name, each among the same neighbours.
+    """
+    lowered = model_stages._models[key]
+    values = model_stages.seeded_inputs(lowered.inputs, seed)
+    other = build_model(lowered, model_stages.usable(lowered, instead), guess=True)
+    given, own = times_in_turn(model_stages._tuned[key].open(device), other.open(device), values)
+    names: dict[str, list[str]] = {}
+    for name in kernel_calls(lowered.module):
+        names.setdefault(kernel_key(lowered.module[name], lowered.target), []).append(name)
+
+    def total(times: dict[str, float], task: str) -> float:
+        return sum(times.get(name, 0.0) for name in names.get(task, ()))
+
+    return [task for task in tasks if total(given, task) > _NOISE * total(own, task) > 0]
+
+
+def times_in_turn(
+    one: RunningModel, other: RunningModel, values: Sequence[Array]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Seconds of every kernel of two models that take turns, so that a slow moment hits both."""
+    best: tuple[dict[str, float], dict[str, float]] = ({}, {})
+    for _ in range(_TURNS):
+        for times, model in zip(best, (one, other), strict=True):
+            for name, seconds in kernel_times(model, values).items():
+                times[name] = min(seconds, times.get(name, seconds))
+    return best
+
+
+def kernel_times(model: RunningModel, values: Sequence[Array]) -> dict[str, float]:
+    """Seconds of every kernel of a model, by name, from its least disturbed run."""
+    tensors = [load_tvm().runtime.tensor(value, model.device) for value in values]
+    model.invoke(tensors)
+    best: dict[str, float] = {}
+    started: list[float] = []
+
+    def instrument(_function: Any, name: Any, before: Any, _result: Any, *_arguments: Any) -> int:
+        model.device.sync()
+        if before:
+            started.append(time.perf_counter())
+        else:
+            taken = time.perf_counter() - started.pop()
+            best[str(name)] = min(taken, best.get(str(name), taken))
+        return 0
+
+    model.watch(instrument)
+    for _ in range(_RUNS):
+        model.invoke(tensors)
+    return best

@@ -1,0 +1,29 @@
+"""Kernels that only move or map values: one pass, vectorised, nothing kept in between."""
+
+from typing import Any
+
+from tuneloom.tuners.tvm.rules.kernel import Shape
+from tuneloom.tuners.tvm.targets.target import TargetSpec
+
+_LONGEST_ROW = 64
+
+
+def elementwise_sketch(sch: Any, shape: Shape, target: TargetSpec) -> None:
+    """Everything into the last block; its last axis in vectors, the one before unrolled."""
+    for name in shape.after[:-1]:
+        sch.compute_inline(sch.get_sblock(name))
+    result = sch.get_sblock(shape.after[-1])
+    *axes, last = sch.get_loops(result)
+    extent = int(sch.get(last).extent)
+    if extent % target.lanes == 0:
+        whole, vector = sch.split(last, [None, target.lanes])
+        sch.vectorize(vector)
+        axes.append(whole)
+    else:
+        axes.append(last)
+    rows = sch.fuse(*axes) if len(axes) > 1 else axes[0]
+    tile = sch.sample_perfect_tile(rows, n=2, max_innermost_factor=_LONGEST_ROW)
+    around, unrolled = sch.split(rows, list(tile))
+    sch.unroll(unrolled)
+    if target.cores > 1:
+        sch.parallel(around)

@@ -1,0 +1,84 @@
+"""Which schedules a kernel may have: the design spaces that are searched.
+
+Kernels with one reduction on a CPU get a small space built around a tile of
+accumulators that stays in vector registers: tens of trials find a schedule near the
+peak of the core. Everything else gets MetaSchedule's general space.
+"""
+
+from typing import Any
+
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.rules.elementwise import elementwise_sketch
+from tuneloom.tuners.tvm.rules.kernel import Shape, shape_of
+from tuneloom.tuners.tvm.rules.registers import register_budget
+from tuneloom.tuners.tvm.rules.stages import is_staged, staged_sketch
+from tuneloom.tuners.tvm.rules.tiles import Variant, tiled_sketch, variants
+from tuneloom.tuners.tvm.targets.target import TargetSpec
+
+GENERAL = "post-order-apply"
+
+
+def space_for(module: Any, target: TargetSpec) -> Any:
+    """The space generator for a kernel on a target.
+
+    Either an `ms.SpaceGenerator` or the name of one, as `ms.TuneContext` takes it.
+    """
+    load_tvm()
+    from tvm.s_tir import meta_schedule as ms
+
+    sketches = [schedule for schedule in sketches_of(module, target) if schedule is not None]
+    if not sketches:
+        return GENERAL
+
+    def offer(_schedule: Any) -> list[Any]:
+        return sketches
+
+    return ms.space_generator.ScheduleFn(
+        offer, sch_rules=[], postprocs=[register_budget(target)], mutator_probs={}
+    )
+
+
+def is_template(generator: Any) -> bool:
+    """Whether a space was made from templates, whose own decisions are good guesses."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return isinstance(generator, ms.space_generator.ScheduleFn)
+
+
+def first_guess(module: Any, target: TargetSpec) -> Any | None:
+    """A scheduled kernel that should be near the best without any trial, if a template fits."""
+    return next((schedule for schedule in sketches_of(module, target) if schedule is not None), None)
+
+
+def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
+    """Schedules whose sampling decisions span the space, and are good guesses themselves.
+
+    The most promising comes first; None stands for a template that does not fit.
+    """
+    if target.kind != "llvm":
+        return []
+    shape = shape_of(module, target.lanes)
+    if shape is None:
+        return []
+    if is_staged(shape):
+        return [_attempt(module, lambda sch: staged_sketch(sch, shape, target))]
+    if shape.anchor is None:
+        return [_attempt(module, lambda sch: elementwise_sketch(sch, shape, target))]
+    return [_attempt(module, _tiler(shape, target, variant)) for variant in variants(shape)]
+
+
+def _tiler(shape: Shape, target: TargetSpec, variant: Variant) -> Any:
+    return lambda sch: tiled_sketch(sch, shape, target, variant)
+
+
+def _attempt(module: Any, template: Any) -> Any | None:
+    """A schedule made by a template, or None when the kernel does not have its form."""
+    from tvm.s_tir import Schedule
+    from tvm.s_tir.schedule import ScheduleError
+
+    schedule = Schedule(module, error_render_level="none")
+    try:
+        template(schedule)
+    except (ScheduleError, ValueError):
+        return None
+    return schedule

@@ -1,0 +1,138 @@
+"""A reduction computed tile by tile, with the tile's accumulators in vector registers.
+
+The result's axes are tiled; for every tile the whole reduction runs over accumulators
+in local memory that is so small and so fully unrolled that the compiler keeps it in
+registers; the elementwise tail is applied to them before they are stored.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tuneloom.tuners.tvm.rules.kernel import Shape
+from tuneloom.tuners.tvm.rules.registers import good_tile, widest
+from tuneloom.tuners.tvm.targets.target import TargetSpec
+
+_LONGEST_UNROLL = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """What knobs can't say: where padding happens, and which loop is outermost.
+
+    `padding` is `whole` (before everything), `block` (per tile of channels), `row` (per
+    tile of rows) or `inline`; `channels_first` runs over all rows for one tile of
+    channels, else over all channels for one tile of rows.
+    """
+
+    padding: str = "whole"
+    channels_first: bool = True
+
+
+def variants(shape: Shape) -> list[Variant]:
+    """The variants worth searching for a kernel of this form, the most promising first."""
+    if shape.windowed:
+        places = ("inline", "row", "block") if shape.padded else ("whole",)
+        return [Variant(padding=place) for place in places]
+    return [Variant(), Variant(channels_first=False)]
+
+
+def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -> None:
+    """Apply the template to a fresh schedule; its tile sizes are sampling decisions."""
+    assert shape.anchor is not None
+    anchor = sch.get_sblock(shape.anchor)
+    _inline(sch, shape, variant)
+    result = _result_block(sch, shape, anchor)
+    outer = _tile_result(sch, result, shape, target, variant)
+    sch.compute_at(anchor, outer[-1], preserve_unit_loops=True)
+    reduction = _order_reduction(sch, anchor, len(outer), shape)
+    _place_padding(sch, shape, variant, outer, target)
+    sch.decompose_reduction(anchor, reduction)
+    if target.cores > 1:
+        sch.parallel(sch.fuse(*outer[:2]))
+
+
+def _inline(sch: Any, shape: Shape, variant: Variant) -> None:
+    for name in (*shape.before, *shape.after[:-1]):
+        sch.compute_inline(sch.get_sblock(name))
+    if shape.padded and variant.padding == "inline":
+        sch.compute_inline(sch.get_sblock(shape.padded))
+
+
+def _result_block(sch: Any, shape: Shape, anchor: Any) -> Any:
+    """The block that stores the result; accumulators become local."""
+    if not shape.after:
+        return sch.cache_write(anchor, 0, "local")
+    sch.set_scope(anchor, 0, "local")
+    return sch.get_sblock(shape.after[-1])
+
+
+def _tile_result(sch: Any, result: Any, shape: Shape, target: TargetSpec, variant: Variant) -> list[Any]:
+    """Split the result's loops into outer and inner ones; returns the outer ones."""
+    *axes, last = sch.get_loops(result)
+    whole, vector = sch.split(last, [None, target.lanes])
+    axes.append(whole)
+    extents = [int(sch.get(axis).extent) for axis in axes]
+    guess = good_tile(extents, target, windowed=shape.windowed)
+    outer, inner = [], []
+    for position, axis in enumerate(axes):
+        tile = sch.sample_perfect_tile(
+            axis,
+            n=2,
+            max_innermost_factor=widest(position, len(axes)),
+            decision=[extents[position] // guess[position], guess[position]],
+        )
+        out, into = sch.split(axis, list(tile))
+        outer.append(out)
+        inner.append(into)
+    order = _outer_order(outer, variant)
+    sch.reorder(*order, *_inner_order(inner), vector)
+    for loop in inner:
+        sch.unroll(loop)
+    sch.vectorize(vector)
+    return order
+
+
+def _outer_order(outer: list[Any], variant: Variant) -> list[Any]:
+    if variant.channels_first or len(outer) < 4:
+        return outer
+    batch, channels, *rest = outer
+    return [batch, *rest[:1], *rest[1:], channels]
+
+
+def _inner_order(inner: list[Any]) -> list[Any]:
+    """Channel blocks innermost: one broadcast value then meets several weight vectors."""
+    if len(inner) < 4:
+        return inner
+    batch, channels, *rest = inner
+    return [batch, *rest, channels]
+
+
+def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape) -> Any:
+    """Reduction loops around the tile; the innermost partly unrolled. Returns the first."""
+    loops = sch.get_loops(anchor)[outer:]
+    spatial, reduction = loops[: -shape.reductions], loops[-shape.reductions :]
+    sch.reorder(*reduction, *_inner_order(spatial[:-1]), spatial[-1])
+    for loop in spatial[:-1]:
+        sch.unroll(loop)
+    sch.vectorize(spatial[-1])
+    extent = int(sch.get(reduction[-1]).extent)
+    step = max(size for size in (1, 2, 3, 4, 7) if extent % size == 0)
+    tile = sch.sample_perfect_tile(
+        reduction[-1], n=2, max_innermost_factor=_LONGEST_UNROLL, decision=[extent // step, step]
+    )
+    around, unrolled = sch.split(reduction[-1], list(tile))
+    sch.unroll(unrolled)
+    return reduction[0] if len(reduction) > 1 else around
+
+
+def _place_padding(sch: Any, shape: Shape, variant: Variant, outer: list[Any], target: TargetSpec) -> None:
+    if not shape.padded or variant.padding == "inline":
+        return
+    padded = sch.get_sblock(shape.padded)
+    if variant.padding == "block":
+        sch.compute_at(padded, outer[1], preserve_unit_loops=True)
+    elif variant.padding == "row":
+        sch.compute_at(padded, outer[2], preserve_unit_loops=True)
+    last = sch.get_loops(padded)[-1]
+    if int(sch.get(last).extent) == target.lanes:
+        sch.vectorize(last)
