@@ -76,7 +76,8 @@ class Session:
             else:
                 self._model, self._name = self._exported(model, example_inputs)
             self._shapes = dict(shapes or {})
-            self._folder = self._bundle = None
+            self._folder = self._bundle = self._budget = None
+            self._options = {}
         return self
 
     def autotune(self, trials: int = 1000, **options: Any) -> "Session":
@@ -129,7 +130,7 @@ class Session:
 
     def _tune(self) -> None:
         assert self._model is not None and self._budget is not None
-        folder = self._scratch / f"bundle-{len(self.times_s)}"
+        folder = Path(tempfile.mkdtemp(prefix="bundle-", dir=self._scratch))
         spec = JobSpec(
             name=self._name,
             model=self._model,
