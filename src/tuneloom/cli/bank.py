@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tuneloom.app.bank.files import export_bank, import_bank
 from tuneloom.app.bank.looking import bank_class, bank_stats, prune
+from tuneloom.cli.numbers import count
 from tuneloom.cli.tables import print_rows
 
 DESCRIPTION = """\
@@ -35,7 +36,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     show.add_argument("kernel_class", metavar="CLASS")
     pruning = _command(commands, "prune", "drop all but the fastest records of each kernel", prune_bank)
     pruning.add_argument(
-        "--keep", type=int, required=True, metavar="N", help="records to keep of each kernel"
+        "--keep", type=count, required=True, metavar="N", help="records to keep of each kernel"
     )
     export = _command(commands, "export", "write the measured records to a file", export_to)
     export.add_argument("path", type=Path, metavar="FILE")
@@ -92,18 +93,18 @@ def show_class(options: argparse.Namespace) -> int:
 
 def prune_bank(options: argparse.Namespace) -> int:
     """Drop records."""
-    count = prune(options.keep, options.store)
-    print(json.dumps({"dropped": count}) if options.json else f"{count} records dropped")
+    dropped = prune(options.keep, options.store)
+    print(json.dumps({"dropped": dropped}) if options.json else f"{dropped} records dropped")
     return 0
 
 
 def export_to(options: argparse.Namespace) -> int:
     """Write a bank."""
-    count = export_bank(options.path, options.store, options.family)
+    written = export_bank(options.path, options.store, options.family)
     if options.json:
-        print(json.dumps({"records": count, "file": str(options.path)}))
+        print(json.dumps({"records": written, "file": str(options.path)}))
     else:
-        print(f"{count} records written to {options.path}")
+        print(f"{written} records written to {options.path}")
     return 0
 
 
@@ -114,6 +115,6 @@ def import_from(options: argparse.Namespace) -> int:
         print(json.dumps(asdict(done)))
         return 0
     print(f"{done.added} records of {done.workloads} kernels imported as run {done.run}")
-    for reason, count in done.skipped.items():
-        print(f"  left out: {count} × {reason}")
+    for reason, skipped in done.skipped.items():
+        print(f"  left out: {skipped} × {reason}")
     return 0

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneloom.cli import kernel_replay
+from tuneloom.cli.numbers import count, natural, positive, seed
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ def _add_tune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.add_argument(
         "--presample", action="store_true", default=None, help="build around valid points before running any"
     )
-    parser.add_argument("--spare", type=int, metavar="N", help="build N more than are run in a round")
+    parser.add_argument("--spare", type=natural, metavar="N", help="build N more than are run in a round")
     parser.add_argument("--export", type=Path, metavar="FILE", help="write every trial to this file")
     parser.add_argument("--format", choices=FORMATS, default="csv", help="of the export (default: csv)")
     parser.add_argument("--device", metavar="KEY", help="the device to run on (default: by language)")
-    parser.add_argument("--device-cores", type=int, default=1, help="cores of the CPU device (default: 1)")
+    parser.add_argument("--device-cores", type=count, default=1, help="cores of the CPU device (default: 1)")
     parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON, for programs")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -69,12 +70,12 @@ def _add_tune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _add_budget(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--trials", type=int, help="evaluations, failed ones included (default: 200)")
-    parser.add_argument("--seconds", type=float, help="stop after this time")
-    parser.add_argument("--goal-ms", type=float, help="stop when the kernel is this fast")
-    parser.add_argument("--seed", type=int, default=0, help="where chance starts (default: 0)")
-    parser.add_argument("--run-timeout", type=float, metavar="S", help="most time for one run")
-    parser.add_argument("--build-timeout", type=float, metavar="S", help="most time for one build")
+    parser.add_argument("--trials", type=count, help="evaluations, failed ones included (default: 200)")
+    parser.add_argument("--seconds", type=positive, help="stop after this time")
+    parser.add_argument("--goal-ms", type=positive, help="stop when the kernel is this fast")
+    parser.add_argument("--seed", type=seed, default=0, help="where chance starts (default: 0)")
+    parser.add_argument("--run-timeout", type=positive, metavar="S", help="most time for one run")
+    parser.add_argument("--build-timeout", type=positive, metavar="S", help="most time for one build")
 
 
 def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -8,7 +8,8 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneloom.errors import BudgetError, InputError, RecordsError
+from tuneloom.cli.numbers import count
+from tuneloom.errors import InputError, RecordsError
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 
 if TYPE_CHECKING:
@@ -39,9 +40,11 @@ def add_parser(
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
     parser.add_argument("--search", choices=SEARCHES, default=SEARCHES[0], help=f"default: {SEARCHES[0]}")
     parser.add_argument("--init", choices=STARTS, default=STARTS[0], help=f"default: {STARTS[0]}")
-    parser.add_argument("--trials", type=int, default=_TRIALS, help=f"evaluations a run (default: {_TRIALS})")
     parser.add_argument(
-        "--seeds", type=int, default=20, help="runs with different seeds; 20 can mislead, 80 do not"
+        "--trials", type=count, default=_TRIALS, help=f"evaluations a run (default: {_TRIALS})"
+    )
+    parser.add_argument(
+        "--seeds", type=count, default=20, help="runs with different seeds; 20 can mislead, 80 do not"
     )
     parser.add_argument(
         "--compare", choices=["kernel-tuner"], help="run the strategies of this tuner as well"
@@ -58,10 +61,6 @@ def run_replay(arguments: argparse.Namespace) -> int:
     """Replay on every file and print a table for each."""
     from tuneloom.tuners.replay import files
 
-    if arguments.seeds < 1:
-        raise BudgetError(f"at least 1 seed is needed, got {arguments.seeds}")
-    if arguments.trials < 1:
-        raise BudgetError(f"at least 1 trial is needed, got {arguments.trials}")
     if arguments.export and len(arguments.files) > 1:
         raise RecordsError("an export takes one recording; give one file")
     _strategies(arguments.strategies)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneloom.cli.numbers import positive
 from tuneloom.cli.tables import print_rows
 from tuneloom.cli.tune import shapes_of
 
@@ -75,7 +76,7 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
         "bundle", type=Path, metavar="BUNDLE", help="a folder that `tuneloom tune --out` wrote"
     )
     evaluate.add_argument(
-        "--seconds", type=float, default=3.0, metavar="S", help="how long to time it (default: 3)"
+        "--seconds", type=positive, default=3.0, metavar="S", help="how long to time it (default: 3)"
     )
     evaluate.add_argument("--json", action="store_true", help="print JSON, for programs")
     evaluate.set_defaults(func=evaluate_it)

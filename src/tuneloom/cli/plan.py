@@ -11,6 +11,7 @@ from rich.table import Table
 from tuneloom.app.requests.sources import located
 from tuneloom.app.reuse.asking import plan_model
 from tuneloom.app.reuse.planning import Action, JobPlan, TaskPlan
+from tuneloom.cli.numbers import count
 from tuneloom.cli.tune import shapes_of
 from tuneloom.model import REUSE, Budget, JobSpec, Task
 
@@ -31,7 +32,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("model", metavar="MODEL", help="a model file, or zoo:NAME")
     parser.add_argument("--reuse", choices=REUSE, default="auto", help="as `tuneloom tune` takes it")
-    parser.add_argument("--trials", type=int, default=1000, help="trials it may spend (default: 1000)")
+    parser.add_argument("--trials", type=count, default=1000, help="trials it may spend (default: 1000)")
     parser.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON")
     parser.add_argument("--device", default="cpu", metavar="KEY", help="the key of the device to profile on")
     parser.add_argument(

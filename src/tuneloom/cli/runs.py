@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from tuneloom.cli.numbers import count
 from tuneloom.cli.tables import print_rows
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print a JSON list, for programs")
-    parser.add_argument("--limit", type=int, metavar="N", help="only so many, the newest")
+    parser.add_argument("--limit", type=count, metavar="N", help="only so many, the newest")
     parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
     parser.set_defaults(func=list_runs)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tuneloom.cli.numbers import count, seed
 from tuneloom.errors import InputError
 from tuneloom.model import ROUND, Device, Host
 from tuneloom.scheduling import POLICIES, policy_named
@@ -41,21 +42,21 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "bound. Utilisation counts slots in use; waits and stays are means.",
     )
     parser.add_argument("--stages", default=default, help=f"seconds of each stage of a round ({default})")
-    parser.add_argument("--jobs", type=int, default=4, help="how many equal jobs (4)")
-    parser.add_argument("--rounds", type=int, default=10, help="rounds of each job (10)")
-    parser.add_argument("--parts", type=int, default=1, help="candidates that build and profile stream (1)")
-    parser.add_argument("--lanes", type=int, default=1, help="batches of one job in flight (1)")
+    parser.add_argument("--jobs", type=count, default=4, help="how many equal jobs (4)")
+    parser.add_argument("--rounds", type=count, default=10, help="rounds of each job (10)")
+    parser.add_argument("--parts", type=count, default=1, help="candidates that build and profile stream (1)")
+    parser.add_argument("--lanes", type=count, default=1, help="batches of one job in flight (1)")
     parser.add_argument(
         "--recorded", type=Path, help="stage times of a real run, JSON lines; replaces --stages"
     )
-    parser.add_argument("--hosts", type=int, default=1, help="how many hosts (1)")
-    parser.add_argument("--slots", type=int, default=1, help="slots of each host (1)")
-    parser.add_argument("--devices", type=int, default=1, help="how many devices of each key (1)")
+    parser.add_argument("--hosts", type=count, default=1, help="how many hosts (1)")
+    parser.add_argument("--slots", type=count, default=1, help="slots of each host (1)")
+    parser.add_argument("--devices", type=count, default=1, help="how many devices of each key (1)")
     parser.add_argument("--policy", default="all", help=f"all, or one of {', '.join(POLICIES)} (all)")
     parser.add_argument(
         "--arrivals", default="together", help="'together', or 'poisson:RATE' in jobs an hour"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the arrivals (0)")
+    parser.add_argument("--seed", type=seed, default=0, help="seed of the arrivals (0)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(func=run)
 
@@ -115,9 +116,6 @@ def _arrival_times(text: str, count: int, seed: int) -> tuple[float, ...]:
 
 
 def _jobs(arguments: argparse.Namespace) -> tuple[RoundsJob | RecordedJob, ...]:
-    for name in ("jobs", "rounds", "parts", "lanes", "hosts", "slots", "devices"):
-        if getattr(arguments, name) < 1:
-            raise InputError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
     jobs: Sequence[RoundsJob | RecordedJob]
     if arguments.recorded is not None:
         jobs = [replace(job, prior_factor=1.0) for job in load_recorded(arguments.recorded)]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneloom.cli.numbers import count, positive, seed, whole
 from tuneloom.errors import InputError
 from tuneloom.model import REUSE, JobSpec, MeasuringPolicy
 
@@ -56,7 +57,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="who goes first: load-aware (default), interleaved, sequential or synchronous",
     )
     parser.add_argument(
-        "--device-cores", type=int, default=1, metavar="N", help="cores that measure (default: 1, the last)"
+        "--device-cores", type=count, default=1, metavar="N", help="cores that measure (default: 1, the last)"
     )
     _add_common(parser)
     parser.set_defaults(func=run_tune)
@@ -81,7 +82,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="shape of an input"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="where chance starts (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="where chance starts (default: 0)")
     parser.add_argument(
         "--reuse",
         choices=REUSE,
@@ -89,25 +90,27 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         help="what to do with schedules of other kernels (default: auto; see `tuneloom plan`)",
     )
     parser.add_argument("--out", metavar="DIR", help="where the bundle goes; an empty or new folder")
-    parser.add_argument("--priority", type=int, default=0, metavar="N", help="higher goes first (default: 0)")
-    parser.add_argument("--deadline", type=float, metavar="S", help="should end so many seconds from now")
+    parser.add_argument(
+        "--priority", type=whole, default=0, metavar="N", help="higher goes first (default: 0)"
+    )
+    parser.add_argument("--deadline", type=positive, metavar="S", help="should end so many seconds from now")
     parser.add_argument("--wait-for-devices", action="store_true", help="accept a KEY no device has yet")
 
 
 def _add_budget(parser: argparse.ArgumentParser) -> None:
     policy = MeasuringPolicy()
     parser.add_argument(
-        "--trials", type=int, default=1000, metavar="N", help="trials for each model (default: 1000)"
+        "--trials", type=count, default=1000, metavar="N", help="trials for each model (default: 1000)"
     )
-    parser.add_argument("--seconds", type=float, metavar="S", help="stop tuning a model after so long")
-    parser.add_argument("--goal-ms", type=float, metavar="MS", help="stop when the model is this fast")
+    parser.add_argument("--seconds", type=positive, metavar="S", help="stop tuning a model after so long")
+    parser.add_argument("--goal-ms", type=positive, metavar="MS", help="stop when the model is this fast")
     parser.add_argument(
-        "--batch", type=int, default=16, metavar="N", help="candidates selected at once (default: 16)"
+        "--batch", type=count, default=16, metavar="N", help="candidates selected at once (default: 16)"
     )
     for name, default in (("run", policy.run_timeout_s), ("build", policy.build_timeout_s)):
         parser.add_argument(
             f"--{name}-timeout",
-            type=float,
+            type=positive,
             default=default,
             metavar="S",
             help=f"give up a candidate whose {name} takes longer (default: {default:g})",

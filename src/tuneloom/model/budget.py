@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tuneloom.errors import BudgetError
+from tuneloom.model.numbers import COUNT, POSITIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,9 +14,8 @@ class Budget:
     goal_ms: float | None = None
 
     def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise BudgetError(f"a budget needs at least 1 trial, got {self.trials}")
-        if self.seconds is not None and self.seconds <= 0:
-            raise BudgetError(f"a time budget must be positive, got {self.seconds} s")
-        if self.goal_ms is not None and self.goal_ms <= 0:
-            raise BudgetError(f"a goal must be positive, got {self.goal_ms} ms")
+        COUNT.require("trials", self.trials)
+        if self.seconds is not None:
+            POSITIVE.require("seconds", self.seconds)
+        if self.goal_ms is not None:
+            POSITIVE.require("goal_ms", self.goal_ms)

@@ -3,9 +3,10 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tuneloom.errors import BudgetError, InputError
+from tuneloom.errors import InputError
 from tuneloom.model.budget import Budget
 from tuneloom.model.measuring import MeasuringPolicy
+from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE
 
 REUSE = ("auto", "off", "transfer", "share", "transfer-only")
 """What a job may do with schedules of other tasks."""
@@ -41,10 +42,15 @@ class JobSpec:
     def __post_init__(self) -> None:
         if self.reuse not in REUSE:
             raise InputError(f"no way to reuse schedules named {self.reuse!r}; known: {', '.join(REUSE)}")
-        if self.batch < 1:
-            raise BudgetError(f"a batch needs at least 1 candidate, got {self.batch}")
-        if self.arrival_s < 0:
-            raise BudgetError(f"job {self.name!r} can't arrive before the run, at {self.arrival_s} s")
+        COUNT.require("batch", self.batch)
+        SEED.require("seed", self.seed)
+        WHOLE.require("priority", self.priority)
+        NOT_NEGATIVE.require("arrival_s", self.arrival_s)
+        if self.deadline_s is not None:
+            POSITIVE.require("deadline_s", self.deadline_s)
+        for name, shape in self.shapes.items():
+            for size in shape:
+                COUNT.require(f"every size in the shape of {name!r}", size)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` takes back."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tuneloom.errors import BudgetError
+from tuneloom.model.numbers import BYTES, COUNT, NOT_NEGATIVE, POSITIVE, RATIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +22,12 @@ class MeasuringPolicy:
     memory_bytes: int = 4 << 30
 
     def __post_init__(self) -> None:
-        for name in ("run_timeout_s", "build_timeout_s"):
-            if not getattr(self, name) > 0:
-                raise BudgetError(f"a timeout must be positive, got {name} = {getattr(self, name)}")
+        COUNT.require("repeats", self.repeats)
+        NOT_NEGATIVE.require("min_repeat_ms", self.min_repeat_ms)
+        RATIO.require("hopeless_ratio", self.hopeless_ratio)
+        POSITIVE.require("run_timeout_s", self.run_timeout_s)
+        POSITIVE.require("build_timeout_s", self.build_timeout_s)
+        BYTES.require("memory_bytes", self.memory_bytes)
 
     @property
     def tag(self) -> str:

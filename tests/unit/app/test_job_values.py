@@ -2,11 +2,18 @@
 
 import json
 import os
+from collections.abc import Callable
+from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tuneloom.app.bank.looking import prune
+from tuneloom.app.bundles.models import evaluate_bundle
 from tuneloom.app.conducting.machine import this_machine
+from tuneloom.app.kinds.kernel.specs import search_options
+from tuneloom.app.runs.service import RunSettings
 from tuneloom.errors import BudgetError, TargetError
 from tuneloom.model import Budget, JobSpec, MeasuringPolicy
 
@@ -24,18 +31,73 @@ def test_a_job_goes_through_json_unchanged() -> None:
     assert JobSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
 
 
+NEVER = [nan, inf, -inf, 10**400, "many", None, True, -1.5]
+"""What no number may be."""
+
+
+def job(**values: Any) -> JobSpec:
+    return JobSpec(name="net", model="net.onnx", budget=Budget(trials=1), **values)
+
+
+@pytest.mark.parametrize("wrong", [*NEVER, 0, -1, 2.5, 2**31], ids=str)
 @pytest.mark.parametrize(
-    "wrong", [{"trials": 0}, {"trials": -3}, {"trials": 1, "seconds": 0.0}, {"trials": 1, "goal_ms": -1.0}]
+    ("name", "make"),
+    [
+        ("trials", lambda value: Budget(trials=value)),
+        ("repeats", lambda value: MeasuringPolicy(repeats=value)),
+        ("batch", lambda value: job(batch=value)),
+        ("shape", lambda value: job(shapes={"x": (1, value)})),
+        ("device_cores", lambda value: RunSettings(device_cores=value)),
+        ("keep", prune),
+    ],
 )
-def test_a_budget_of_nothing_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BudgetError, match="got"):
-        Budget(**wrong)
+def test_a_count_is_a_whole_number_of_at_least_1(
+    name: str, make: Callable[[Any], object], wrong: Any
+) -> None:
+    with pytest.raises(BudgetError, match=f"{name}.* must be .*, got "):
+        make(wrong)
 
 
-@pytest.mark.parametrize("name", ["run_timeout_s", "build_timeout_s"])
-def test_a_timeout_has_to_be_positive(name: str) -> None:
-    with pytest.raises(BudgetError, match=name):
-        MeasuringPolicy(**{name: 0.0})
+@pytest.mark.parametrize("wrong", [*(value for value in NEVER if value is not None), 0, -1, 1e10], ids=str)
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("seconds", lambda value: Budget(trials=1, seconds=value)),
+        ("goal_ms", lambda value: Budget(trials=1, goal_ms=value)),
+        ("run_timeout_s", lambda value: MeasuringPolicy(run_timeout_s=value)),
+        ("build_timeout_s", lambda value: MeasuringPolicy(build_timeout_s=value)),
+        ("deadline_s", lambda value: job(deadline_s=value)),
+        ("seconds", lambda value: evaluate_bundle(Path("nowhere"), value)),
+    ],
+)
+def test_a_duration_is_finite_and_above_0(name: str, make: Callable[[Any], object], wrong: Any) -> None:
+    with pytest.raises(BudgetError, match=f"{name} must be .*, got "):
+        make(wrong)
+
+
+@pytest.mark.parametrize("wrong", NEVER, ids=str)
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("seed", lambda value: job(seed=value)),
+        ("priority", lambda value: job(priority=value)),
+        ("arrival_s", lambda value: job(arrival_s=value)),
+        ("min_repeat_ms", lambda value: MeasuringPolicy(min_repeat_ms=value)),
+        ("hopeless_ratio", lambda value: MeasuringPolicy(hopeless_ratio=value)),
+        ("memory_bytes", lambda value: MeasuringPolicy(memory_bytes=value)),
+        ("spare", lambda value: search_options({"spare": value})),
+    ],
+)
+def test_every_other_number_is_finite_and_in_range(
+    name: str, make: Callable[[Any], object], wrong: Any
+) -> None:
+    with pytest.raises(BudgetError, match=f"{name} must be .*, got "):
+        make(wrong)
+
+
+def test_a_number_that_is_too_large_is_told_the_limit() -> None:
+    with pytest.raises(BudgetError, match="trials must be at most 2147483647, got 2147483648"):
+        Budget(trials=2**31)
 
 
 def test_the_cores_of_the_device_are_not_those_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -276,9 +276,9 @@ def test_losing_the_last_look_loses_no_result() -> None:
     [
         ({"search": "magic"}, "no search 'magic'; known: guided"),
         ({"init": "luck"}, "no start 'luck'; known: validity"),
-        ({"trials": 0}, "at least 1 trial"),
-        ({"seconds": -1}, "must be positive"),
-        ({"run_timeout_s": 0}, "a timeout must be positive"),
+        ({"trials": 0}, "trials must be a whole number of at least 1"),
+        ({"seconds": -1}, "seconds must be a number above 0"),
+        ({"run_timeout_s": 0}, "run_timeout_s must be a number above 0"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(values: dict[str, Any], error: str) -> None:

@@ -1,5 +1,6 @@
 """What a kernel's file, a jobs file and the command line say together."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,7 @@ def test_jobs_that_are_bound_to_fail_are_refused(file: Path, tmp_path: Path) -> 
 
 
 def test_fewer_than_no_spares_are_refused(file: Path) -> None:
-    with pytest.raises(InputError, match="can't be fewer than none, got -2"):
+    with pytest.raises(InputError, match="spare must be a whole number of at least 0, got -2"):
         described_spec(file, {"spare": -2})
 
 
@@ -107,3 +108,26 @@ def test_only_files_of_functions_are_deleted(file: Path, tmp_path: Path) -> None
     kept.write_bytes(b"")
     drop_functions([{"model": str(kept)}, {"model": str(file)}, {"model": "zoo:squeezenet"}, {}])
     assert file.exists() and not kept.exists()
+
+
+@pytest.mark.parametrize(
+    ("found", "put", "said"),
+    [
+        ("trials = 30", "trials = 0", "'trials' in [tuning] must be a whole number of at least 1, got 0"),
+        ("trials = 30", "seconds = nan", "'seconds' in [tuning] must be a number above 0, got nan"),
+        ("trials = 30", "goal_ms = inf", "'goal_ms' in [tuning] must be a number above 0, got inf"),
+        ("trials = 30", "spare = -1", "'spare' in [tuning] must be a whole number of at least 0, got -1"),
+        ("run_timeout_s = 2", "run_timeout_s = 0", "'run_timeout_s' in [tuning] must be a number above 0"),
+        ('entry = "twice"', 'entry = "twice"\ntolerance = nan', "'tolerance' in [kernel] must be a number"),
+        ("[launch]", '[[arguments]]\ntype = "int32"\nvalue = inf\n[launch]', "must be a finite number"),
+        ("[launch]", '[[arguments]]\ntype = "int32"\nvalue = 3e9\n[launch]', "3000000000.0 is no int32"),
+        ("[launch]", '[[arguments]]\ntype = "float32"\nvalue = 1e39\n[launch]', "1e+39 is no float32"),
+        ("[launch]", '[[arguments]]\ntype = "float32"\nshape = [0]\n[launch]', "of at least 1, got [0]"),
+    ],
+)
+def test_numbers_of_a_kernel_file_are_finite_and_in_range(
+    file: Path, found: str, put: str, said: str
+) -> None:
+    file.write_text(file.read_text().replace(found, put))
+    with pytest.raises(SpaceError, match=re.escape(said)):
+        described_spec(file, {})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tuneloom.cli import numbers
 from tuneloom.cli.main import main, parser
 from tuneloom.cli.tune import job_specs
 from tuneloom.errors import InputError
@@ -58,14 +59,14 @@ def test_a_shape_that_is_none_is_refused(text: str) -> None:
         (("tune", "--trials", "many", "zoo:resnet18"), "many"),
         (("tune",), "no model"),
         (("tune", "zoo:resnet18", "--frob"), "--frob"),
-        (("tune", "zoo:resnet18", "--trials", "0"), "at least 1 trial, got 0"),
-        (("tune", "zoo:resnet18", "--batch", "0"), "at least 1 candidate"),
-        (("tune", "zoo:resnet18", "--seconds", "-1"), "must be positive"),
-        (("tune", "zoo:resnet18", "--goal-ms", "0"), "must be positive"),
-        (("tune", "zoo:resnet18", "--run-timeout", "0"), "run_timeout_s"),
+        (("tune", "zoo:resnet18", "--trials", "0"), "--trials: must be a whole number of at least 1"),
+        (("tune", "zoo:resnet18", "--batch", "0"), "--batch: must be a whole number of at least 1"),
+        (("tune", "zoo:resnet18", "--seconds", "-1"), "must be a number above 0"),
+        (("tune", "zoo:resnet18", "--goal-ms", "0"), "must be a number above 0"),
+        (("tune", "zoo:resnet18", "--run-timeout", "0"), "--run-timeout"),
         (("tune", "zoo:resnet18", "--shape", "input"), "name=1,3,224,224"),
         (("tune", "zoo:resnet18", "--device", "rtx4090"), "known: 'cpu'"),
-        (("tune", "zoo:resnet18", "--device-cores", "0"), "at least 1 core"),
+        (("tune", "zoo:resnet18", "--device-cores", "0"), "--device-cores"),
         (("tune", "zoo:resnet18", "--policy", "fair"), "load-aware"),
         (("tune", "zoo:resnet1"), "resnet18"),
         (("tune", "missing.onnx"), "missing.onnx"),
@@ -132,7 +133,7 @@ def test_an_empty_store_lists_no_runs(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_debug_shows_the_traceback() -> None:
     with pytest.raises(InputError):
-        main(["--debug", "tune", "zoo:resnet18", "--trials", "0"])
+        main(["--debug", "tune", "zoo:resnet18", "--shape", "x"])
 
 
 @pytest.mark.parametrize(
@@ -143,3 +144,62 @@ def test_every_command_teaches(command: str, capsys: pytest.CaptureFixture[str])
         main([command, "--help"])
     assert ended.value.code == 0
     assert f"tuneloom {command}" in capsys.readouterr().out
+
+
+NUMBERS = {
+    "tune zoo:resnet18": (
+        "--trials --seconds --goal-ms --batch --run-timeout --build-timeout --seed --priority --deadline "
+        "--device-cores"
+    ),
+    "add last zoo:resnet18": "--trials --seconds --deadline --priority --seed",
+    "plan zoo:resnet18": "--trials",
+    "evaluate fast": "--seconds",
+    "runs": "--limit",
+    "bank prune": "--keep",
+    "simulate": "--jobs --rounds --parts --lanes --hosts --slots --devices --seed",
+    "kernel tune k.toml": (
+        "--trials --seconds --goal-ms --seed --run-timeout --build-timeout --spare --device-cores"
+    ),
+    "kernel replay k.csv": "--trials --seeds",
+}
+OPTIONS = [(command, option) for command, options in NUMBERS.items() for option in options.split()]
+
+
+WRONG = ("nan", "inf", "-inf", "1e400", "-1.5", "9" * 5000, "many", "")
+
+
+@pytest.mark.parametrize(("command", "option"), OPTIONS)
+def test_a_number_that_is_none_or_out_of_range_is_refused_by_the_name_of_its_option(
+    command: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for wrong in WRONG:
+        code, error = said(capsys, *command.split(), f"{option}={wrong}")
+        assert code == 2
+        assert error.startswith(f"tuneloom: argument {option}: must be "), error[:300]
+        assert error.count("\n") == 1
+
+
+def test_every_option_that_takes_a_number_is_among_those_tried() -> None:
+    found = set()
+    for words in (*(command.split()[0] for command in NUMBERS), "kernel tune", "kernel replay", "bank prune"):
+        for action in _options_of(words.split()):
+            if getattr(action.type, "__module__", "") == numbers.__name__ or action.type in (int, float):
+                found |= {option for option in action.option_strings if option.startswith("--")}
+    assert found <= {option for _, option in OPTIONS}
+
+
+def _options_of(words: list[str]) -> list[argparse.Action]:
+    """The options of a command, as its parser knows them."""
+    seen: list[argparse.Action] = []
+
+    class Listed(Exception):  # noqa: N818 - raised to leave the parser
+        pass
+
+    def listed(self: argparse.ArgumentParser, *_: object) -> None:
+        seen.extend(self._actions)
+        raise Listed
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Listed):
+        patch.setattr(argparse.ArgumentParser, "print_help", listed)
+        parser().parse_args([*words, "--help"])
+    return seen

@@ -62,7 +62,6 @@ def test_recorded_times_replace_the_stages(tmp_path: Path, capsys: pytest.Captur
         ("--stages select=soon", "needs a number of seconds, got 'soon'"),
         ("--stages select=-1", "can't take -1 s"),
         ("--stages select=1,select=2", "given twice"),
-        ("--jobs 0", "--jobs must be at least 1, got 0"),
         ("--arrivals sometimes", "can't read 'sometimes'"),
         ("--arrivals poisson:never", "can't read 'poisson:never'"),
         ("--arrivals poisson:0", "can't read 'poisson:0'"),

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tuneloom.errors import InputError
+from tuneloom.model.numbers import COUNT
 from tuneloom.store import BankRow, Store, open_existing
 
 
@@ -74,5 +75,6 @@ def _workloads(store: Store, kernel_class: str, family: str) -> Iterator[KnownWo
 
 def prune(keep: int, place: str | None = None) -> int:
     """Keep only so many records of every workload; returns how many were dropped."""
+    COUNT.require("keep", keep)
     with bank_store(place) as store:
         return store.prune_bank(keep)

@@ -9,6 +9,7 @@ from typing import Any
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.errors import InputError
 from tuneloom.model import Task
+from tuneloom.model.numbers import POSITIVE
 from tuneloom.store import Provenance, RunStatus, open_existing, open_store
 from tuneloom.tuners.kernel import NAME as KERNEL
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
@@ -48,6 +49,7 @@ def _known(store: Any, task: Task, family: str) -> KnownTask:
 
 def evaluate_bundle(folder: Path, seconds: float) -> dict[str, Any]:
     """Time a bundle on the cores it was tuned for: median, spread and all runs."""
+    POSITIVE.require("seconds", seconds)
     manifest = read_manifest(folder)
     cores = frozenset(sorted(os.sched_getaffinity(0))[-1:])
     times = call_in_worker(

@@ -6,24 +6,13 @@ from typing import Any
 
 from tuneloom.app.kinds.kernel.specs import as_described
 from tuneloom.app.requests.sources import device_for, job_names, located, tuner_of
-from tuneloom.app.requests.toml_values import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SEED,
-    SHAPES,
-    TEXT,
-    WHOLE,
-    YES_OR_NO,
-    Kind,
-    TomlFile,
-    one_of,
-)
+from tuneloom.app.requests.toml_values import SHAPES, TEXT, YES_OR_NO, Kind, TomlFile, one_of
 from tuneloom.model import Budget, JobSpec, MeasuringPolicy
 from tuneloom.model.job import REUSE
+from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE, NumberKind
 from tuneloom.tuners.kernel import NAME as KERNEL
 
-SHARED: Mapping[str, Kind] = {
+SHARED: Mapping[str, Kind | NumberKind] = {
     "target": TEXT,
     "device": TEXT,
     "trials": COUNT,
@@ -43,10 +32,10 @@ SHARED: Mapping[str, Kind] = {
 }
 """What may stand in `[defaults]` and in a job."""
 
-OWN: Mapping[str, Kind] = {"name": TEXT, "model": TEXT, "out": TEXT}
+OWN: Mapping[str, Kind | NumberKind] = {"name": TEXT, "model": TEXT, "out": TEXT}
 """What only a job may say."""
 
-JOB_KEYS: Mapping[str, Kind] = {**OWN, **SHARED}
+JOB_KEYS: Mapping[str, Kind | NumberKind] = {**OWN, **SHARED}
 _SPEC_KEYS = ("target", "shapes", "batch", "seed", "priority", "deadline_s", "arrival_s", "layout", "reuse")
 DEFAULT_TRIALS = 1000
 

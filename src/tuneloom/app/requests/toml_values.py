@@ -10,6 +10,7 @@ from typing import Any
 
 from tuneloom.app.requests.toml_lines import TomlLines
 from tuneloom.errors import JobsFileError
+from tuneloom.model.numbers import COUNT, NumberKind
 
 _AT_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)|\s*\(at end of document\)")
 
@@ -21,26 +22,16 @@ class Kind:
     words: str
     fits: Callable[[Any], bool]
 
-
-def _is_number(value: Any) -> bool:
-    finite = isinstance(value, int | float) and abs(value) < float("inf")
-    return finite and not isinstance(value, bool)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    def words_for(self, _value: Any) -> str:
+        """What a value that does not fit should have been."""
+        return self.words
 
 
 def _is_shape(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(_is_whole(size) and size > 0 for size in value)
+    return isinstance(value, list) and bool(value) and all(COUNT.fits(size) for size in value)
 
 
 TEXT = Kind(words="text", fits=lambda value: isinstance(value, str) and bool(value))
-COUNT = Kind(words="a whole number of at least 1", fits=lambda value: _is_whole(value) and value >= 1)
-SEED = Kind(words="a whole number of at least 0", fits=lambda value: _is_whole(value) and value >= 0)
-WHOLE = Kind(words="a whole number", fits=_is_whole)
-POSITIVE = Kind(words="a number above 0", fits=lambda value: _is_number(value) and value > 0)
-NOT_NEGATIVE = Kind(words="a number of at least 0", fits=lambda value: _is_number(value) and value >= 0)
 YES_OR_NO = Kind(words="true or false", fits=lambda value: isinstance(value, bool))
 SHAPES = Kind(
     words="a table of lists, as in { input = [1, 3, 224, 224] }",
@@ -90,10 +81,10 @@ class TomlFile:
             raise self.wrong(f"{what} must be a table, got {shown(value)}", *place)
         return value
 
-    def require(self, kind: Kind, value: Any, name: str, *place: str | int) -> None:
+    def require(self, kind: Kind | NumberKind, value: Any, name: str, *place: str | int) -> None:
         """Raise unless a value is of its kind."""
         if not kind.fits(value):
-            raise self.wrong(f"{name!r} must be {kind.words}, got {shown(value)}", *place)
+            raise self.wrong(f"{name!r} must be {kind.words_for(value)}, got {shown(value)}", *place)
 
 
 def nearest(key: str, known: Iterable[str]) -> str:

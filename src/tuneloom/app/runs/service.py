@@ -14,6 +14,7 @@ from tuneloom.app.runs.run import Display, TuningRun
 from tuneloom.engine.local import LocalEngine
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import JobSpec
+from tuneloom.model.numbers import COUNT
 from tuneloom.scheduling import policy_named
 from tuneloom.store import JobRecord, RunStatus, Store, open_existing, open_store
 from tuneloom.tuners.kernel import FUNCTIONS
@@ -36,6 +37,9 @@ class RunSettings:
     policy: str = "load-aware"
     store: str | None = None
     device_cores: int = 1
+
+    def __post_init__(self) -> None:
+        COUNT.require("device_cores", self.device_cores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

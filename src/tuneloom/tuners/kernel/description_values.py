@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from tuneloom.errors import SpaceError
+from tuneloom.model.numbers import COUNT, NATURAL, NOT_NEGATIVE, POSITIVE, NumberKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +16,13 @@ class ValueKind:
     words: str
     fits: Callable[[Any], bool]
 
+    def words_for(self, _value: Any) -> str:
+        """What a value that does not fit should have been."""
+        return self.words
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < inf
 
 
 def _is_text(value: Any) -> bool:
@@ -33,9 +35,8 @@ def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 _TEXT = ValueKind("text", _is_text)
 _TEXTS = ValueKind("a list of texts", _list_of(_is_text))
-_NUMBER = ValueKind("a number", _is_number)
-_WHOLE = ValueKind("a whole number", _is_whole)
-_SHAPE = ValueKind("a list of whole numbers", _list_of(_is_whole))
+_NUMBER = ValueKind("a finite number", _is_finite)
+_SHAPE = ValueKind("a list of whole numbers of at least 1", _list_of(COUNT.fits))
 _VALUES = ValueKind("a list of values", lambda value: isinstance(value, list))
 _TRUTH = ValueKind("true or false", lambda value: isinstance(value, bool))
 _SIZES = ValueKind(
@@ -43,7 +44,7 @@ _SIZES = ValueKind(
     lambda value: isinstance(value, list) and 1 <= len(value) <= 3,
 )
 _ANY_NAME = ""
-_SECTIONS: Mapping[str, Mapping[str, ValueKind]] = {
+_SECTIONS: Mapping[str, Mapping[str, ValueKind | NumberKind]] = {
     "kernel": {
         "name": _TEXT,
         "language": _TEXT,
@@ -51,9 +52,9 @@ _SECTIONS: Mapping[str, Mapping[str, ValueKind]] = {
         "entry": _TEXT,
         "reference": _TEXT,
         "flags": _TEXTS,
-        "tolerance": _NUMBER,
+        "tolerance": NOT_NEGATIVE,
         "arch": _TEXT,
-        "output": _WHOLE,
+        "output": NATURAL,
     },
     "knobs": {_ANY_NAME: _VALUES},
     "restrictions": {"where": _TEXTS},
@@ -68,15 +69,15 @@ _SECTIONS: Mapping[str, Mapping[str, ValueKind]] = {
     },
     "launch": {"grid": _SIZES, "block": _SIZES},
     "tuning": {
-        "trials": _WHOLE,
-        "seconds": _NUMBER,
-        "goal_ms": _NUMBER,
-        "build_timeout_s": _NUMBER,
-        "run_timeout_s": _NUMBER,
+        "trials": COUNT,
+        "seconds": POSITIVE,
+        "goal_ms": POSITIVE,
+        "build_timeout_s": POSITIVE,
+        "run_timeout_s": POSITIVE,
         "search": _TEXT,
         "init": _TEXT,
         "presample": _TRUTH,
-        "spare": _WHOLE,
+        "spare": NATURAL,
     },
 }
 _LISTED = "arguments"
@@ -102,4 +103,4 @@ def _require_section(name: str, table: Any) -> None:
         if kind is None:
             raise SpaceError(f"unknown key {key!r} in [{name}]; known: {', '.join(known)}")
         if not kind.fits(value):
-            raise SpaceError(f"{key!r} in [{name}] must be {kind.words}, got {value!r}")
+            raise SpaceError(f"{key!r} in [{name}] must be {kind.words_for(value)}, got {value!r}")

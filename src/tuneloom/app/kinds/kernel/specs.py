@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tuneloom.errors import BudgetError, InputError, SpaceError
+from tuneloom.errors import InputError, SpaceError
 from tuneloom.model import Budget, JobSpec, MeasuringPolicy
+from tuneloom.model.numbers import NATURAL
 from tuneloom.tuners.kernel import DESCRIPTION, FUNCTIONS, SEARCHES, STARTS
 from tuneloom.tuners.kernel import NAME as KERNEL
 
@@ -67,8 +68,7 @@ def as_described(spec: JobSpec, values: Mapping[str, Any]) -> JobSpec:
 def search_options(given: Mapping[str, Any]) -> dict[str, str]:
     """What a kernel's search is told, as text; raises InputError for what it does not know."""
     spare = given.get("spare", 0)
-    if spare < 0:
-        raise BudgetError(f"candidates to spare can't be fewer than none, got {spare}")
+    NATURAL.require("spare", spare)
     search, init = given.get("search", SEARCHES[0]), given.get("init", STARTS[0])
     if search not in SEARCHES:
         raise InputError(f"no search {search!r}; known: {', '.join(SEARCHES)}")

@@ -52,6 +52,16 @@ class Number:
     def __post_init__(self) -> None:
         if self.dtype not in ("int32", "int64", "float32", "float64"):
             raise SpaceError(f"no number type {self.dtype!r}; known: int32, int64, float32, float64")
+        if not _holds(self.dtype, self.value):
+            raise SpaceError(f"{self.value!r} is no {self.dtype}; give a finite number in its range")
+
+
+def _holds(dtype: str, value: float) -> bool:
+    """Whether a number can be passed as this type without becoming another one."""
+    if dtype.startswith("float"):
+        return abs(value) <= float(np.finfo(dtype).max)
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= value <= limits.max) and value == int(value)
 
 
 Argument = Array | Number
