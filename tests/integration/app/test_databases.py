@@ -62,10 +62,10 @@ def test_what_was_exported_comes_back_and_torn_lines_are_counted(
     (folder / RECORDS).write_text("\n".join(torn))
     done = place.run("import", str(folder))
     assert done.returncode == 0, done.stderr
-    assert "16 records of 2 tasks imported" in done.stdout
+    tasks = {key for key, _ in tuned.place.trials()}
+    assert f"16 records of {len(tasks)} tasks imported" in done.stdout
     assert "left out: 2 × record can't be read" in done.stdout
     assert "left out: 1 × record without its workload" in done.stdout
-    assert {key for key, _ in place.trials()} == {key for key, _ in tuned.place.trials()}
     assert set(place.trials()) == set(tuned.place.trials())
 
 

@@ -81,7 +81,8 @@ def test_target_text_comes_back_as_the_same_target() -> None:
 
 
 def test_described_target_is_kept() -> None:
-    target = resolve_target(json.dumps({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 4}))
+    intel = {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "skylake-avx512", "num-cores": 4}
+    target = resolve_target(json.dumps(intel))
     assert (target.mcpu, target.cores, target.vector_bits) == ("skylake-avx512", 4, 512)
 
 
