@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.conductor import Listener, Span
-from tuneloom.app.conducting.machine import this_machine
+from tuneloom.engine.machine import this_machine
 from tuneloom.app.runs.service import WARM_UP
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.local import LocalEngine

@@ -25,7 +25,7 @@ from typing import Any
 
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.conducting.conductor import Listener, Span
-from tuneloom.app.conducting.machine import Machine, this_machine
+from tuneloom.engine.machine import Machine, this_machine
 from tuneloom.app.runs.service import WARM_UP
 from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import DEFAULT, TaskProgress

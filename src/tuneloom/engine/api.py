@@ -3,33 +3,46 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from tuneloom.engine.calls import Call, CallEnded
+from tuneloom.engine.calls import Call
+from tuneloom.engine.reports import EngineReport
 
 
 class Engine(Protocol):
-    """Carries calls out in worker processes; used by one thread.
+    """Carries calls out in worker processes, on one machine or on many; used by one thread.
 
     A call that crashes, hangs or eats memory ends as a value; it never takes the
-    engine down.
+    engine down. A call that gets lost through no fault of its own ends as `Lost`, and
+    one on a machine that is lost ends with the report of that.
     """
 
     def now_s(self) -> float:
-        """The engine's clock, in seconds; never goes backwards."""
+        """The engine's clock, in seconds; never goes backwards. All reported times are of this clock."""
 
     def prepare(self) -> None:
         """Get ready for calls, if that takes time; an interrupt may come in the middle of it."""
 
     def start(self, call_id: str, call: Call) -> None:
-        """Begin a call; its end is reported by `poll`."""
+        """Begin a call at its place; its end is reported by `poll`.
+
+        An id may be used again once its call has ended or was stopped.
+        """
 
     def stop(self, call_id: str) -> None:
-        """End a call now; it is not reported any more. Unknown ids are ignored."""
+        """End a call now; it is not reported any more. Unknown ids are ignored.
+
+        A named worker that was carrying it out ends, too; calls that wait for that worker
+        end as `Lost`.
+        """
 
     def release(self, worker: str) -> None:
-        """End a named worker and free what it kept; unknown names are ignored."""
+        """End a named worker wherever it lives and free what it kept; unknown names are ignored."""
 
-    def poll(self, timeout_s: float | None) -> Sequence[CallEnded]:
-        """Wait up to `timeout_s` (None: for ever) for ends of calls; may return none."""
+    def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
+        """Wait up to `timeout_s` (None: for ever) for something to report; may return nothing.
+
+        Reports come in the order in which things happened. Resources that were there from
+        the start, as far as the caller knows them, are not reported.
+        """
 
     def close(self) -> None:
         """End all workers."""

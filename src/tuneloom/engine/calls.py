@@ -1,7 +1,16 @@
 """Calls that workers carry out, and what comes back."""
 
+import signal
 from dataclasses import dataclass, field
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a call is carried out: the resource that was granted to it, and the machine that has it."""
+
+    resource: str
+    machine: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -9,7 +18,9 @@ class Call:
     """A function of the worker's world, by name, with its arguments.
 
     `worker` names a worker that lives on between calls and keeps state; without it
-    the call gets a fresh process of its own. `cores` pins the process while it works.
+    the call gets a fresh process of its own. A worker lives on one machine: the same name
+    on another machine is another worker. `cores` pins the process while it works. `place`
+    says where; an engine of one machine needs none.
     """
 
     function: str
@@ -18,6 +29,7 @@ class Call:
     worker: str | None = None
     cores: frozenset[int] | None = None
     memory_bytes: int | None = None
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +46,9 @@ class Raised:
     error: str
     trace: str = field(repr=False)
 
+    def __str__(self) -> str:
+        return self.error
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedOut:
@@ -41,22 +56,77 @@ class TimedOut:
 
     after_s: float
 
+    def __str__(self) -> str:
+        return f"it did not end within {self.after_s:g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class KilledBy:
+    """A signal ended a process."""
+
+    number: int
+
+    def __str__(self) -> str:
+        try:
+            return f"killed by {signal.Signals(self.number).name}"
+        except ValueError:  # real-time signals have no name
+            return f"killed by signal {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExitedWith:
+    """A process ended by itself."""
+
+    code: int
+
+    def __str__(self) -> str:
+        return f"ended with exit code {self.code}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfMemory:
+    """The kernel killed a process because its machine had no memory left."""
+
+    def __str__(self) -> str:
+        return "killed because the machine ran out of memory"
+
+
+DeathCause = KilledBy | ExitedWith | OutOfMemory
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Died:
-    """The process of the call is gone: a crash, or no memory."""
+    """The process ended while it carried this very call out."""
+
+    cause: DeathCause
+
+    def __str__(self) -> str:
+        return str(self.cause)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """The call got lost with its machine, or with a worker that ended before its turn came.
+
+    That says nothing about the call: it should be carried out again. What its named worker
+    kept, if it had one, is gone.
+    """
 
     reason: str
 
+    def __str__(self) -> str:
+        return self.reason
+
 
 CallResult = Returned | Raised | TimedOut | Died
+"""How a call ended that was carried out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEnded:
-    """What the engine reports: which call ended how, and when (engine's clock)."""
+    """Which call ended how, and when (engine's clock)."""
 
     id: str
-    result: CallResult
+    result: CallResult | Lost
     started_s: float
     ended_s: float

@@ -1,14 +1,26 @@
 """The engine of one machine: warm worker processes, one watchdog, no threads."""
 
+import os
 import selectors
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Returned, TimedOut
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Returned, TimedOut
 from tuneloom.engine.processes import Nursery, WorkerProcess
+from tuneloom.engine.reports import EngineReport, ResourceJoined, ResourceLeft
 from tuneloom.model import Failure
+
+_LOOK_S = 2.0
+
+
+class Watch(Protocol):
+    """Notices what becomes of the machine's devices."""
+
+    def look(self) -> Sequence[ResourceJoined | ResourceLeft]:
+        """What joined or left since the last look; quick, since calls wait meanwhile."""
 
 
 @dataclass(slots=True)
@@ -29,18 +41,29 @@ class _Worker:
 class LocalEngine:
     """Carries calls out in processes forked from one warm parent.
 
-    Not thread-safe. Results of stopped calls are dropped. The parent process starts
-    with the first call, or with `prepare`.
+    Not thread-safe, but for `wake`. Results of stopped calls are dropped. The parent process
+    starts with the first call, or with `prepare`. Places of calls are not looked at: there
+    is one machine. With a `watch`, devices that join or leave are reported.
     """
 
-    def __init__(self, warm_up: str | None = None, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        warm_up: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        watch: Watch | None = None,
+    ) -> None:
         self._warm_up = warm_up
         self._environment = environment or {}
+        self._watch = watch
+        self._look_at_s = self.now_s()
         self._nursery: Nursery | None = None
         self._selector = selectors.DefaultSelector()
+        self._alarm = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._selector.register(self._alarm, selectors.EVENT_READ, None)
         self._named: dict[str, _Worker] = {}
         self._by_call: dict[str, _Worker] = {}
-        self._ended: list[CallEnded] = []
+        self._reports: list[EngineReport] = []
+        self._closed = False
 
     def now_s(self) -> float:
         return time.monotonic()
@@ -64,28 +87,43 @@ class LocalEngine:
             worker.queue = deque(item for item in worker.queue if item[0] != call_id)
         else:
             worker.current = None
-            self._retire(worker, Died(reason="a call before it was stopped"))
+            self._retire(worker, "a call before it was stopped")
 
     def release(self, worker: str) -> None:
         if worker in self._named:
-            self._retire(self._named[worker], Died(reason="its worker was released"))
+            named = self._named[worker]
+            self._end_current(named, Lost(reason="its worker was released"))
+            self._retire(named, "its worker was released")
 
-    def poll(self, timeout_s: float | None) -> Sequence[CallEnded]:
-        if not self._ended:
+    def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
+        if not self._reports:
             for key, _ in self._selector.select(self._wait_s(timeout_s)):
-                self._hear(key.data)
-            self._watch()
-        ended, self._ended = self._ended, []
-        return ended
+                if key.data is None:
+                    os.eventfd_read(self._alarm)
+                else:
+                    self._hear(key.data)
+            self._end_overdue()
+            self._look()
+        reports, self._reports = self._reports, []
+        return reports
+
+    def wake(self) -> None:
+        """Let a `poll` that waits in another thread return, or the next one return at once."""
+        os.eventfd_write(self._alarm, 1)
 
     def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
         for key in list((self._selector.get_map() or {}).values()):
-            self._retire(key.data, None)
-        self._ended.clear()
+            if key.data is not None:
+                self._retire(key.data, "its engine was closed")
+        self._reports.clear()
         if self._nursery is not None:
             self._nursery.close()
             self._nursery = None
         self._selector.close()
+        os.close(self._alarm)
 
     def _worker_for(self, call: Call) -> _Worker:
         if call.worker is not None and call.worker in self._named:
@@ -106,13 +144,13 @@ class LocalEngine:
         try:
             worker.process.channel.send(call)
         except OSError:
-            self._lost(worker)
+            self._died(worker)
 
     def _hear(self, worker: _Worker) -> None:
         try:
             messages = worker.process.channel.received()
         except EOFError:
-            self._lost(worker)
+            self._died(worker)
             return
         for result in messages:
             self._end_current(worker, result)
@@ -124,47 +162,53 @@ class LocalEngine:
     def _replace(self, worker: _Worker) -> None:
         """End a worker that has done its last call; calls that wait for it go to its successor."""
         waiting, worker.queue = worker.queue, deque()
-        self._retire(worker, None)
+        self._retire(worker, "its worker was replaced")
         for call_id, call in waiting:
             self.start(call_id, call)
 
-    def _lost(self, worker: _Worker) -> None:
+    def _died(self, worker: _Worker) -> None:
         assert self._nursery is not None
         self._selector.unregister(worker.process.channel)
-        died = Died(reason=self._nursery.how_it_ended(worker.process))
+        died = Died(cause=self._nursery.how_it_ended(worker.process))
         self._end_current(worker, died)
-        self._drop_queue(worker, died)
+        self._give_up(worker, f"a call before it took their worker along: {died}")
 
-    def _end_current(self, worker: _Worker, result: CallResult) -> None:
+    def _end_current(self, worker: _Worker, result: CallResult | Lost) -> None:
         running, worker.current = worker.current, None
         if running is not None and self._by_call.pop(running.id, None) is not None:
-            self._ended.append(
+            self._reports.append(
                 CallEnded(id=running.id, result=result, started_s=running.started_s, ended_s=self.now_s())
             )
 
-    def _retire(self, worker: _Worker, reason: CallResult | None) -> None:
+    def _retire(self, worker: _Worker, reason: str) -> None:
         assert self._nursery is not None
         self._selector.unregister(worker.process.channel)
         self._nursery.end(worker.process)
-        self._drop_queue(worker, reason or Died(reason="its worker ended"))
+        self._give_up(worker, reason)
 
-    def _drop_queue(self, worker: _Worker, reason: CallResult) -> None:
+    def _give_up(self, worker: _Worker, reason: str) -> None:
+        """Forget a worker that is gone; calls that wait for it never began, so they are lost."""
         if worker.name is not None:
             self._named.pop(worker.name, None)
         now = self.now_s()
         for call_id, _ in worker.queue:
             if self._by_call.pop(call_id, None) is not None:
-                self._ended.append(CallEnded(id=call_id, result=reason, started_s=now, ended_s=now))
+                lost = Lost(reason=reason)
+                self._reports.append(CallEnded(id=call_id, result=lost, started_s=now, ended_s=now))
         worker.queue.clear()
 
-    def _watch(self) -> None:
+    def _end_overdue(self) -> None:
         now = self.now_s()
         for worker in {id(w): w for w in self._by_call.values()}.values():
             limit = worker.current.call.timeout_s if worker.current else None
             if worker.current and limit is not None and now - worker.current.started_s > limit:
-                timed_out = TimedOut(after_s=limit)
-                self._end_current(worker, timed_out)
-                self._retire(worker, Died(reason="a call before it hung"))
+                self._end_current(worker, TimedOut(after_s=limit))
+                self._retire(worker, "a call before it hung")
+
+    def _look(self) -> None:
+        if self._watch is not None and self.now_s() >= self._look_at_s:
+            self._reports += self._watch.look()
+            self._look_at_s = self.now_s() + _LOOK_S
 
     def _wait_s(self, timeout_s: float | None) -> float | None:
         now = self.now_s()
@@ -173,6 +217,8 @@ class LocalEngine:
             for worker in self._by_call.values()
             if worker.current is not None and worker.current.call.timeout_s is not None
         ]
+        if self._watch is not None:
+            limits.append(self._look_at_s - now)
         if timeout_s is not None:
             limits.append(timeout_s)
         return max(0.0, min(limits) + 0.001) if limits else None

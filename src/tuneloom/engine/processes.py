@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tuneloom.engine.calls import Raised
+from tuneloom.engine.calls import DeathCause, ExitedWith, KilledBy, OutOfMemory, Raised
 from tuneloom.engine.channel import Channel
 from tuneloom.engine.nursery import ANSWER, REQUEST
 from tuneloom.errors import EngineError
@@ -41,6 +41,7 @@ class Nursery:
         )
         theirs.close()
         self._control = ours
+        self._memory_kills = memory_kills()
         self._ordered: Channel | None = None
         self._spare: WorkerProcess | None = None
         try:
@@ -69,7 +70,7 @@ class Nursery:
             os.killpg(worker.pid, signal.SIGKILL)
         self._control.sendall(REQUEST.pack(b"E", worker.pid))
 
-    def how_it_ended(self, worker: WorkerProcess) -> str:
+    def how_it_ended(self, worker: WorkerProcess) -> DeathCause:
         """Reap a worker that closed its channel and say how it ended."""
         self._take_delivery()
         self._control.sendall(REQUEST.pack(b"R", worker.pid))
@@ -77,7 +78,17 @@ class Nursery:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(worker.pid, signal.SIGKILL)
         worker.channel.close()
-        return describe_status(status)
+        return self._cause(status)
+
+    def _cause(self, status: int) -> DeathCause:
+        """What a status says; a kill is for lack of memory if the kernel has counted one more of these."""
+        kills, self._memory_kills = self._memory_kills, memory_kills()
+        if not os.WIFSIGNALED(status):
+            return ExitedWith(os.WEXITSTATUS(status))
+        number = os.WTERMSIG(status)
+        if number == signal.SIGKILL and self._memory_kills > kills:
+            return OutOfMemory()
+        return KilledBy(number)
 
     def close(self) -> None:
         """Let the process reap what is ending and end itself; it is killed if that takes long."""
@@ -125,8 +136,10 @@ class Nursery:
         return number
 
 
-def describe_status(status: int) -> str:
-    """Put an exit status into words."""
-    if os.WIFSIGNALED(status):
-        return f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
-    return f"ended with exit code {os.WEXITSTATUS(status)}"
+def memory_kills() -> int:
+    """How many processes of this machine the kernel has killed for lack of memory; 0 if it does not say."""
+    try:
+        with open("/proc/vmstat") as counters:
+            return next((int(line.split()[1]) for line in counters if line.startswith("oom_kill ")), 0)
+    except OSError:
+        return 0

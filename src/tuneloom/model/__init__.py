@@ -3,7 +3,7 @@
 from tuneloom.model.budget import Budget
 from tuneloom.model.job import REUSE, JobSpec
 from tuneloom.model.measuring import MeasuringPolicy
-from tuneloom.model.resource import Device, Host
+from tuneloom.model.resource import LOCAL, Device, Host
 from tuneloom.model.space import (
     ChoiceDomain,
     Decision,
@@ -20,6 +20,7 @@ from tuneloom.model.trial import Artifact, Candidate, Failure, FailureKind, Meas
 from tuneloom.model.tuner import Search, SearchOptions, SeededSearch, Tuner
 
 __all__ = [
+    "LOCAL",
     "REUSE",
     "ROUND",
     "Artifact",

@@ -1,10 +1,11 @@
 """The stages of a tuner as a script: spaces of numbered points, times that follow a formula."""
 
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.model import Artifact, Candidate, Failure, Measurement, Task, Trial
 
 Outcome = Artifact | Failure | Measurement | CallResult
@@ -52,7 +53,7 @@ class FakeStages:
         if function in self.crashes:
             self.crashes.remove(function)
             self._searches = {key: s for key, s in self._searches.items() if key[0] != call.worker}
-            return Died(reason="killed by SIGKILL")
+            return Died(cause=KilledBy(signal.SIGKILL))
         result: CallResult = getattr(self, f"_{function}")(call.worker, *call.arguments)
         return result
 

@@ -32,13 +32,19 @@ class MockJob:
     name: str
     stages: Sequence[MockStage]
     priority: int = 0
+    waits_for_devices: bool = False
     results: list[CallResult] = field(default_factory=list)
     _stopping: bool = field(default=False, init=False)
 
     @property
     def ticket(self) -> JobTicket:
         keys = frozenset(stage.device_key for stage in self.stages if stage.device_key is not None)
-        return JobTicket(id=self.name, priority=self.priority, device_keys=keys)
+        return JobTicket(
+            id=self.name,
+            priority=self.priority,
+            device_keys=keys,
+            waits_for_devices=self.waits_for_devices,
+        )
 
     @property
     def done(self) -> bool:
@@ -49,6 +55,9 @@ class MockJob:
 
     def stopping(self) -> None:
         self._stopping = True
+
+    def worker_lost(self, worker: str) -> None:
+        """Its stages keep nothing."""
 
     def _next(self) -> list[Step]:
         number = len(self.results)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned, TimedOut
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Lost, Raised, Returned, TimedOut
 from tuneloom.engine.local import LocalEngine
 
 CALLS = "tuneloom.testing.calls"
@@ -41,7 +41,7 @@ def test_an_exception_is_a_value_with_its_last_line(engine: LocalEngine) -> None
 
 
 def test_a_crash_costs_one_call_and_names_the_signal(engine: LocalEngine) -> None:
-    assert result_of(engine, Call(function=f"{CALLS}:crash")) == Died(reason="killed by SIGSEGV")
+    assert result_of(engine, Call(function=f"{CALLS}:crash")) == Died(cause=KilledBy(signal.SIGSEGV))
     assert result_of(engine, Call(function=f"{CALLS}:add", arguments=(1, 1))) == Returned(value=2)
 
 
@@ -82,7 +82,7 @@ def test_calls_waiting_behind_a_dead_worker_are_reported_and_the_name_is_free_ag
     ends = []
     while len(ends) < 2:
         ends += engine.poll(30)
-    assert {end.id: type(end.result) for end in ends} == {"crash": Died, "behind": Died}
+    assert {end.id: type(end.result) for end in ends} == {"crash": Died, "behind": Lost}
     again = Call(function=f"{CALLS}:count", arguments=("it",), worker="tuner")
     assert result_of(engine, again) == Returned(value=1)
 
@@ -142,7 +142,7 @@ def test_a_worker_that_dies_before_its_first_call_costs_that_call(engine: LocalE
     while not (ahead := children_of(nursery) - {tuner}):
         pass
     os.kill(ahead.pop(), signal.SIGKILL)
-    assert result_of(engine, Call(function="os:getpid")) == Died(reason="killed by SIGKILL")
+    assert result_of(engine, Call(function="os:getpid")) == Died(cause=KilledBy(signal.SIGKILL))
     assert value_of(engine, Call(function=f"{CALLS}:add", arguments=(1, 1))) == 2
 
 

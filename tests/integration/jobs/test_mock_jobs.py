@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.conducting.conductor import Conductor, Listener, Span
-from tuneloom.app.conducting.machine import Machine
 from tuneloom.app.requests.jobs_file import job_spec
 from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.engine.calls import Call, Died, Returned
 from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.machine import Machine
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import POLICIES, Core, policy_named
 from tuneloom.store import JobStatus

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tuneloom.app.conducting.machine import Machine
 from tuneloom.app.kinds.kernel.specs import kernel_spec
 from tuneloom.app.runs.run import TuningRun
 from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.machine import Machine
 from tuneloom.kernel import Kernel, Space
 from tuneloom.model import Device, FailureKind, Host
 from tuneloom.store import JobStatus, open_store

@@ -5,10 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from tuneloom.app.conducting.conductor import Conductor, Listener, Span
-from tuneloom.app.conducting.machine import Machine
+from tuneloom.app.conducting.conductor import Conductor
+from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.tuning.task_job import TaskJob, tune_tasks
 from tuneloom.engine.calls import Call
+from tuneloom.engine.machine import Machine
 from tuneloom.model import Device, Host, JobSpec, Trial
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.testing.fake_stages import FakeStages
@@ -49,10 +50,8 @@ def job(name: str, spec: JobSpec) -> TaskJob:
 
 
 def conducted(engine: ScriptedEngine, heard: Heard, *jobs: tuple[TaskJob, float]) -> Conductor:
-    conductor = Conductor(Core(policy_named("load-aware")), engine, machine(), heard)
-    conductor.add_resource(machine().host)
-    for device in machine().devices:
-        conductor.add_resource(device)
+    conductor = Conductor(Core(policy_named("load-aware")), engine, heard)
+    conductor.add_machine(machine())
     for program, at_s in jobs:
         conductor.submit(program, at_s)
     return conductor

@@ -1,5 +1,6 @@
 """The end of a job: who wins, what is dropped, what is said when something fails."""
 
+import signal
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.finishing.verdicts import Verdict, decide
 from tuneloom.app.tasks.progress import Contender, TaskProgress
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact
 from tuneloom.scheduling.stages import SlotDemand
@@ -169,13 +170,13 @@ def test_all_schedules_are_dropped_when_no_single_one_is_guilty() -> None:
 
 def test_a_contest_that_fails_leaves_its_kernel_untuned() -> None:
     tasks = tuned("a")
-    finish = finished(tasks, Script(tasks, contest=Died(reason="killed by SIGSEGV")))
+    finish = finished(tasks, Script(tasks, contest=Died(cause=KilledBy(signal.SIGSEGV))))
     assert "contest failed" in finish.verdicts["key-a"].note and finish.schedules == {}
 
 
 def test_a_lost_worker_compiles_once_more_elsewhere() -> None:
     tasks = tuned("a")
-    check: list[CallResult] = [Died(reason="killed by SIGKILL"), Returned(value=SAME)]
+    check: list[CallResult] = [Died(cause=KilledBy(signal.SIGKILL)), Returned(value=SAME)]
     script = Script(tasks, check_model=check)
     finish = finished(tasks, script)
     assert script.calls.count("compile_model") == 2 and not finish.failure

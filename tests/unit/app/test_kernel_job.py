@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from tuneloom.app.kinds.kernel.presampling import Sample
 from tuneloom.app.kinds.kernel.specs import kernel_spec
 from tuneloom.app.kinds.kernel.tuning import KernelTuning
 from tuneloom.app.kinds.results import job_result
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned, TimedOut
+from tuneloom.engine.calls import Call, CallResult, Died, ExitedWith, KilledBy, Raised, Returned, TimedOut
 from tuneloom.errors import BudgetError, InputError, NothingMeasured
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.scheduling.stages import DeviceDemand
@@ -115,7 +116,7 @@ def test_a_kernel_is_opened_tuned_and_looked_back_on() -> None:
 @pytest.mark.parametrize(
     ("ended", "reason"),
     [
-        (Died(reason="killed by SIGSEGV"), "killed by SIGSEGV"),
+        (Died(cause=KilledBy(signal.SIGSEGV)), "killed by SIGSEGV"),
         (TimedOut(after_s=600.0), "it did not end within 600 s"),
         (Raised(error="ValueError: no", trace=""), "ValueError: no"),
     ],
@@ -253,7 +254,7 @@ def test_what_was_presampled_before_is_not_built_again() -> None:
 
     def answer(call: Call) -> CallResult:
         asked.append(call.function.partition(":")[2])
-        return workers(FakeStages())(call) if len(asked) < 3 else Died(reason="enough")
+        return workers(FakeStages())(call) if len(asked) < 3 else Died(cause=ExitedWith(1))
 
     for step in job.begin(0.0):
         step.ended(answer(step.call()), 1.0)
@@ -264,7 +265,7 @@ def test_losing_the_last_look_loses_no_result() -> None:
     job, scripted = job_of(), workers(FakeStages())
 
     def answer(call: Call) -> CallResult:
-        return Died(reason="gone") if call.function.endswith(":insight") else scripted(call)
+        return Died(cause=ExitedWith(1)) if call.function.endswith(":insight") else scripted(call)
 
     drive(job.begin(0.0), answer)
     assert job.done and job.failure is None

@@ -1,9 +1,10 @@
 """A model's way through the program, with scripted workers."""
 
+import signal
 from collections.abc import Callable
 
 from tuneloom.app.kinds.model.job import ModelJob
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.errors import ModelError, NothingMeasured
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement, Trial
 from tuneloom.testing.fake_stages import FakeStages
@@ -68,7 +69,7 @@ def test_a_model_that_cannot_be_used_ends_the_job_with_its_own_error() -> None:
 
 
 def test_an_importer_that_crashes_is_named_with_its_model() -> None:
-    for result in (Raised(error="RuntimeError: oops", trace=""), Died(reason="killed by SIGSEGV")):
+    for result in (Raised(error="RuntimeError: oops", trace=""), Died(cause=KilledBy(signal.SIGSEGV))):
         job = job_of()
         drive(job.begin(0.0), workers(FakeStages(), result))
         assert job.done and "net.onnx can't be imported" in str(job.failure)

@@ -1,9 +1,20 @@
 """How the end of a call becomes the outcome of a trial."""
 
+import signal
+
 import pytest
 
 from tuneloom.app.tasks.outcomes import built, profiled
-from tuneloom.engine.calls import CallResult, Died, Raised, Returned, TimedOut
+from tuneloom.engine.calls import (
+    CallResult,
+    Died,
+    ExitedWith,
+    KilledBy,
+    OutOfMemory,
+    Raised,
+    Returned,
+    TimedOut,
+)
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement
 
 
@@ -20,10 +31,10 @@ def test_what_a_stage_returns_is_passed_on() -> None:
     [
         (Raised(error="ValueError: no", trace=""), "build_error", "run_error"),
         (TimedOut(after_s=3.0), "build_timeout", "run_timeout"),
-        (Died(reason="killed by SIGSEGV"), "build_error", "run_error"),
-        (Died(reason="ended with exit code 1"), "build_error", "run_error"),
-        (Died(reason="killed by SIGKILL"), "worker_lost", "worker_lost"),
-        (Died(reason="its worker was released"), "worker_lost", "worker_lost"),
+        (Died(cause=KilledBy(signal.SIGSEGV)), "build_error", "run_error"),
+        (Died(cause=ExitedWith(1)), "build_error", "run_error"),
+        (Died(cause=KilledBy(signal.SIGKILL)), "worker_lost", "worker_lost"),
+        (Died(cause=OutOfMemory()), "worker_lost", "worker_lost"),
     ],
     ids=str,
 )

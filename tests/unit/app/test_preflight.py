@@ -1,12 +1,13 @@
 """Jobs that can't work are refused before their run begins."""
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tuneloom.app.runs.preflight import require_usable
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.errors import ModelError, TargetError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.testing.scripted_engine import ScriptedEngine
@@ -40,7 +41,7 @@ def test_the_error_of_the_importer_is_raised() -> None:
         require_usable(asked, [NET])
 
 
-@pytest.mark.parametrize("result", [Died(reason="SIGSEGV"), Raised(error="SIGSEGV", trace="")])
+@pytest.mark.parametrize("result", [Died(cause=KilledBy(signal.SIGSEGV)), Raised(error="SIGSEGV", trace="")])
 def test_a_model_that_kills_the_importer_is_refused_by_name(result: CallResult) -> None:
     asked = engine(bad=result)
     with pytest.raises(ModelError, match=r"bad\.onnx can't be imported: .*SIGSEGV"):

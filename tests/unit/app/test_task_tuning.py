@@ -1,9 +1,11 @@
 """How a budget of trials is spent on tasks."""
 
+import signal
+
 import pytest
 
 from tuneloom.app.tuning.task_tuning import TaskTuning
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, TimedOut
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, TimedOut
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.scheduling.stages import ANY_CORE
 from tuneloom.testing.fake_stages import FakeStages
@@ -102,7 +104,7 @@ def test_a_lost_search_worker_is_replaced_and_told_all_known_trials(function: st
 
 def test_a_search_whose_worker_always_dies_is_given_up() -> None:
     def dying(call: Call) -> CallResult:
-        return Died(reason="killed by SIGSEGV")
+        return Died(cause=KilledBy(signal.SIGSEGV))
 
     tuning = tuning_of("a", 10, lanes=1)
     steps = drive(tuning.begin(0.0, b""), dying)

@@ -1,5 +1,6 @@
 """From a model's import to its first trial: spaces described, foreign schedules fitted."""
 
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.reuse.planning import Action
 from tuneloom.app.reuse.steps import DESCRIBE, FIT, Preparation
 from tuneloom.app.tasks.progress import TaskProgress
-from tuneloom.engine.calls import Call, CallResult, Died, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Returned
 from tuneloom.model import Budget, Candidate, JobSpec, Measurement, SearchOptions, Task, Trial
 from tuneloom.store import Provenance, Store, open_store
 from tuneloom.testing.sample_traces import tiled_space, tiled_trace
@@ -77,10 +78,10 @@ def test_a_schedule_of_a_foreign_form_is_fitted_as_a_whole_in_a_worker(store: St
 @pytest.mark.parametrize(
     "answers",
     [
-        {"describe": Died(reason="killed by SIGKILL")},
+        {"describe": Died(cause=KilledBy(signal.SIGKILL))},
         {
             "describe": Returned(value=[tiled_space("mine", 64, 28)]),
-            "fit_traces": Died(reason="killed by SIGSEGV"),
+            "fit_traces": Died(cause=KilledBy(signal.SIGSEGV)),
         },
     ],
 )

@@ -1,12 +1,13 @@
 """Borrowed schedules have to win inside the model, too."""
 
+import signal
 from dataclasses import dataclass, field
 
 import pytest
 
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.tasks.progress import TaskProgress
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.model import Artifact
 from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
 from tuneloom.tuners.tvm.models.stages import CheckResult, ModelRecipe
@@ -81,7 +82,7 @@ def test_a_borrowed_kernel_that_loses_in_the_model_is_dropped_and_the_model_comp
 
 @pytest.mark.parametrize(
     ("weighed", "compiles"),
-    [(Raised(error="no instrument", trace=""), 1), (Died(reason="killed by SIGKILL"), 2)],
+    [(Raised(error="no instrument", trace=""), 1), (Died(cause=KilledBy(signal.SIGKILL)), 2)],
 )
 def test_what_cannot_be_weighed_is_kept(weighed: CallResult, compiles: int) -> None:
     stages = Stages(weighed)

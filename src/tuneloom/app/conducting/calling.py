@@ -3,9 +3,11 @@
 A broken model file or a bug in a compiler then ends a worker, not the program.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from tuneloom.engine.calls import Call, Raised, Returned
+from tuneloom.engine.api import Engine
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost, Returned
 from tuneloom.engine.local import LocalEngine
 from tuneloom.errors import EngineError, TuneloomError
 
@@ -20,14 +22,22 @@ def call_in_worker(function: str, *arguments: Any, cores: frozenset[int] | None 
     engine = LocalEngine()
     try:
         engine.start(_ONLY, Call(function=function, arguments=arguments, cores=cores))
-        while not (ended := engine.poll(None)):
-            pass
+        result = end_of(engine, _ONLY, None)
     finally:
         engine.close()
-    result = ended[0].result
     if isinstance(result, Returned):
         if isinstance(result.value, TuneloomError):
             raise result.value
         return result.value
-    reason = result.error if isinstance(result, Raised) else str(result)
-    raise EngineError(f"{function.partition(':')[2]} failed: {reason}")
+    raise EngineError(f"{function.partition(':')[2]} failed: {result}")
+
+
+def end_of(
+    engine: Engine, call_id: str, glance_s: float | None, check: Callable[[], None] = lambda: None
+) -> CallResult | Lost:
+    """Wait for the end of one call; `check` is called after every glance and may raise."""
+    while True:
+        for report in engine.poll(glance_s):
+            if isinstance(report, CallEnded) and report.id == call_id:
+                return report.result
+        check()

@@ -1,13 +1,18 @@
 """The loop that joins core, engine and programs: ends of calls in, starts of calls out."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import assert_never
 
-from tuneloom.app.conducting.machine import Machine
+from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.conducting.placing import Placing, resident_of
 from tuneloom.app.conducting.programs import Program, Step
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import Call, CallEnded
-from tuneloom.model import Device, Host
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, TimedOut
+from tuneloom.engine.machine import Machine, Offer
+from tuneloom.engine.reports import EngineReport, MachineLost, ResourceJoined, ResourceLeft
+from tuneloom.errors import SchedulingError, StoreError
 from tuneloom.scheduling import Core
 from tuneloom.scheduling.messages import (
     Command,
@@ -19,6 +24,7 @@ from tuneloom.scheduling.messages import (
     JobSubmitted,
     RefuseJob,
     ResourceAdded,
+    ResourceLost,
     StageFinished,
     StageLost,
     StartStage,
@@ -29,69 +35,43 @@ from tuneloom.scheduling.stages import Grant
 _BEAT_S = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """A stage that ran: where, when, and since when it could have. Seconds of the run's clock."""
-
-    job: str
-    task: str
-    kind: str
-    resource: str
-    slots: int
-    ready_s: float
-    start_s: float
-    end_s: float
-
-
 @dataclass(slots=True)
 class _Out:
-    """A step that is with the core or the engine."""
+    """A step that is with the core or the engine; `grant` and `call` are set while it runs."""
 
     step: Step
     ready_s: float
     grant: Grant | None = None
-
-
-class Listener:
-    """What the conductor tells; override what matters."""
-
-    def happened(self, event: Event) -> None:
-        """An event went into the core."""
-
-    def ran(self, span: Span) -> None:
-        """A stage came to its end."""
-
-    def job_ended(self, job: str, *, cancelled: bool) -> None:
-        """A job holds nothing any more."""
-
-    def job_refused(self, job: str, reason: str) -> None:
-        """The core does not take a job."""
-
-    def beat(self, now_s: float) -> None:
-        """About four times a second, and after every event."""
+    call: Call | None = None
 
 
 class Conductor:
-    """Runs programs until all have ended; one thread, no locks."""
+    """Runs programs until all have ended; one thread, no locks.
 
-    def __init__(self, core: Core, engine: Engine, machine: Machine, listener: Listener) -> None:
+    An error in a program's own code ends that job; all others go on. What can't be kept
+    in the store ends the run: StoreError is passed on.
+    """
+
+    def __init__(self, core: Core, engine: Engine, listener: Listener) -> None:
         self.core = core
         self._engine = engine
-        self._cores = machine.cores
-        self._residents = machine.residents
         self._listener = listener
+        self._placing = Placing()
         self._programs: dict[str, Program] = {}
         self._out: dict[str, _Out] = {}
         self._coming: list[tuple[float, Program]] = []
         self._held: set[str] = set()
+        self._broken: dict[str, Exception] = {}
         self._zero_s = engine.now_s()
 
     def now_s(self) -> float:
         """Seconds since the run began."""
         return self._engine.now_s() - self._zero_s
 
-    def add_resource(self, resource: Host | Device) -> None:
-        self._tell(ResourceAdded(at_s=self.now_s(), resource=resource))
+    def add_machine(self, machine: Machine) -> None:
+        """Use a machine that is known from the start; later ones are reported by the engine."""
+        for offer in machine.offers:
+            self._joined(offer)
 
     def submit(self, program: Program, at_s: float = 0.0) -> None:
         """Take a program in, now or when its time comes."""
@@ -122,9 +102,11 @@ class Conductor:
         """Go on until every job has ended and nobody asks to keep waiting."""
         while not self.idle or keep_waiting():
             self._admit()
+            self._end_broken()
             self._listener.beat(self.now_s())
-            for ended in self._engine.poll(self._patience_s()):
-                self._call_ended(ended)
+            for report in self._engine.poll(self._patience_s()):
+                self._hear(report)
+                self._end_broken()
                 self._listener.beat(self.now_s())
 
     def _patience_s(self) -> float:
@@ -135,26 +117,82 @@ class Conductor:
     def _admit(self) -> None:
         while self._coming and self._coming[0][0] <= self.now_s():
             _, program = self._coming.pop(0)
-            self._programs[program.ticket.id] = program
+            job = program.ticket.id
+            self._programs[job] = program
             now_s = self.now_s()
-            steps = program.begin(now_s)
-            self._note(program.ticket.id, steps, now_s)
+            steps: Sequence[Step] = ()
+            with self._blaming(job):
+                steps = program.begin(now_s)
+            if job in self._broken:
+                continue
+            self._note(job, steps, now_s)
             ready = tuple(step.request for step in steps)
             self._tell(JobSubmitted(at_s=now_s, ticket=program.ticket, ready=ready))
-            if program.ticket.id in self._held:
-                self.pause(program.ticket.id)
+            if job in self._held:
+                self.pause(job)
 
     def _note(self, job: str, steps: Sequence[Step], now_s: float) -> None:
         for step in steps:
             self._out[_call_id(job, step.request.id)] = _Out(step, now_s)
+
+    def _hear(self, report: EngineReport) -> None:
+        match report:
+            case CallEnded():
+                self._call_ended(report)
+            case ResourceJoined():
+                self._joined(report.offer)
+            case ResourceLeft():
+                self._left(report.name, report.reason)
+            case MachineLost():
+                self._machine_lost(report)
+            case _:
+                assert_never(report)
+
+    def _joined(self, offer: Offer) -> None:
+        name, now_s = offer.resource.name, self.now_s()
+        if name in self._placing:
+            self._left(name, "it joined anew")
+        self._placing.add(offer)
+        self._listener.resource_joined(offer, now_s)
+        self._tell(ResourceAdded(at_s=now_s, resource=offer.resource))
+
+    def _left(self, name: str, reason: str) -> None:
+        if name not in self._placing:
+            return
+        now_s = self.now_s()
+        self._placing.remove(name)
+        self._listener.resource_left(name, reason, now_s)
+        self._tell(ResourceLost(at_s=now_s, name=name))
+        self._engine.release(resident_of(name))
+
+    def _machine_lost(self, lost: MachineLost) -> None:
+        for worker in self._placing.workers_on(lost.name):
+            self._worker_gone(worker.name, lost.name)
+        for name in self._placing.of_machine(lost.name):
+            self._left(name, lost.reason)
+
+    def _worker_gone(self, name: str, machine: str) -> None:
+        """Tell a program that what a worker kept for it is gone."""
+        worker = self._placing.forget_worker(name, machine)
+        program = self._programs.get(worker.job) if worker is not None else None
+        if program is not None:
+            with self._blaming(program.ticket.id):
+                program.worker_lost(name)
 
     def _tell_if_known(self, job: str, event: Event) -> None:
         if job in self._programs:
             self._tell(event)
 
     def _tell(self, event: Event) -> None:
-        self._listener.happened(event)
-        for command in self.core.handle(event):
+        try:
+            commands = self.core.handle(event)
+        except SchedulingError as error:
+            if not isinstance(event, JobSubmitted | StageFinished):
+                raise
+            self._broken[event.ticket.id if isinstance(event, JobSubmitted) else event.job] = error
+            return
+        self._listener.happened(event, commands)
+        for command in commands:
             self._obey(command)
 
     def _obey(self, command: Command) -> None:
@@ -162,42 +200,70 @@ class Conductor:
             case StartStage():
                 self._start(command)
             case StopStage():
-                self._engine.stop(_call_id(command.job, command.stage))
+                self._stop(command)
             case FinishJob():
-                self._forget(command.job)
-                self._listener.job_ended(command.job, cancelled=command.cancelled)
+                self._finish(command)
             case RefuseJob():
                 self._forget(command.job)
                 self._listener.job_refused(command.job, command.reason)
+            case _:
+                assert_never(command)
 
     def _start(self, command: StartStage) -> None:
-        call_id = _call_id(command.request.job, command.request.id)
+        job = command.request.job
+        call_id = _call_id(job, command.request.id)
         out = self._out[call_id]
-        out.grant = command.grant
-        self._engine.start(call_id, self._placed(out.step.call(), command.grant.resource))
+        with self._blaming(job):
+            out.call = self._placing.placed(out.step.call(), job, command.grant.resource)
+        if job not in self._broken:
+            assert out.call is not None
+            out.grant = command.grant
+            self._engine.start(call_id, out.call)
 
-    def _placed(self, call: Call, resource: str) -> Call:
-        """A call where its resource is: on its cores, or in the one process that owns a GPU."""
-        if call.worker is None and resource in self._residents:
-            return replace(call, worker=f"resident:{resource}", memory_bytes=None)
-        return replace(call, cores=self._cores.get(resource))
+    def _stop(self, command: StopStage) -> None:
+        call_id = _call_id(command.job, command.stage)
+        self._engine.stop(call_id)
+        out = self._out.get(call_id)
+        if out is not None:
+            self._back_in_line(out)
+
+    def _back_in_line(self, out: _Out) -> None:
+        """A step was lost: it waits again, and what its worker kept is gone."""
+        call, out.call, out.grant, out.ready_s = out.call, None, None, self.now_s()
+        if call is not None and call.worker is not None and call.place is not None:
+            self._worker_gone(call.worker, call.place.machine)
 
     def _call_ended(self, ended: CallEnded) -> None:
         out = self._out.get(ended.id)
         if out is None or out.grant is None:
             return
-        request = out.step.request
-        self._report(out, ended)
-        now_s = self.now_s()
-        following = out.step.ended(ended.result, now_s)
+        if isinstance(ended.result, Lost):
+            self._back_in_line(out)
+            request = out.step.request
+            self._tell(StageLost(at_s=self.now_s(), job=request.job, stage=request.id))
+        else:
+            self._report(out, ended)
+            self._step_ended(ended.id, out, ended.result)
+
+    def _step_ended(self, call_id: str, out: _Out, result: CallResult) -> None:
+        """Ask the program what follows; it hears itself that its worker died."""
+        request, program, now_s = out.step.request, self._programs[out.step.request.job], self.now_s()
+        if isinstance(result, Died | TimedOut) and out.call is not None and out.call.place is not None:
+            self._placing.forget_worker(out.call.worker or "", out.call.place.machine)
+        following: Sequence[Step] | None = None
+        done = False
+        with self._blaming(request.job):
+            following = out.step.ended(result, now_s)
+            done = program.done
+        if request.job in self._broken:
+            return
         if following is None:
-            out.ready_s = now_s
+            out.call, out.grant, out.ready_s = None, None, now_s
             self._tell(StageLost(at_s=now_s, job=request.job, stage=request.id))
             return
-        del self._out[ended.id]
+        del self._out[call_id]
         self._note(request.job, following, now_s)
         ready = tuple(step.request for step in following)
-        done = self._programs[request.job].done
         self._tell(StageFinished(at_s=now_s, job=request.job, stage=request.id, ready=ready, done=done))
 
     def _report(self, out: _Out, ended: CallEnded) -> None:
@@ -215,8 +281,38 @@ class Conductor:
         )
         self._listener.ran(span)
 
+    @contextmanager
+    def _blaming(self, job: str) -> Iterator[None]:
+        """Note an error in a job's own code, so that it ends this job alone."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:
+            self._broken[job] = error
+
+    def _end_broken(self) -> None:
+        """End the jobs whose code raised; the core hears that they were cancelled."""
+        for job in list(self._broken):
+            if job in self.core.jobs:
+                self._tell(JobCancelled(at_s=self.now_s(), job=job))
+            else:
+                self._fail(job)
+
+    def _finish(self, command: FinishJob) -> None:
+        if command.job in self._broken:
+            self._fail(command.job)
+            return
+        self._forget(command.job)
+        self._listener.job_ended(command.job, cancelled=command.cancelled)
+
+    def _fail(self, job: str) -> None:
+        self._forget(job)
+        self._listener.job_failed(job, self._broken.pop(job))
+
     def _forget(self, job: str) -> None:
         self._programs.pop(job, None)
+        self._placing.forget_job(job)
         for call_id in [c for c in self._out if c.startswith(f"{job}\x1f")]:
             self._engine.stop(call_id)
             del self._out[call_id]

@@ -13,7 +13,8 @@ class Step:
     """One stage with what it calls and what its end leads to.
 
     `ended` gets the result and the time and answers with the steps that became
-    possible, or None: do this one again.
+    possible, or None: do this one again. A step that got lost with its machine is
+    repeated without being asked: `call` is called again, `ended` hears nothing of it.
     """
 
     request: StageRequest
@@ -35,3 +36,6 @@ class Program(Protocol):
 
     def stopping(self) -> None:
         """No new work after this: what runs may end, then the job finishes with what it has."""
+
+    def worker_lost(self, worker: str) -> None:
+        """A named worker of this job is gone with what it kept; the next call to it finds a new one."""

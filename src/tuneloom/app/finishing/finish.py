@@ -8,7 +8,7 @@ from tuneloom.app.finishing.contests import Contests, FinishingSteps
 from tuneloom.app.finishing.verdicts import Verdict, fall_back
 from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import TaskProgress
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, Returned
 from tuneloom.errors import OutputError
 from tuneloom.model import JobSpec, StageKind
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
@@ -40,6 +40,7 @@ class Finish:
     _tries: int = 0
     _steps: FinishingSteps = field(init=False)
     _weighed: bool = False
+    _model_lost: bool = False
 
     def __post_init__(self) -> None:
         self._steps = FinishingSteps(self.job)
@@ -52,6 +53,10 @@ class Finish:
             return [self._compile_step()]
         self._open = contests.begun + 1
         return [*steps, self._plain_step()]
+
+    def worker_lost(self, worker: str) -> None:
+        """The model that was compiled is gone with its worker: it is compiled again when it is missed."""
+        self._model_lost |= worker == self._worker
 
     @property
     def schedules(self) -> dict[str, str]:
@@ -85,6 +90,7 @@ class Finish:
 
     def _compile_step(self) -> Step:
         self._steps.models += 1
+        self._model_lost = False
         call = Call(
             function=f"{MODEL_STAGES}:compile_model",
             arguments=(self.recipe, self.schedules),
@@ -157,7 +163,7 @@ class Finish:
         losers: list[str] = result.value if isinstance(result, Returned) else []
         for key in losers:
             fall_back(self.verdicts[key])
-        if losers or isinstance(result, Died):  # a new worker has nothing compiled yet
+        if losers or isinstance(result, Died) or self._model_lost:  # a new worker has nothing compiled yet
             return [self._compile_step()]
         return [self._export_step()] if self.export_to else self._end()
 
@@ -202,11 +208,12 @@ class Finish:
         return self._end()
 
     def _give_up(self, doing: str, result: CallResult) -> Sequence[Step] | None:
+        if self._model_lost:
+            return [self._compile_step()]
         self._tries += 1
         if isinstance(result, Died) and self._tries < 2:
             return [self._compile_step()]
-        reason = result.error if isinstance(result, Raised) else str(result)
-        self.failure = f"{doing} failed: {reason}"
+        self.failure = f"{doing} failed: {result}"
         return self._end()
 
     def _end(self) -> list[Step]:

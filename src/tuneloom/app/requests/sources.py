@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from tuneloom.app.bundles import writing as bundling
-from tuneloom.app.conducting.machine import CPU_KEY, CUDA_KEY
 from tuneloom.app.kinds.kernel.specs import require_kernel
+from tuneloom.engine.machine import CPU_KEY, CUDA_KEY
 from tuneloom.errors import InputError, TargetError
 from tuneloom.model import JobSpec
 from tuneloom.tuners.kernel import DESCRIPTION, FUNCTIONS

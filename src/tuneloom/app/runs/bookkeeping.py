@@ -3,8 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
-from tuneloom.app.conducting.conductor import Span
-from tuneloom.app.conducting.machine import Machine
+from tuneloom.app.conducting.listening import Span
+from tuneloom.app.runs.resources import RESOURCES, ResourceList
+from tuneloom.engine.machine import Offer
 from tuneloom.model import Artifact, JobSpec, Task, Trial
 from tuneloom.scheduling.messages import Event
 from tuneloom.store import EventRecord, Provenance, SpanRecord, Store
@@ -22,13 +23,22 @@ class Book:
         self._spans: list[SpanRecord] = []
         self._events: list[EventRecord] = []
         self._provenance: dict[str, Provenance] = {}
+        self._resources = ResourceList()
+        self._resources_changed = False
 
-    def machine(self, machine: Machine, policy: str) -> None:
-        """Note what the run works with."""
-        resources: list[dict[str, Any]] = [{"name": machine.host.name, "slots": machine.host.slots}]
-        resources += [{"name": d.name, "slots": 1, "device_key": d.key} for d in machine.devices]
-        self._store.set_note(self.run, "resources", resources)
+    def policy(self, policy: str) -> None:
+        """Note how the run schedules."""
         self._store.set_note(self.run, "policy", policy)
+
+    def resource_joined(self, offer: Offer, at_s: float) -> None:
+        """Note a resource at the next flush."""
+        self._resources.joined(offer, at_s)
+        self._resources_changed = True
+
+    def resource_left(self, name: str, reason: str, at_s: float) -> None:
+        """Note that a resource is gone at the next flush."""
+        self._resources.left(name, reason, at_s)
+        self._resources_changed = True
 
     def opened(self, job: str, spec: JobSpec, summary: ModelSummary) -> dict[str, list[Trial]]:
         """Keep a job's tasks; returns the trials it made before, by task key."""
@@ -72,6 +82,9 @@ class Book:
 
     def flush(self) -> None:
         """Write what was remembered."""
+        if self._resources_changed:
+            self._resources_changed = False
+            self._store.set_note(self.run, RESOURCES, self._resources.note())
         spans, self._spans = self._spans, []
         events, self._events = self._events, []
         if spans:

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from tuneloom.app.requests.sources import numbered, require_possible
+from tuneloom.app.runs.resources import RESOURCES, present_keys
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, open_existing
@@ -76,8 +77,7 @@ def running(store: Store, name: str) -> RunRecord:
 
 def device_keys(store: Store, run: str) -> list[str]:
     """The keys of the devices that a run has; none while it has not said so yet."""
-    resources = store.notes(run).get("resources") or ()
-    return sorted({str(each["device_key"]) for each in resources if each.get("device_key")})
+    return present_keys(store.notes(run).get(RESOURCES))
 
 
 def _move(name: str, job: str, to: JobStatus, allowed: tuple[JobStatus, ...], place: str | None) -> JobRecord:

@@ -6,9 +6,10 @@ importer is refused as well, and the wait is one that the run would have had any
 
 from collections.abc import Iterable
 
+from tuneloom.app.conducting.calling import end_of
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import Call, CallResult, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Lost, Returned
 from tuneloom.errors import InputError, ModelError
 from tuneloom.model import JobSpec
 from tuneloom.tuners.tvm import TvmTuner
@@ -33,19 +34,16 @@ def require_usable(engine: Engine, specs: Iterable[JobSpec]) -> None:
             raise error
 
 
-def refused(spec: JobSpec, result: CallResult) -> InputError | None:
+def refused(spec: JobSpec, result: CallResult | Lost) -> InputError | None:
     """Why a job is refused, if it is; an importer that died refuses too."""
     if isinstance(result, Returned):
         error: InputError | None = result.value
         return error
-    reason = result.error if isinstance(result, Raised) else str(result)
-    return ModelError(f"{spec.model} can't be imported: {reason}; export it again")
+    return ModelError(f"{spec.model} can't be imported: {result}; export it again")
 
 
-def _answer(engine: Engine, spec: JobSpec) -> CallResult:
+def _answer(engine: Engine, spec: JobSpec) -> CallResult | Lost:
     engine.prepare()
     with Interruptions() as interruptions:
         engine.start(REFUSAL, Call(function=REFUSAL, arguments=(spec.model, dict(spec.shapes), spec.target)))
-        while not (ended := engine.poll(_GLANCE_S)):
-            interruptions.check()
-    return ended[0].result
+        return end_of(engine, REFUSAL, _GLANCE_S, interruptions.check)

@@ -1,23 +1,25 @@
 """One run of the program: jobs taken from the store, conducted, and their results kept."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from traceback import format_exception, format_exception_only
+from typing import Any, Protocol
 
 from tuneloom.app.bundles import writing as bundling
-from tuneloom.app.conducting.conductor import Conductor, Listener, Span
+from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.interruptions import Interruptions
-from tuneloom.app.conducting.machine import Machine
+from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.app.kinds.results import canary_ratios, job_result
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.job_programs import ProgramMaker
 from tuneloom.engine.api import Engine
+from tuneloom.engine.machine import Machine, Offer
 from tuneloom.errors import OutputError, TargetError, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.scheduling import Core, policy_named
-from tuneloom.scheduling.messages import Event
+from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import JobRecord, JobStatus, RunStatus, Store
 
 _LOOK_S = 1.0
@@ -67,14 +69,13 @@ class TuningRun(Listener):
         self._programs = ProgramMaker(
             store=store, book=self._book, lanes=self._lanes, tuners=machine.host.slots
         )
-        self.conductor = Conductor(Core(policy_named(policy)), engine, machine, self)
+        self.conductor = Conductor(Core(policy_named(policy)), engine, self)
 
     def execute(self) -> None:
         """Run until all jobs have ended; raises Interrupted on Ctrl-C or SIGTERM."""
-        self._book.machine(self.machine, self.policy)
-        self.conductor.add_resource(self.machine.host)
-        for device in self.machine.devices:
-            self.conductor.add_resource(device)
+        self._book.policy(self.policy)
+        self.conductor.add_machine(self.machine)
+        self._book.flush()
         try:
             self._engine.prepare()
             with self._interruptions:
@@ -105,8 +106,14 @@ class TuningRun(Listener):
                 return
             self._store.take_over_run(self.run)
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: Event, commands: Sequence[Command]) -> None:
         self._book.happened(event)
+
+    def resource_joined(self, offer: Offer, at_s: float) -> None:
+        self._book.resource_joined(offer, at_s)
+
+    def resource_left(self, name: str, reason: str, at_s: float) -> None:
+        self._book.resource_left(name, reason, at_s)
 
     def ran(self, span: Span) -> None:
         self._book.ran(span)
@@ -114,10 +121,23 @@ class TuningRun(Listener):
     def job_refused(self, job: str, reason: str) -> None:
         self._end(job, JobStatus.FAILED, TargetError(reason))
 
-    def job_ended(self, job: str, *, cancelled: bool) -> None:
-        program = self.jobs[job]
+    def job_failed(self, job: str, error: Exception) -> None:
+        self._release_workers(job)
+        if isinstance(error, TuneloomError):
+            failure = error
+        else:
+            name, line = self.jobs[job].spec.name, format_exception_only(error)[-1].strip()
+            failure = TuneloomError(f"{name}: {line}; --debug shows where")
+            failure.__cause__ = error
+        self._end(job, JobStatus.FAILED, failure, trace="".join(format_exception(error)))
+
+    def _release_workers(self, job: str) -> None:
         for worker in ("model", *(f"tuner{n}" for n in range(self.machine.host.slots))):
             self._engine.release(f"{job}:{worker}")
+
+    def job_ended(self, job: str, *, cancelled: bool) -> None:
+        program = self.jobs[job]
+        self._release_workers(job)
         if cancelled:
             self._end(job, JobStatus.CANCELLED, None)
             return
@@ -150,10 +170,11 @@ class TuningRun(Listener):
                 return error
         return None
 
-    def _end(self, job: str, status: JobStatus, failure: TuneloomError | None) -> None:
+    def _end(self, job: str, status: JobStatus, failure: TuneloomError | None, trace: str = "") -> None:
         program = self.jobs[job]
-        result = job_result(program)
-        program.settle()
+        result = _result_of_broken(program, trace) if trace else job_result(program)
+        if not trace:
+            program.settle()
         if failure is not None:
             self.failures[job] = failure
             result["failure"] = str(failure)
@@ -209,3 +230,11 @@ class TuningRun(Listener):
         if self.policy in _ONE_AT_A_TIME:
             return 1
         return _LANES + self.machine.host.slots // _SLOTS_PER_LANE
+
+
+def _result_of_broken(program: ModelJob, trace: str) -> dict[str, Any]:
+    """Where the code of a job raised, and what the job came to if it still can tell."""
+    try:
+        return {**job_result(program), "trace": trace}
+    except Exception:
+        return {"trace": trace}

@@ -6,12 +6,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from tuneloom.app.conducting.machine import CPU_KEY, Machine, this_machine
 from tuneloom.app.kinds.kernel.specs import drop_functions
 from tuneloom.app.requests.sources import require_possible
 from tuneloom.app.runs.preflight import require_usable
 from tuneloom.app.runs.run import Display, TuningRun
 from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.machine import CPU_KEY, Machine, this_machine
+from tuneloom.engine.watch import MachineWatch
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.model.numbers import COUNT
@@ -56,7 +57,7 @@ def tune(
 ) -> RunOutcome:
     """Tune models as jobs of one run; raises InputError before anything is started."""
     machine = _checked(specs, settings)
-    with closing(_engine_for([spec.to_json() for spec in specs])) as engine:
+    with closing(_engine_for([spec.to_json() for spec in specs], _watch(machine, settings))) as engine:
         require_usable(engine, specs)
         with closing(open_store(settings.store)) as store:
             options: dict[str, Any] = {"policy": settings.policy, "device_cores": settings.device_cores}
@@ -78,9 +79,12 @@ def resume(name: str, place: str | None = None, display: Display | None = None) 
                 f"run {record.id} has no job left to go on with; `tuneloom report {record.id}` shows it"
             )
         options: Mapping[str, Any] = store.take_over_run(record.id).options
-        machine = this_machine(device_cores=int(options.get("device_cores", 1)))
-        engine = _engine_for([job.spec for job in store.jobs(record.id)])
-        return _execute(store, record.id, engine, machine, str(options.get("policy", "load-aware")), display)
+        settings = RunSettings(
+            policy=str(options.get("policy", "load-aware")), device_cores=int(options.get("device_cores", 1))
+        )
+        machine = this_machine(device_cores=settings.device_cores)
+        engine = _engine_for([job.spec for job in store.jobs(record.id)], _watch(machine, settings))
+        return _execute(store, record.id, engine, machine, settings.policy, display)
     finally:
         store.close()
 
@@ -105,12 +109,17 @@ def _execute(
     return RunOutcome(run=run, jobs=jobs, failure=failure)
 
 
-def _engine_for(specs: Sequence[Mapping[str, Any]]) -> LocalEngine:
+def _watch(machine: Machine, settings: RunSettings) -> MachineWatch:
+    """Notices GPUs that come and go while a run goes on."""
+    return MachineWatch(machine, lambda: this_machine(device_cores=settings.device_cores))
+
+
+def _engine_for(specs: Sequence[Mapping[str, Any]], watch: MachineWatch) -> LocalEngine:
     """An engine whose workers find imported what the jobs need, and no more."""
     tuners = {str(spec.get("tuner")) for spec in specs}
     warm_up = WARM_UPS.get(tuners.pop(), WARM_UP) if len(tuners) == 1 else WARM_UP
     files = [str(spec["model"]) for spec in specs if _is_light(spec)]
-    return LocalEngine(warm_up, {LOADED: os.pathsep.join(files)} if files else None)
+    return LocalEngine(warm_up, {LOADED: os.pathsep.join(files)} if files else None, watch)
 
 
 def _is_light(spec: Mapping[str, Any]) -> bool:

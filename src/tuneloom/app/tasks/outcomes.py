@@ -1,11 +1,25 @@
 """How the end of a call becomes the outcome of a trial."""
 
+import signal
 from typing import Any, assert_never
 
-from tuneloom.engine.calls import CallResult, Died, Raised, Returned, TimedOut
+from tuneloom.engine.calls import (
+    CallResult,
+    DeathCause,
+    Died,
+    ExitedWith,
+    KilledBy,
+    OutOfMemory,
+    Raised,
+    Returned,
+    TimedOut,
+)
 from tuneloom.model import Failure, FailureKind
 
-_OWN_FAULT = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "exit code")
+_CRASHES = frozenset(
+    (signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGBUS, signal.SIGTRAP)
+)
+"""Signals that a process brings on itself."""
 
 
 def built(result: CallResult) -> Any:
@@ -27,7 +41,20 @@ def _outcome(result: CallResult, error: FailureKind, timeout: FailureKind) -> An
         case TimedOut():
             return Failure(kind=timeout, message=f"ended after {result.after_s:g} s")
         case Died():
-            own = any(sign in result.reason for sign in _OWN_FAULT)
-            return Failure(kind=error if own else FailureKind.WORKER_LOST, message=result.reason)
+            kind = error if _own_fault(result.cause) else FailureKind.WORKER_LOST
+            return Failure(kind=kind, message=str(result))
         case _:
             assert_never(result)
+
+
+def _own_fault(cause: DeathCause) -> bool:
+    """Whether a candidate brought its process down; who is killed for lack of memory may be a bystander."""
+    match cause:
+        case KilledBy():
+            return cause.number in _CRASHES
+        case OutOfMemory():
+            return False
+        case ExitedWith():
+            return True
+        case _:
+            assert_never(cause)

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from tuneloom.app.conducting.conductor import Conductor, Listener
-from tuneloom.app.conducting.machine import Machine
+from tuneloom.app.conducting.conductor import Conductor
+from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import Keep, TaskTuning
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import CallResult
+from tuneloom.engine.machine import Machine
 from tuneloom.model import JobSpec, Task
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.stages import JobTicket
@@ -34,6 +35,9 @@ class TaskJob:
 
     def stopping(self) -> None:
         self.tuning.stop()
+
+    def worker_lost(self, worker: str) -> None:
+        self.tuning.worker_lost(worker)
 
     def _counted(self, steps: Sequence[Step]) -> list[Step]:
         self._open += len(steps)
@@ -64,10 +68,8 @@ def tune_tasks(
     program = TaskJob(
         spec.name, spec, tasks, lambda _task, _trial, _artifact: None, lanes=lanes, tuners=machine.host.slots
     )
-    conductor = Conductor(Core(policy_named(policy)), engine, machine, listener or Listener())
-    conductor.add_resource(machine.host)
-    for device in machine.devices:
-        conductor.add_resource(device)
+    conductor = Conductor(Core(policy_named(policy)), engine, listener or Listener())
+    conductor.add_machine(machine)
     conductor.submit(program)
     conductor.run()
     return program.tuning

@@ -100,6 +100,12 @@ class TaskTuning:
         """Open no more lanes."""
         self.spending.stopping = True
 
+    def worker_lost(self, worker: str) -> None:
+        """A worker is gone: the searches it kept are opened again; they then learn all trials anew."""
+        for progress in self.tasks:
+            if self._calls.search_worker(progress) == worker:
+                progress.opened = False
+
     def _refill(self, at_s: float) -> list[Step]:
         steps: list[Step] = []
         while len(self._lanes) < self._most_lanes and not self.spending.over(at_s):
@@ -168,13 +174,11 @@ class TaskTuning:
         return self._close_lane(lane, at_s)
 
     def _close_searches(self, progress: TaskProgress, result: CallResult) -> None:
-        """Searches of a process that is gone are opened again; they then learn all trials anew."""
+        """A search that raised is opened again; a process that died took all its searches along."""
         if isinstance(result, Raised):
             progress.opened = False
-            return
-        for other in self.tasks:
-            if self._calls.search_worker(other) == self._calls.search_worker(progress):
-                other.opened = False
+        else:
+            self.worker_lost(self._calls.search_worker(progress))
 
     def _build_step(self, lane: Lane, number: int, candidate: Candidate) -> Step:
         call = self._calls.build(lane.progress, candidate)

@@ -10,7 +10,7 @@ from tuneloom.app.kinds.kernel.tuning import KernelTuning, nothing_worked
 from tuneloom.app.kinds.model.job import ModelJob, Opened
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import Keep
-from tuneloom.engine.calls import Call, CallResult, Died, Raised, Returned, TimedOut
+from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import JobSpec, SearchOptions, StageKind, Trial
 from tuneloom.scheduling.stages import ANY_CORE, StageRequest
@@ -75,7 +75,7 @@ class KernelJob(ModelJob):
     def _model_opened(self, result: CallResult, at_s: float) -> Sequence[Step]:
         if isinstance(result, Returned):
             return super()._model_opened(result, at_s)
-        self.failure = TuneloomError(f"{self.spec.name}: its reference can't be computed: {_told(result)}")
+        self.failure = TuneloomError(f"{self.spec.name}: its reference can't be computed: {result}")
         return []
 
     def _take_known(self, summary: ModelSummary) -> dict[str, list[Trial]]:
@@ -162,13 +162,3 @@ class KernelJob(ModelJob):
         self.insight = result.value if isinstance(result, Returned) else {}
         self._looked = True
         return []
-
-
-def _told(result: Raised | TimedOut | Died) -> str:
-    match result:
-        case Raised():
-            return result.error
-        case TimedOut():
-            return f"it did not end within {result.after_s:g} s"
-        case Died():
-            return result.reason

@@ -8,7 +8,7 @@ from tuneloom.app.reuse.job_reuse import JobReuse, follow
 from tuneloom.app.reuse.steps import Preparation
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import Keep, TaskTuning
-from tuneloom.engine.calls import Call, CallResult, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import NothingMeasured, TuneloomError
 from tuneloom.model import JobSpec, StageKind, Trial
 from tuneloom.scheduling.stages import ANY_CORE, JobTicket, StageRequest
@@ -84,10 +84,15 @@ class ModelJob:
         if self.tuning is not None:
             self.tuning.stop()
 
+    def worker_lost(self, worker: str) -> None:
+        if self.tuning is not None:
+            self.tuning.worker_lost(worker)
+        if self.finish is not None:
+            self.finish.worker_lost(worker)
+
     def _model_opened(self, result: CallResult, at_s: float) -> Sequence[Step]:
         if not isinstance(result, Returned):
-            reason = result.error if isinstance(result, Raised) else str(result)
-            self.failure = TuneloomError(f"{self.spec.model} can't be imported: {reason}")
+            self.failure = TuneloomError(f"{self.spec.model} can't be imported: {result}")
             return []
         if isinstance(result.value, TuneloomError):
             self.failure = result.value

@@ -1,0 +1,49 @@
+"""What the conductor tells of a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuneloom.engine.machine import Offer
+from tuneloom.scheduling.messages import Command, Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A stage that ran: where, when, and since when it could have. Seconds of the run's clock."""
+
+    job: str
+    task: str
+    kind: str
+    resource: str
+    slots: int
+    ready_s: float
+    start_s: float
+    end_s: float
+
+
+class Listener:
+    """What the conductor tells; override what matters."""
+
+    def happened(self, event: Event, commands: Sequence[Command]) -> None:
+        """An event went into the core, which answered with these commands."""
+
+    def ran(self, span: Span) -> None:
+        """A stage came to its end."""
+
+    def resource_joined(self, offer: Offer, at_s: float) -> None:
+        """A resource can be used from now on."""
+
+    def resource_left(self, name: str, reason: str, at_s: float) -> None:
+        """A resource can't be used any more."""
+
+    def job_ended(self, job: str, *, cancelled: bool) -> None:
+        """A job holds nothing any more."""
+
+    def job_refused(self, job: str, reason: str) -> None:
+        """The core does not take a job."""
+
+    def job_failed(self, job: str, error: Exception) -> None:
+        """An error in a job's own code ended it; it holds nothing any more."""
+
+    def beat(self, now_s: float) -> None:
+        """About four times a second, and after every event."""

@@ -1,0 +1,75 @@
+"""Where calls go: the resources that engines offer, and the machines on which named workers live."""
+
+from dataclasses import dataclass, replace
+
+from tuneloom.engine.calls import Call, Place
+from tuneloom.engine.machine import Offer
+from tuneloom.model import Host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWorker:
+    """A named worker that keeps something for a job."""
+
+    name: str
+    job: str
+    machine: str
+
+
+class Placing:
+    """What is offered now, by resource, and who keeps something where."""
+
+    def __init__(self) -> None:
+        self._offers: dict[str, Offer] = {}
+        self._workers: dict[tuple[str, str], KeptWorker] = {}
+
+    def add(self, offer: Offer) -> None:
+        """A resource can be used from now on."""
+        self._offers[offer.resource.name] = offer
+
+    def remove(self, resource: str) -> None:
+        """A resource can't be used any more."""
+        del self._offers[resource]
+
+    def __contains__(self, resource: str) -> bool:
+        return resource in self._offers
+
+    def of_machine(self, machine: str) -> list[str]:
+        """The resources of a machine, devices before hosts.
+
+        A stage that was lent a device and lost it should find its host gone soon after, not before.
+        """
+        offers = [offer for offer in self._offers.values() if offer.resource.machine == machine]
+        return [offer.resource.name for offer in sorted(offers, key=_is_host)]
+
+    def placed(self, call: Call, job: str, resource: str) -> Call:
+        """A call where its resource is: on its cores, or in the one process that owns a GPU."""
+        offer = self._offers[resource]
+        machine = offer.resource.machine
+        call = replace(call, place=Place(resource=resource, machine=machine))
+        if call.worker is not None:
+            self._workers[call.worker, machine] = KeptWorker(name=call.worker, job=job, machine=machine)
+        elif offer.resident:
+            return replace(call, worker=resident_of(resource), memory_bytes=None)
+        return replace(call, cores=offer.cores)
+
+    def workers_on(self, machine: str) -> list[KeptWorker]:
+        """The named workers that live on a machine."""
+        return [worker for worker in self._workers.values() if worker.machine == machine]
+
+    def forget_worker(self, name: str, machine: str) -> KeptWorker | None:
+        """A named worker is gone; None if nothing was known of it."""
+        return self._workers.pop((name, machine), None)
+
+    def forget_job(self, job: str) -> None:
+        """A job ended: nobody asks for its workers any more."""
+        self._workers = {key: worker for key, worker in self._workers.items() if worker.job != job}
+
+
+def resident_of(resource: str) -> str:
+    """The name of the process that owns a device."""
+    return f"resident:{resource}"
+
+
+def _is_host(offer: Offer) -> bool:
+    return isinstance(offer.resource, Host)

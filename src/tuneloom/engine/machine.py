@@ -1,0 +1,110 @@
+"""What a machine offers: cores to work on and devices to profile on."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tuneloom.errors import TargetError
+from tuneloom.model import LOCAL, Device, Host
+
+HOST = "host"
+CPU_KEY = "cpu"
+CUDA_KEY = "cuda"
+_LISTING_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A resource with what the engine has to know to use it.
+
+    `cores` stand behind it, if any do. A `resident` device is owned by one process for as
+    long as that lives: a GPU, whose context takes longer to make than most kernels run.
+    """
+
+    resource: Host | Device
+    cores: frozenset[int] | None = None
+    resident: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One machine: its host, its devices, and which cores stand behind each of them."""
+
+    name: str = LOCAL
+    host: Host
+    devices: tuple[Device, ...]
+    cores: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    residents: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for resource in self.resources:
+            if resource.machine != self.name:
+                raise TargetError(
+                    f"{resource.name!r} belongs to machine {resource.machine!r}, not to {self.name!r}"
+                )
+
+    @property
+    def resources(self) -> tuple[Host | Device, ...]:
+        """Its host first, then its devices."""
+        return (self.host, *self.devices)
+
+    @property
+    def device_keys(self) -> list[str]:
+        return sorted({device.key for device in self.devices})
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """Its resources as engines offer them."""
+        return tuple(
+            Offer(
+                resource=resource,
+                cores=self.cores.get(resource.name),
+                resident=resource.name in self.residents,
+            )
+            for resource in self.resources
+        )
+
+
+def this_machine(*, name: str = LOCAL, device_cores: int = 1, key: str = CPU_KEY) -> Machine:
+    """Divide this machine's cores: the last ones are the CPU device, the others the host.
+
+    With a single core both share it. GPUs are devices of their own and take no cores. The
+    resources of a machine with a name of its own carry that name, so that those of several
+    machines differ.
+    """
+    every = sorted(os.sched_getaffinity(0))
+    if device_cores < 1:
+        raise TargetError(f"a device needs at least 1 core, got {device_cores}")
+    if device_cores >= len(every) > 1:
+        raise TargetError(
+            f"a device of {device_cores} cores leaves none of {len(every)} for building; "
+            f"give at most {len(every) - 1}"
+        )
+    device = frozenset(every[-device_cores:])
+    host = frozenset(every) - device or device
+    at = "" if name == LOCAL else f"{name}/"
+    gpus = [Device(name=f"{at}{CUDA_KEY}{n}", key=CUDA_KEY, machine=name) for n in range(count_gpus())]
+    own = Device(
+        name=f"{at}{key}0", key=key, lends_to=f"{at}{HOST}" if host != device else None, machine=name
+    )
+    return Machine(
+        name=name,
+        host=Host(name=f"{at}{HOST}", slots=len(host), machine=name),
+        devices=(own, *gpus),
+        cores={f"{at}{HOST}": host, own.name: device},
+        residents=frozenset(gpu.name for gpu in gpus),
+    )
+
+
+def count_gpus() -> int:
+    """How many NVIDIA GPUs the driver lists; asked of the driver's own tool, so no GPU is touched."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return 0
+    try:
+        listed = subprocess.run([tool, "-L"], capture_output=True, text=True, check=False, timeout=_LISTING_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())

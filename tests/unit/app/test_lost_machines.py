@@ -1,0 +1,145 @@
+"""Machines, devices and calls that get lost: no candidate is blamed, everything is done in the end."""
+
+from collections.abc import Sequence
+
+from tuneloom.app.conducting.conductor import Conductor
+from tuneloom.app.conducting.listening import Listener
+from tuneloom.app.tuning.task_job import TaskJob
+from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned
+from tuneloom.engine.machine import Machine, Offer
+from tuneloom.engine.reports import MachineLost, ResourceJoined, ResourceLeft
+from tuneloom.model import Device, Host
+from tuneloom.scheduling import Core, policy_named
+from tuneloom.scheduling.messages import Command, Event, ResourceAdded, ResourceLost
+from tuneloom.testing.fake_stages import FakeStages
+from tuneloom.testing.mock_job import MockJob, MockStage
+from tuneloom.testing.scripted_engine import ScriptedEngine
+from tuneloom.testing.small_jobs import small_spec, small_task
+
+TASKS = [small_task("a"), small_task("b"), small_task("c")]
+
+
+def machine(name: str, *, slots: int = 2) -> Machine:
+    return Machine(
+        name=name,
+        host=Host(name=f"{name}/host", slots=slots, machine=name),
+        devices=(Device(name=f"{name}/cpu0", key="cpu", machine=name),),
+        cores={f"{name}/host": frozenset({0, 1}), f"{name}/cpu0": frozenset({2})},
+    )
+
+
+class Heard(Listener):
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.ended: list[tuple[str, bool]] = []
+        self.left: list[tuple[str, str]] = []
+        self.joined: list[str] = []
+
+    def happened(self, event: Event, commands: Sequence[Command]) -> None:
+        self.events.append(event)
+
+    def resource_joined(self, offer: Offer, at_s: float) -> None:
+        self.joined.append(offer.resource.name)
+
+    def resource_left(self, name: str, reason: str, at_s: float) -> None:
+        self.left.append((name, reason))
+
+    def job_ended(self, job: str, *, cancelled: bool) -> None:
+        self.ended.append((job, cancelled))
+
+
+def conductor_on(engine: ScriptedEngine, heard: Heard, *machines: Machine) -> Conductor:
+    conductor = Conductor(Core(policy_named("load-aware")), engine, heard)
+    for each in machines:
+        conductor.add_machine(each)
+    return conductor
+
+
+def tuning_job(trials: int) -> TaskJob:
+    return TaskJob("net", small_spec(trials), TASKS, lambda *_: None, lanes=3, tuners=2)
+
+
+def test_a_call_travels_with_the_place_that_was_granted_to_it() -> None:
+    engine, heard = ScriptedEngine(FakeStages()), Heard()
+    conductor = conductor_on(engine, heard, machine("one"))
+    conductor.submit(tuning_job(12))
+    conductor.run()
+    places = {call.function.partition(":")[2]: call.place for call in engine.started}
+    assert places["build"] == Place(resource="one/host", machine="one")
+    assert places["profile"] == Place(resource="one/cpu0", machine="one")
+
+
+def test_a_lost_call_is_repeated_and_is_no_failure_of_its_candidate() -> None:
+    stages, lost = FakeStages(), []
+
+    def answer(call: Call) -> CallResult | Lost:
+        if call.function.endswith((":build", ":profile")) and len(lost) < 5:
+            lost.append(call)
+            return Lost(reason="its machine is gone")
+        return stages(call)
+
+    program, heard = tuning_job(40), Heard()
+    conductor = conductor_on(ScriptedEngine(answer), heard, machine("one"))
+    conductor.submit(program)
+    conductor.run()
+    assert len(lost) == 5 and heard.ended == [("net", False)]
+    assert program.tuning.spent == 40
+    assert not any(progress.failures for progress in program.tuning.tasks)
+
+
+def test_a_lost_machine_costs_no_trial_and_its_searches_are_opened_again_from_the_known_trials() -> None:
+    stages, program, heard = FakeStages(), tuning_job(120), Heard()
+    engine = ScriptedEngine(stages)
+    engine.happens(20.5, MachineLost(name="two", reason="no heartbeat"))
+    conductor = conductor_on(engine, heard, machine("one"), machine("two"))
+    conductor.submit(program)
+    conductor.run()
+    assert heard.ended == [("net", False)] and program.tuning.spent == 120
+    assert not any(progress.failures for progress in program.tuning.tasks)
+    assert {name for name, _ in heard.left} == {"two/host", "two/cpu0"}
+    reopened = [known for _, known in stages.opened_with[len(TASKS) :]]
+    assert reopened and min(reopened) > 0
+    assert all(call.place and call.place.machine == "one" for call in engine.started[-40:])
+
+
+def test_a_job_waits_for_a_device_that_joins_later() -> None:
+    engine, heard = ScriptedEngine(lambda _call: Returned(value=None)), Heard()
+    gpu = Offer(resource=Device(name="gpu0", key="gpu"), resident=True)
+    engine.happens(30.0, ResourceJoined(offer=gpu))
+    stage = MockStage(kind="profile", call=Call(function="x:y"), device_key="gpu")
+    job = MockJob("waits", [stage], waits_for_devices=True)
+    conductor = conductor_on(engine, heard, machine("one"))
+    conductor.submit(job)
+    conductor.run()
+    assert heard.ended == [("waits", False)] and engine.now_s() >= 31.0
+    assert heard.joined == ["one/host", "one/cpu0", "gpu0"]
+    assert [call.worker for call in engine.started] == ["resident:gpu0"]
+
+
+def test_the_core_hears_of_resources_that_come_and_go_while_a_job_runs() -> None:
+    engine, heard = ScriptedEngine(FakeStages()), Heard()
+    more = machine("two")
+    engine.happens(3.0, ResourceJoined(offer=more.offers[0]))
+    engine.happens(3.0, ResourceJoined(offer=more.offers[1]))
+    engine.happens(9.5, ResourceLeft(name="two/cpu0", reason="unplugged"))
+    engine.happens(9.5, ResourceLeft(name="nobody knows it", reason="unplugged"))
+    engine.happens(15.0, ResourceJoined(offer=more.offers[1]))
+    conductor = conductor_on(engine, heard, machine("one"))
+    conductor.submit(tuning_job(80))
+    conductor.run()
+    changes = [event for event in heard.events if isinstance(event, ResourceAdded | ResourceLost)]
+    names = [e.resource.name if isinstance(e, ResourceAdded) else f"-{e.name}" for e in changes]
+    assert names == ["one/host", "one/cpu0", "two/host", "two/cpu0", "-two/cpu0", "two/cpu0"]
+    assert heard.left == [("two/cpu0", "unplugged")]
+    assert "resident:two/cpu0" in engine.released
+
+
+def test_a_machine_that_joins_anew_without_having_left_has_lost_what_ran_there() -> None:
+    engine, heard, program = ScriptedEngine(FakeStages()), Heard(), tuning_job(60)
+    here = machine("one")
+    engine.happens(7.5, ResourceJoined(offer=here.offers[1]))
+    conductor = conductor_on(engine, heard, here)
+    conductor.submit(program)
+    conductor.run()
+    assert heard.left == [("one/cpu0", "it joined anew")]
+    assert program.tuning.spent == 60 and heard.ended == [("net", False)]
