@@ -19,11 +19,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuneloom.app.conducting.conductor import Listener, Span
-from tuneloom.engine.machine import this_machine
+from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.runs.service import WARM_UP
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.machine import this_machine
 from tuneloom.model import Artifact, Budget, JobSpec, MeasuringPolicy, Task
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.measuring.contest import contest

@@ -24,8 +24,7 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.calling import call_in_worker
-from tuneloom.app.conducting.conductor import Listener, Span
-from tuneloom.engine.machine import Machine, this_machine
+from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.runs.service import WARM_UP
 from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import DEFAULT, TaskProgress
@@ -33,6 +32,7 @@ from tuneloom.app.tuning.stage_calls import STAGES
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.machine import Machine, this_machine
 from tuneloom.model import Artifact, Budget, Candidate, Failure, JobSpec, SearchOptions, Task, Trial
 from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
 

@@ -7,7 +7,7 @@ from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.messages import StageFinished
 from tuneloom.scheduling.moves import JobState
 from tuneloom.scheduling.records import Job
-from tuneloom.scheduling.stages import DeviceDemand, JobTicket, StageRequest
+from tuneloom.scheduling.stages import DeviceDemand, JobTicket, SlotDemand, StageRequest
 
 
 def require_acceptable(job: str, ready: Sequence[StageRequest], live: Container[str]) -> None:
@@ -17,6 +17,8 @@ def require_acceptable(job: str, ready: Sequence[StageRequest], live: Container[
             raise SchedulingError(f"stage {request.id!r} of job {request.job!r} came with job {job!r}")
         if request.id in live:
             raise _twice(job, request.id)
+        if request.home and isinstance(request.needs, SlotDemand) and request.needs.host is not None:
+            raise SchedulingError(f"stage {request.id!r} names a host and a home; give one of them")
     if len(ready) > 1 and len({request.id for request in ready}) < len(ready):
         ids = [request.id for request in ready]
         raise _twice(job, next(each for each in ids if ids.count(each) > 1))

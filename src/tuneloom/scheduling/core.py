@@ -143,6 +143,8 @@ class Core:
             self._desk.requeue(stage, self.now_s)
             self._settle(stage.job)
         self.policy.resource_went(seat)
+        if seat.key is None:
+            self._desk.host_lost(event.name, self.jobs, self.now_s)
 
     def _job_cancelled(self, event: JobCancelled) -> None:
         job = self._roll.live_job(event.job)
@@ -185,6 +187,7 @@ class Core:
         del self.jobs[job.id]
         self.ended[job.id] = EndedJob(state, frozenset(job.stopped))
         self.policy.job_left(job)
+        self._desk.forget(job)
         self._commands.append(FinishJob(job=job.id, cancelled=state is JobState.CANCELLED))
 
     def _start_what_can(self) -> None:
@@ -198,4 +201,6 @@ class Core:
             if job.state is JobState.WAITING:
                 job.move(JobState.RUNNING)
             policy.started(stage, now_s)
+            if stage.request.home:
+                self._desk.started(stage, now_s)
             self._commands.append(StartStage(request=stage.request, grant=grant))

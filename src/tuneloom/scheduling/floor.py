@@ -63,6 +63,7 @@ class Floor:
         """Bring a resource in; raises SchedulingError if its name is taken."""
         if resource.name in self.seats:
             raise SchedulingError(f"there is a resource named {resource.name!r} already; names must differ")
+        self._require_own_host(resource)
         self._added += 1
         if isinstance(resource, Host):
             seat = Seat(resource, self._added, resource.slots, None, changed_s=at_s)
@@ -140,6 +141,10 @@ class Floor:
             heappop(heap)
         return None
 
+    def host_of_machine(self, machine: str) -> str | None:
+        """The host of a machine, if it has one."""
+        return next((name for name, seat in self.hosts.items() if seat.resource.machine == machine), None)
+
     def could_ever(self, needs: Demand) -> bool:
         """Whether a resource that is present could serve this once it is free."""
         if isinstance(needs, DeviceDemand):
@@ -148,6 +153,16 @@ class Floor:
             return needs.slots <= self.widest
         host = self.hosts.get(needs.host)
         return host is not None and needs.slots <= host.slots
+
+    def _require_own_host(self, resource: Host | Device) -> None:
+        """Raise SchedulingError for a device that would lend to a host of another machine."""
+        lends_to = resource.lends_to if isinstance(resource, Device) else None
+        host = self.hosts.get(lends_to) if lends_to is not None else None
+        if host is not None and host.resource.machine != resource.machine:
+            raise SchedulingError(
+                f"device {resource.name!r} of machine {resource.machine!r} can't lend to {lends_to!r}, "
+                f"which is on machine {host.resource.machine!r}"
+            )
 
     def _offer(self, seat: Seat) -> None:
         if seat.key is not None:

@@ -1,8 +1,9 @@
 """What becomes of single stages: they are offered, withdrawn, given back and queued again."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tuneloom.scheduling.floor import Floor
+from tuneloom.scheduling.homes import Homes
 from tuneloom.scheduling.moves import JobState
 from tuneloom.scheduling.policies.base import Policy
 from tuneloom.scheduling.records import Job, Stage, StageState
@@ -15,6 +16,7 @@ class StageDesk:
     def __init__(self, policy: Policy, floor: Floor) -> None:
         self._policy = policy
         self._floor = floor
+        self._homes = Homes(floor)
         self._seen = 0
 
     def queue(self, job: Job, requests: Iterable[StageRequest], at_s: float) -> None:
@@ -32,6 +34,26 @@ class StageDesk:
             return
         stage.queued_s = at_s
         self._offer(stage, at_s)
+
+    def started(self, stage: Stage, at_s: float) -> None:
+        """A stage with a home started: others of the same home now wait for its host alone."""
+        if self._homes.settle(stage):
+            self._rebind(stage.job, stage.request.home, at_s)
+
+    def host_lost(self, host: str, jobs: Mapping[str, Job], at_s: float) -> None:
+        """A host is gone: what had its home there may start anew anywhere."""
+        for job, home in self._homes.host_lost(host):
+            self._rebind(jobs[job], home, at_s)
+
+    def forget(self, job: Job) -> None:
+        """A job ended."""
+        self._homes.forget(job.ticket.id)
+
+    def _rebind(self, job: Job, home: str, at_s: float) -> None:
+        for stage in job.stages.values():
+            if stage.request.home == home and stage.state is StageState.WAITING:
+                self._policy.withdrawn(stage)
+                self._offer(stage, at_s)
 
     def release(self, stage: Stage, at_s: float, *, finished: bool) -> None:
         """A running stage gives back what it holds."""
@@ -65,4 +87,6 @@ class StageDesk:
             stage.state = StageState.HELD
             return
         stage.state = StageState.WAITING
+        if stage.request.home:
+            stage.request = self._homes.at_home(stage.request)
         self._policy.queued(stage, at_s)

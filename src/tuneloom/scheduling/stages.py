@@ -7,7 +7,7 @@ from tuneloom.errors import SchedulingError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotDemand:
-    """Slots of a host; of one named host if the stage's state lives there.
+    """Slots of a host; of one named host if the stage can run on no other.
 
     `lendable` stages may run on the idle cores of a device instead.
     """
@@ -46,6 +46,8 @@ class StageRequest:
     core has seen stages of this job, task and kind itself; `task` says which task the
     lane belongs to (left empty: the lane's own name). `remaining_s` is how long the
     job expects its own chain of stages to take from here on, this one included.
+    `home` names state of the job that this stage uses, such as a search: host stages with
+    the same home run on the same host, and the first that starts decides which.
     """
 
     id: str
@@ -58,6 +60,13 @@ class StageRequest:
     expected_s: float | None = None
     task: str = ""
     remaining_s: float | None = None
+    home: str = ""
+
+    def __post_init__(self) -> None:
+        if self.home and isinstance(self.needs, SlotDemand) and self.needs.slots != 1:
+            raise SchedulingError(
+                f"stage {self.id!r} has a home and needs {self.needs.slots} slots; give it 1"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,4 +68,5 @@ class Progress:
             then=steps[step + 1].needs if step + 1 < len(steps) else None,
             expected_s=None if self._prior is None else here.parts[part] * self._prior,
             remaining_s=None if self._prior is None else self._clocks[lane].remaining_s(step) * self._prior,
+            home=here.home,
         )

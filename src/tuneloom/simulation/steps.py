@@ -14,12 +14,14 @@ class TimedStep:
 
     A `streamed` step hands each part on as it is done: part i of the next step starts
     after part i of this one. Otherwise the next step starts when all parts are done.
+    Steps of a job with the same `home` run on the same host.
     """
 
     kind: str
     needs: Demand
     parts: tuple[float, ...]
     streamed: bool = False
+    home: str = ""
 
     def __post_init__(self) -> None:
         if not self.parts or min(self.parts) < 0:

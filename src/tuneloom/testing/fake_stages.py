@@ -52,9 +52,9 @@ class FakeStages:
         function = call.function.partition(":")[2]
         if function in self.crashes:
             self.crashes.remove(function)
-            self._searches = {key: s for key, s in self._searches.items() if key[0] != call.worker}
+            self._searches = {key: s for key, s in self._searches.items() if key[0] != _process(call)}
             return Died(cause=KilledBy(signal.SIGKILL))
-        result: CallResult = getattr(self, f"_{function}")(call.worker, *call.arguments)
+        result: CallResult = getattr(self, f"_{function}")(_process(call), *call.arguments)
         return result
 
     def _open_and_select(
@@ -95,6 +95,11 @@ class FakeStages:
         self, _worker: str, _tuner: str, task: Task, artifact: Artifact, _policy: Any, _best_s: float | None
     ) -> CallResult:
         return _ended(self.profile(task, int(artifact.payload)))
+
+
+def _process(call: Call) -> str:
+    """The process a call goes to: a worker's name on one machine is not the same as on another."""
+    return f"{call.worker} on {call.place.machine}" if call.place is not None else str(call.worker)
 
 
 def _ended(outcome: Outcome) -> CallResult:

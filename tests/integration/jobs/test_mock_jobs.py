@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.conducting.conductor import Conductor, Listener, Span
+from tuneloom.app.conducting.conductor import Conductor
+from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.requests.jobs_file import job_spec
 from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.engine.calls import Call, Died, Returned
@@ -56,9 +57,8 @@ def chores(name: str) -> MockJob:
 @pytest.mark.parametrize("policy", list(POLICIES))
 def test_jobs_that_are_no_tuning_jobs_are_scheduled(engine: LocalEngine, policy: str) -> None:
     watcher = Watcher()
-    conductor = Conductor(Core(policy_named(policy)), engine, MACHINE, watcher)
-    conductor.add_resource(MACHINE.host)
-    conductor.add_resource(MACHINE.devices[0])
+    conductor = Conductor(Core(policy_named(policy)), engine, watcher)
+    conductor.add_machine(MACHINE)
     jobs = [chores("monday"), chores("tuesday")]
     for job in jobs:
         conductor.submit(job)

@@ -90,16 +90,26 @@ def test_a_lost_call_is_repeated_and_is_no_failure_of_its_candidate() -> None:
 def test_a_lost_machine_costs_no_trial_and_its_searches_are_opened_again_from_the_known_trials() -> None:
     stages, program, heard = FakeStages(), tuning_job(120), Heard()
     engine = ScriptedEngine(stages)
-    engine.happens(20.5, MachineLost(name="two", reason="no heartbeat"))
+    engine.happens(20.5, MachineLost(name="one", reason="no heartbeat"))
     conductor = conductor_on(engine, heard, machine("one"), machine("two"))
     conductor.submit(program)
     conductor.run()
     assert heard.ended == [("net", False)] and program.tuning.spent == 120
     assert not any(progress.failures for progress in program.tuning.tasks)
-    assert {name for name, _ in heard.left} == {"two/host", "two/cpu0"}
+    assert {name for name, _ in heard.left} == {"one/host", "one/cpu0"}
     reopened = [known for _, known in stages.opened_with[len(TASKS) :]]
     assert reopened and min(reopened) > 0
-    assert all(call.place and call.place.machine == "one" for call in engine.started[-40:])
+    assert all(call.place and call.place.machine == "two" for call in engine.started[-40:])
+
+
+def test_a_search_stays_on_the_machine_where_it_was_opened() -> None:
+    engine, heard, program = ScriptedEngine(FakeStages()), Heard(), tuning_job(120)
+    conductor = conductor_on(engine, heard, machine("one", slots=1), machine("two", slots=1))
+    conductor.submit(program)
+    conductor.run()
+    places = {(call.worker, call.place and call.place.machine) for call in engine.started if call.worker}
+    assert len(places) == 2 and {worker for worker, _ in places} == {"net:tuner0", "net:tuner1"}
+    assert {call.place and call.place.machine for call in engine.started} == {"one", "two"}
 
 
 def test_a_job_waits_for_a_device_that_joins_later() -> None:

@@ -26,9 +26,11 @@ GPU = DeviceDemand(key="gpu")
 
 
 def stage(
-    job: str, name: str, needs: Demand | None = None, *, lane: str = "l", step: int = 0
+    job: str, name: str, needs: Demand | None = None, *, lane: str = "l", step: int = 0, home: str = ""
 ) -> StageRequest:
-    return StageRequest(id=name, job=job, lane=lane, step=step, kind=name, needs=needs or SlotDemand())
+    return StageRequest(
+        id=name, job=job, lane=lane, step=step, kind=name, needs=needs or SlotDemand(), home=home
+    )
 
 
 def submitted(job: str, *ready: StageRequest, at_s: float = 0.0, **ticket: object) -> JobSubmitted:
@@ -118,6 +120,48 @@ def test_late_result_of_a_stopped_stage_is_ignored(core: Core) -> None:
     assert core.handle(StageFinished(at_s=2.0, job="a", stage="p", done=True)) == []
     core.handle(JobCancelled(at_s=3.0, job="a"))
     assert core.handle(StageLost(at_s=4.0, job="a", stage="p")) == []
+
+
+def test_stages_of_one_home_run_on_one_host(core: Core) -> None:
+    core.handle(submitted("a", stage("a", "s", home="search"), stage("a", "t", home="search")))
+    later = core.handle(ResourceAdded(at_s=1.0, resource=Host(name="other", slots=4, machine="other")))
+    assert started(later) == []
+    core.check()
+    ended = core.handle(StageFinished(at_s=2.0, job="a", stage="s"))
+    assert started(ended) == [("a", "t", "host")]
+    core.check()
+
+
+def test_a_home_whose_host_is_lost_may_be_anywhere_again(core: Core) -> None:
+    core.handle(submitted("a", stage("a", "s", home="search"), stage("a", "t", home="search")))
+    core.handle(ResourceLost(at_s=1.0, name="host"))
+    core.check()
+    again = core.handle(ResourceAdded(at_s=2.0, resource=Host(name="other", slots=1, machine="other")))
+    assert started(again) == [("a", "s", "other")]
+    core.check()
+    ended = core.handle(StageFinished(at_s=3.0, job="a", stage="s"))
+    assert started(ended) == [("a", "t", "other")]
+
+
+def test_a_paused_job_finds_its_home_again(core: Core) -> None:
+    core.handle(submitted("a", stage("a", "s", home="search"), stage("a", "t", home="search")))
+    core.handle(JobPaused(at_s=1.0, job="a"))
+    core.handle(StageFinished(at_s=2.0, job="a", stage="s"))
+    core.handle(ResourceAdded(at_s=3.0, resource=Host(name="other", slots=4, machine="other")))
+    assert started(core.handle(JobResumed(at_s=4.0, job="a"))) == [("a", "t", "host")]
+    core.check()
+
+
+def test_a_stage_with_a_home_names_no_host_itself(core: Core) -> None:
+    with pytest.raises(SchedulingError, match="names a host and a home"):
+        core.handle(submitted("a", stage("a", "s", SlotDemand(host="host"), home="search")))
+
+
+def test_a_device_lends_to_a_host_of_its_own_machine_only(core: Core) -> None:
+    stranger = Device(name="board", key="board", lends_to="host", machine="elsewhere")
+    with pytest.raises(SchedulingError, match="can't lend to 'host', which is on machine 'local'"):
+        core.handle(ResourceAdded(at_s=1.0, resource=stranger))
+    core.check()
 
 
 def test_lost_stage_starts_again(core: Core) -> None:

@@ -58,6 +58,14 @@ steps = st.builds(
     parts=st.lists(durations, min_size=1, max_size=3).map(tuple),
     streamed=st.booleans(),
 )
+at_home = st.builds(
+    TimedStep,
+    kind=st.sampled_from(["select", "update"]),
+    needs=st.builds(SlotDemand, lendable=st.booleans()),
+    parts=st.lists(durations, min_size=1, max_size=3).map(tuple),
+    home=st.sampled_from(["x", "y"]),
+)
+steps = st.one_of(steps, at_home)
 chains = st.lists(st.lists(steps, min_size=1, max_size=4).map(tuple), min_size=0, max_size=2).map(tuple)
 times = st.integers(0, 200).map(float)
 
@@ -117,6 +125,19 @@ def require_order(workload: Workload, result: SimulationResult) -> None:
             assert ends[span.job, f"{lane}.{step - 1}.{needed}"] <= span.start_s + 1e-6
 
 
+def require_homes(workload: Workload, result: SimulationResult) -> None:
+    """Stages with one home run on one host, as long as no host is ever lost."""
+    lanes = {job.ticket.id: [lane for lane in job.lanes() if lane] for job in workload.jobs}
+    hosts: dict[tuple[str, str], set[str]] = {}
+    for span in result.spans:
+        lane, step, _ = (int(number) for number in span.stage.split("."))
+        home = lanes[span.job][lane][step].home
+        if home:
+            host = "h0" if span.resource == "b0" else span.resource
+            hosts.setdefault((span.job, home), set()).add(host)
+    assert all(len(found) == 1 for found in hosts.values())
+
+
 def require_alone(result: SimulationResult) -> None:
     """Seen from outside, no device has two holders and no host gives more than its slots."""
     slots = {resource.name: resource.slots if isinstance(resource, Host) else 1 for resource in RESOURCES}
@@ -137,6 +158,8 @@ def test_every_job_ends_and_nothing_is_given_twice(policy: str, workload: Worklo
     assert not result.unfinished and not result.refused
     assert set(result.completed_s) | set(result.cancelled) == {job.ticket.id for job in workload.jobs}
     require_order(workload, result)
+    if not any(isinstance(e, ResourceLost) and e.name in ("h0", "h1") for e in workload.disturbances):
+        require_homes(workload, result)
     if policy != "synchronous":
         require_alone(result)
     if not workload.disturbances:

@@ -18,14 +18,21 @@ _NEAR = 2  # times the best: a default slower than that can't win
 HOST_PARTS = frozenset({"plain", "finish/compile", "finish/export"})
 """Parts of a job's end that need a host, even if idle cores of a device were lent to them."""
 
+MODEL_LANES = frozenset({"plain", "finish"})
+"""Lanes of a job's end that work on the whole model."""
+
 Ended = Callable[[CallResult, float], Sequence[Step] | None]
 
 
 @dataclass(slots=True)
 class FinishingSteps:
-    """Makes the steps of the end of a job; `models` counts how often its model was compiled."""
+    """Makes the steps of the end of a job; `models` counts how often its model was compiled.
+
+    Parts of a lane that is not a task's use the model in the worker `home`.
+    """
 
     job: str
+    home: str
     models: int = 0
 
     def step(
@@ -52,6 +59,7 @@ class FinishingSteps:
             needs=needs,
             expected_s=expected_s,
             task=f"{lane}{part}",
+            home=self.home if lane in MODEL_LANES else "",
         )
         return Step(request=request, call=call, ended=ended)
 

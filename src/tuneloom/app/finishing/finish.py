@@ -43,7 +43,7 @@ class Finish:
     _model_lost: bool = False
 
     def __post_init__(self) -> None:
-        self._steps = FinishingSteps(self.job)
+        self._steps = FinishingSteps(self.job, home=self._worker)
 
     def begin(self) -> list[Step]:
         """Contests of all tasks, and the untuned model meanwhile."""

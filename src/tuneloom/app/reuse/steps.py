@@ -70,6 +70,7 @@ class Preparation:
             kind=StageKind.INITIALISE.value,
             needs=ANY_CORE,
             then=ANY_CORE,
+            home=self._worker,
         )
         return Step(request=request, call=lambda: call, ended=ended)
 

@@ -28,6 +28,7 @@ from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequ
 
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
+_SEARCHING = (StageKind.SELECT, StageKind.UPDATE)
 
 
 @dataclass(slots=True)
@@ -275,4 +276,5 @@ class TaskTuning:
             then=then,
             task=lane.progress.task.name,
             remaining_s=self.spending.remaining_s(),
+            home=self._calls.search_worker(lane.progress) if kind in _SEARCHING else "",
         )

@@ -155,6 +155,7 @@ class KernelJob(ModelJob):
             kind=StageKind.FINALISE.value,
             needs=ANY_CORE,
             task=progress.task.name,
+            home=f"{self.job}:model",
         )
         return Step(request=request, call=lambda: call, ended=self._seen)
 

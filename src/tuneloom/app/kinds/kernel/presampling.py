@@ -85,6 +85,7 @@ class PresampleSteps:
             needs=ANY_CORE,
             then=ANY_CORE,
             task=self.task.name,
+            home=f"{self.job}:model" if kind is StageKind.SELECT else "",
         )
 
 

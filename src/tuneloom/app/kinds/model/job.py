@@ -76,6 +76,7 @@ class ModelJob:
             kind=StageKind.INITIALISE.value,
             needs=ANY_CORE,
             then=ANY_CORE,
+            home=f"{self.job}:model",
         )
         return [Step(request=request, call=lambda: call, ended=self._model_opened)]
 

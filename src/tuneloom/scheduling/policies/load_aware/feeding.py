@@ -44,7 +44,7 @@ class Feeding:
             for line in lines:
                 heap = line.feeders.get(key)
                 first = self._first(line, heap) if heap else None
-                if first is not None and (best is None or first.lead_s < best.lead_s):
+                if first is not None and (best is None or _sooner(first, best)):
                     best = first
             if best is None:
                 continue
@@ -72,3 +72,8 @@ class Feeding:
     def _way(self, entry: LineEntry) -> Way:
         stage = entry.stage
         return device_ahead(entry.notes.path, stage.job, stage.request, self._predictions, entry.predicted_s)
+
+
+def _sooner(one: LineEntry, other: LineEntry) -> bool:
+    """Whether one feeds before another, as within a line: where both take equally long, by rank."""
+    return (one.lead_s, one.rank, one.seq) < (other.lead_s, other.rank, other.seq)

@@ -1,7 +1,5 @@
 """The lines in front of hosts: for any host or for a named one, by the slots a stage needs."""
 
-from collections.abc import Iterator
-
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.policies.load_aware.lines import Line, LineEntry
 from tuneloom.scheduling.stages import SlotDemand
@@ -45,13 +43,15 @@ class HostLines:
         if entry.reserved is not None:
             self.named_to_look_at[entry.reserved] = None
 
-    def lendable_for(self, host: str) -> Iterator[LineEntry]:
-        """The first stages that may borrow a device of this host: of those at home there, of all others."""
+    def lendable_for(self, host: str) -> list[LineEntry]:
+        """The first stages that may borrow a device of this host: of those bound to it and of all others."""
+        entries: list[LineEntry] = []
         for group in (self._groups.get(host), self._groups[None]):
             line = group.get(1) if group else None
             entry = line.first_lendable() if line is not None else None
             if entry is not None:
-                yield entry
+                entries.append(entry)
+        return sorted(entries, key=_place) if len(entries) > 1 else entries
 
     def heads(self, host: Seat) -> Heads:
         """Who comes first for a host with room."""
@@ -84,4 +84,9 @@ class HostLines:
 
 
 def _earlier(one: LineEntry | None, other: LineEntry) -> LineEntry:
-    return other if one is None or other.rank < one.rank else one
+    return other if one is None or _place(other) < _place(one) else one
+
+
+def _place(entry: LineEntry) -> tuple[float, int]:
+    """The place of an entry among those of several lines, as within one."""
+    return entry.rank, entry.seq

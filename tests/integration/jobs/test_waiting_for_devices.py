@@ -1,0 +1,109 @@
+"""A job may wait for a device that nobody has yet; it runs when one joins."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tuneloom.app.conducting.conductor import Conductor
+from tuneloom.app.conducting.listening import Listener
+from tuneloom.app.requests.jobs_file import job_spec
+from tuneloom.app.runs.run import TuningRun
+from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.engine.calls import Call, Returned
+from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.machine import Machine, Offer
+from tuneloom.engine.reports import ResourceJoined, ResourceLeft
+from tuneloom.model import Device, Host
+from tuneloom.scheduling import Core, policy_named
+from tuneloom.store import JobStatus, open_existing
+from tuneloom.testing.mock_job import MockJob, MockStage
+
+pytestmark = pytest.mark.integration
+
+MACHINE = Machine(host=Host(name="host", slots=1), devices=(Device(name="cpu0", key="cpu"),))
+BOARD = Offer(resource=Device(name="board0", key="board"))
+LISTING = "#!/bin/sh\necho 'GPU 0: A card (UUID: GPU-1)'\n"
+
+
+class Plug:
+    """A watch that finds a board once somebody has plugged it in."""
+
+    def __init__(self) -> None:
+        self.plugged = False
+
+    def look(self) -> Sequence[ResourceJoined | ResourceLeft]:
+        found = [ResourceJoined(offer=BOARD)] if self.plugged else []
+        self.plugged = False
+        return found
+
+
+class Plugger(Listener):
+    """Plugs the board in when the other job has ended, so that the first one waits until then."""
+
+    def __init__(self, plug: Plug) -> None:
+        self.plug = plug
+        self.ended: list[str] = []
+
+    def job_ended(self, job: str, *, cancelled: bool) -> None:
+        self.ended.append(job)
+        self.plug.plugged = job == "other"
+
+
+def test_a_job_runs_when_its_device_joins_a_real_engine() -> None:
+    plug = Plug()
+    add = Call(function="tuneloom.testing.calls:add", arguments=(2, 3))
+    waits = MockJob(
+        "waits", [MockStage(kind="profile", call=add, device_key="board")], waits_for_devices=True
+    )
+    heard = Plugger(plug)
+    with closing(LocalEngine(watch=plug)) as engine:
+        conductor = Conductor(Core(policy_named("load-aware")), engine, heard)
+        conductor.add_machine(MACHINE)
+        conductor.submit(waits)
+        conductor.submit(MockJob("other", [MockStage(kind="build", call=add)]))
+        conductor.run()
+    assert heard.ended == ["other", "waits"]
+    assert waits.results == [Returned(value=5)]
+
+
+class GpuComes:
+    """A display that installs a driver's tool as soon as it sees that the job waits for a GPU."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.waited = False
+
+    def show(self, run: TuningRun, now_s: float) -> None:
+        core = run.conductor.core
+        if self.waited or not any(job.ticket.waits_for_devices for job in core.jobs.values()):
+            return
+        if "cuda" not in core.floor.devices:
+            self.waited = True
+            tool = self.folder / "nvidia-smi.new"
+            tool.write_text(LISTING)
+            tool.chmod(0o755)
+            tool.rename(self.folder / "nvidia-smi")
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="a GPU is here already")
+def test_a_run_takes_a_gpu_that_appears_while_its_job_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    place, display = str(tmp_path / "store.db"), GpuComes(tools)
+    spec = job_spec(
+        {"name": "far", "model": "mock:size=10", "trials": 10, "device": "cuda", "waits_for_devices": True}
+    )
+    outcome = tune([spec], RunSettings(store=place), display=display)
+    assert display.waited and outcome.jobs[0].status is JobStatus.FINISHED
+    with closing(open_existing(place)) as store:
+        noted = {each["name"]: each for each in store.notes(outcome.run)["resources"]}
+        spans = [span for span in store.spans(outcome.run) if span.kind == "profile"]
+    assert noted["cuda0"]["joined_s"] > noted["cpu0"]["joined_s"]
+    assert {span.resource for span in spans} == {"cuda0"}
