@@ -36,9 +36,16 @@ def test_operator_tvm_lacks_is_named(tmp_path: Path) -> None:
 
 
 def test_open_shape_is_named_with_the_remedy(tmp_path: Path) -> None:
-    path = saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], ("batch", 3, 8, 8))
-    with pytest.raises(ModelError, match=r"input 'x' .*\(batch,3,8,8\).*--shape x=1,3,8,8"):
+    path = saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], ("batch", 3, -1, 8))
+    with pytest.raises(ModelError, match=r"input 'x' .*\(batch,3,\?,8\).*--shape x=1,3,224,8"):
         import_model(path)
+    assert import_model(path, {"x": (1, 3, 224, 8)}).outputs[0].shape == (1, 3, 224, 8)
+
+
+def test_open_batch_is_one_with_a_note(tmp_path: Path) -> None:
+    model = import_model(saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], (-1, 3, 8, 8)))
+    assert model.inputs[0].shape == (1, 3, 8, 8)
+    assert "the batch" in model.notes[0]
 
 
 def test_bound_shape_is_used(tmp_path: Path) -> None:

@@ -1,11 +1,22 @@
 """What the importers of all formats share: reading an interface off a Relax function."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tuneloom.errors import ModelError
 
 Described = list[tuple[str, tuple[int, ...], str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """A model in Relax, its interface, and what its user should know about how it came in."""
+
+    module: Any = field(repr=False, compare=False)
+    inputs: Described
+    outputs: Described
+    notes: tuple[str, ...] = ()
 
 
 def describe_inputs(module: Any, names: Sequence[str], where: str) -> Described:

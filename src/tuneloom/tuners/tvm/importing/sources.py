@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import ModelError
-from tuneloom.tuners.tvm.importing.onnx_files import import_onnx, read_onnx
+from tuneloom.tuners.tvm.importing.onnx_files import read_onnx
+from tuneloom.tuners.tvm.importing.onnx_graphs import import_onnx
+from tuneloom.tuners.tvm.importing.relax import Converted
 from tuneloom.tuners.tvm.importing.tflite_files import import_tflite, read_tflite
 from tuneloom.tuners.tvm.importing.torch_files import EXPORT_WORDS, import_exported, read_exported
 from tuneloom.tuners.tvm.zoo.listing import require_name, zoo_model
@@ -28,13 +30,17 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedModel:
-    """A model in Relax with its weights as constants; `digest` names its content."""
+    """A model in Relax with its weights as constants; `digest` names its content.
+
+    `notes` tell the user what was assumed on the way in.
+    """
 
     name: str
     module: Any = field(repr=False, compare=False)
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     digest: str
+    notes: tuple[str, ...] = ()
 
 
 def import_model(source: str, shapes: Shapes | None = None) -> ImportedModel:
@@ -48,10 +54,10 @@ def import_model(source: str, shapes: Shapes | None = None) -> ImportedModel:
     if source.startswith(_ZOO):
         name = source.removeprefix(_ZOO)
         proto = zoo_model(name)
-        return _finish(name, *import_onnx(proto, name, bound), _digest(proto.SerializeToString(), bound))
+        return _finish(name, import_onnx(proto, name, bound), _digest(proto.SerializeToString(), bound))
     path = Path(source)
     content = path.read_bytes()
-    return _finish(path.stem, *_import_file(path, content, bound), _digest(content, bound))
+    return _finish(path.stem, _import_file(path, content, bound), _digest(content, bound))
 
 
 def require_source(source: str) -> None:
@@ -70,7 +76,7 @@ def require_source(source: str) -> None:
         raise ModelError(f"{source}: no such file; check the path, or use zoo:NAME for a built-in network")
 
 
-def _import_file(path: Path, content: bytes, shapes: Shapes) -> tuple[Any, Any, Any]:
+def _import_file(path: Path, content: bytes, shapes: Shapes) -> Converted:
     if path.suffix == ".onnx":
         return import_onnx(read_onnx(path, content), path.name, shapes)
     if path.suffix == ".pt2":
@@ -78,13 +84,14 @@ def _import_file(path: Path, content: bytes, shapes: Shapes) -> tuple[Any, Any, 
     return import_tflite(read_tflite(path, content), path.name, shapes)
 
 
-def _finish(name: str, module: Any, inputs: Any, outputs: Any, digest: str) -> ImportedModel:
+def _finish(name: str, converted: Converted, digest: str) -> ImportedModel:
     return ImportedModel(
         name=name,
-        module=module,
-        inputs=tuple(TensorInfo(name=n, shape=s, dtype=d) for n, s, d in inputs),
-        outputs=tuple(TensorInfo(name=n, shape=s, dtype=d) for n, s, d in outputs),
+        module=converted.module,
+        inputs=tuple(TensorInfo(name=n, shape=s, dtype=d) for n, s, d in converted.inputs),
+        outputs=tuple(TensorInfo(name=n, shape=s, dtype=d) for n, s, d in converted.outputs),
         digest=digest,
+        notes=converted.notes,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.packages import needed
-from tuneloom.tuners.tvm.importing.relax import Described, describe_inputs, describe_outputs, one_line
+from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, describe_outputs, one_line
 
 _MAGIC = b"TFL3"
 
@@ -42,9 +42,7 @@ def _complete(model: Any) -> bool:
     return bool(graph.OperatorsLength() and graph.OutputsLength())
 
 
-def import_tflite(
-    model: Any, where: str, shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[Any, Described, Described]:
+def import_tflite(model: Any, where: str, shapes: Mapping[str, tuple[int, ...]]) -> Converted:
     """A TensorFlow Lite model as a Relax module, with its inputs and outputs."""
     load_tvm()
     from tvm.relax.frontend.tflite import from_tflite
@@ -62,7 +60,11 @@ def import_tflite(
     module["main"] = module["main"].without_attr("params").without_attr("num_input")
     inputs = [_name(graph, number) for number in graph.InputsAsNumpy()]
     outputs = [_name(graph, number) for number in graph.OutputsAsNumpy()]
-    return module, describe_inputs(module, inputs, where), describe_outputs(module, outputs, where)
+    return Converted(
+        module=module,
+        inputs=describe_inputs(module, inputs, where),
+        outputs=describe_outputs(module, outputs, where),
+    )
 
 
 def _converter(where: str) -> Any:

@@ -14,7 +14,7 @@ from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.packages import needed
 from tuneloom.tuners.tvm.importing.relax import (
-    Described,
+    Converted,
     bind_shapes,
     describe_inputs,
     describe_outputs,
@@ -60,9 +60,7 @@ def read_exported(path: Path, content: bytes) -> Any:
         ) from error
 
 
-def import_exported(
-    program: Any, where: str, shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[Any, Described, Described]:
+def import_exported(program: Any, where: str, shapes: Mapping[str, tuple[int, ...]]) -> Converted:
     """An exported program as a Relax module, with its inputs and outputs."""
     load_tvm()
     from tvm.relax.frontend.torch import from_exported_program
@@ -77,7 +75,11 @@ def import_exported(
     except Exception as error:
         raise ModelError(f"{where}: TVM can't import this program: {one_line(error)}") from error
     module = bind_shapes(module, shapes, _ranges(program), where)
-    return module, describe_inputs(module, (), where), describe_outputs(module, (), where)
+    return Converted(
+        module=module,
+        inputs=describe_inputs(module, (), where),
+        outputs=describe_outputs(module, (), where),
+    )
 
 
 def _check_archive(path: Path, content: bytes) -> None:

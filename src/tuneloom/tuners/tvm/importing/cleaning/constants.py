@@ -1,0 +1,114 @@
+"""Values that are known before the model runs, and operators computed on them."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+_MOST_BYTES = 1 << 28
+"""A larger result is left to be computed when the model runs: a file could ask for any size."""
+
+_BY_CHANCE = frozenset(
+    ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
+)
+
+
+class Constants:
+    """Known values by name; tensors of the file are read when they are first needed."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[str, Any] = {}
+        self._arrays: dict[str, Any] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays or name in self._tensors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._tensors, **self._arrays})
+
+    def keep_tensor(self, name: str, tensor: Any) -> None:
+        """Take an initialiser as the file has it."""
+        self._tensors[name] = tensor
+
+    def keep(self, name: str, value: Any) -> None:
+        """Take a computed value."""
+        self._arrays[name] = np.asarray(value)
+
+    def array(self, name: str) -> Any:
+        """The value as an array."""
+        from onnx import numpy_helper
+
+        if name not in self._arrays:
+            self._arrays[name] = numpy_helper.to_array(self._tensors[name])
+        return self._arrays[name]
+
+    def tensor(self, name: str) -> Any:
+        """The value as an initialiser under this name."""
+        import onnx
+
+        if name in self._tensors:
+            tensor = onnx.TensorProto()
+            tensor.CopyFrom(self._tensors[name])
+            tensor.name = name
+            return tensor
+        return onnx.numpy_helper.from_array(np.asarray(self._arrays[name], order="C"), name)
+
+    def type_of(self, name: str) -> Any:
+        """The type of the value."""
+        from onnx import helper
+
+        tensor = self._tensors[name] if name in self._tensors else self.tensor(name)
+        return helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+
+
+def may_compute(node: Any, types: Sequence[Any]) -> bool:
+    """Whether a node's result is the same every time and small enough to be kept."""
+    if node.op_type in _BY_CHANCE or any(a.HasField("g") or a.graphs for a in node.attribute):
+        return False
+    return all(_bytes(one) <= _MOST_BYTES for one in types)
+
+
+def compute(node: Any, constants: Constants, opsets: Sequence[Any]) -> list[Any] | None:
+    """The outputs of a node whose inputs are all known; None when they can't be computed here."""
+    import onnx
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    names = list(dict.fromkeys(name for name in node.input if name))
+    values = {name: constants.array(name) for name in names}
+    unknown = onnx.TypeProto()
+    inputs = [helper.make_value_info(name, constants.type_of(name)) for name in names]
+    outputs = [helper.make_value_info(name, unknown) for name in node.output if name]
+    graph = helper.make_graph([node], "constant", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=list(opsets))
+    try:
+        with np.errstate(all="ignore"):
+            found = dict(
+                zip([o.name for o in outputs], ReferenceEvaluator(model).run(None, values), strict=True)
+            )
+    except Exception:
+        return None
+    results = [found.get(name) for name in node.output]
+    return None if any(isinstance(one, (list, dict)) for one in results) else results
+
+
+def _bytes(kind: Any) -> int:
+    """How much memory a value of this type takes; far too much when nobody knows."""
+    from onnx import helper
+
+    shape = static_shape(kind)
+    if shape is None:
+        return _MOST_BYTES if kind is None else 1 << 20
+    item = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).itemsize
+    return math.prod(shape) * int(item)
+
+
+def static_shape(kind: Any) -> tuple[int, ...] | None:
+    """The shape of a tensor type as numbers; None unless all of it is known."""
+    if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = list(kind.tensor_type.shape.dim)
+    if any(not dim.HasField("dim_value") or dim.dim_value < 0 for dim in dims):
+        return None
+    return tuple(int(dim.dim_value) for dim in dims)

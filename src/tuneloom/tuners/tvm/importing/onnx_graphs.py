@@ -1,0 +1,138 @@
+"""ONNX graphs handed to TVM: bound, cleaned, converted node by node, each result checked for its type."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from tuneloom.errors import ModelError
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.binding import Dims, bind
+from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
+from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
+from tuneloom.tuners.tvm.importing.converters import better_converters
+from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, describe_outputs, one_line
+
+_OF_OTHER_DOMAINS = frozenset(("Attention",))
+"""TVM's converters under these names are for operators of another domain than ONNX's own."""
+
+
+class NodeRefused(Exception):  # noqa: N818 - the name is the message
+    """TVM can't take one node; `node` says which."""
+
+    def __init__(self, node: Any, reason: str) -> None:
+        super().__init__(reason)
+        self.node = node
+        self.reason = reason
+
+
+def import_onnx(model: Any, where: str, shapes: Mapping[str, tuple[int, ...]]) -> Converted:
+    """The model as a Relax module, with its inputs and outputs."""
+    load_tvm()
+    bound = bind(declared_shapes(model), shapes, where)
+    graph = clean(model, bound.shapes, where, primitive_operators())
+    try:
+        module = converted(graph)
+    except NodeRefused as refused:
+        raise ModelError(f"{where}: {_refusal(refused)}") from refused
+    return Converted(
+        module=module,
+        inputs=describe_inputs(module, graph.inputs, where),
+        outputs=describe_outputs(module, [value.name for value in model.graph.output], where),
+        notes=(*bound.notes, *graph.notes),
+    )
+
+
+def declared_shapes(model: Any) -> dict[str, Dims | None]:
+    """What the file says about its inputs; sizes of zero or less stand for open dimensions."""
+    given = {tensor.name for tensor in model.graph.initializer}
+    return {value.name: _dims(value.type) for value in model.graph.input if value.name not in given}
+
+
+def _dims(kind: Any) -> Dims | None:
+    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    return tuple(
+        int(dim.dim_value) if dim.dim_value > 0 else str(dim.dim_param or "?")
+        for dim in kind.tensor_type.shape.dim
+    )
+
+
+def converted(graph: CleanGraph) -> Any:
+    """The Relax module of a clean graph; raises NodeRefused at the first node TVM can't take."""
+    from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
+
+    model = assembled(graph)
+    nodes = {}
+    for number, node in enumerate(model.graph.node):
+        node.name = f"{number}:{node.name}"  # some files name no node, some two alike
+        nodes[node.name] = node
+
+    class Importer(ONNXGraphImporter):  # type: ignore[misc]
+        """TVM's importer, which says at which node it failed."""
+
+        def _check_for_unsupported_ops(self, graph: Any) -> None:
+            """Each node is asked when its turn comes."""
+
+        def _convert_operator(self, op_name: str, inputs: Any, attrs: Any, opset: int) -> Any:
+            node = nodes[attrs["tvm_custom"]["name"]]
+            try:
+                result = super()._convert_operator(_key(node), inputs, attrs, opset)
+            except Exception as error:
+                raise NodeRefused(node, one_line(error)) from error
+            _check_types(node, result, graph)
+            return result
+
+    version = max((one.version for one in graph.opsets if one.domain in ("", "ai.onnx")), default=1)
+    try:
+        with warnings.catch_warnings(), better_converters():
+            warnings.simplefilter("ignore")
+            return Importer({}, "float32").from_onnx(model.graph, version)
+    except NodeRefused:
+        raise
+    except Exception as error:
+        raise ModelError(f"TVM can't import this graph: {one_line(error)}") from error
+
+
+def primitive_operators() -> frozenset[str]:
+    """Operators that have a converter; others are replaced by what ONNX defines them by."""
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    with better_converters():
+        return frozenset(onnx_frontend._get_convert_map()) - _OF_OTHER_DOMAINS
+
+
+def _key(node: Any) -> str:
+    """Under which name converters know an operator."""
+    return str(node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}")
+
+
+def _check_types(node: Any, result: Any, graph: CleanGraph) -> None:
+    """Raise NodeRefused if TVM derived another type than ONNX did: one of them is wrong, so don't go on."""
+    from onnx import helper
+
+    kind: Any = getattr(result, "ty", None)
+    fields = list(kind.fields) if hasattr(kind, "fields") else [kind]
+    for name, field in zip(node.output, fields, strict=False):
+        if not name:
+            continue
+        shape, declared = graph.shape(name), graph.types[name]
+        extents = getattr(getattr(field, "shape", None), "values", None)
+        if shape is None or extents is None:
+            continue
+        found = tuple(int(e.value) if hasattr(e, "value") else -1 for e in extents)
+        wanted = str(helper.tensor_dtype_to_np_dtype(declared.tensor_type.elem_type))
+        if found != shape or str(field.dtype) != wanted:
+            raise NodeRefused(node, f"its output is {wanted} {shape}, but TVM makes {field.dtype} {found}")
+
+
+def _refusal(refused: NodeRefused) -> str:
+    node = refused.node
+    kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    name = node.name.partition(":")[2]
+    place = name or f"with output {node.output[0]!r}"
+    if "not implemented" in refused.reason:
+        return (
+            f"TVM does not import operator {kind} (node {place}); "
+            "replace it in the model or export with other operators"
+        )
+    return f"TVM can't import operator {kind} (node {place}): {refused.reason}"
