@@ -36,8 +36,16 @@ class Session:
     raises OrderError saying what to call first. Not thread-safe.
     """
 
-    def __init__(self, target: str = "cpu", *, device: str | None = None, store: str | None = None) -> None:
+    def __init__(
+        self,
+        target: str = "cpu",
+        *,
+        device: str | None = None,
+        device_cores: int = 1,
+        store: str | None = None,
+    ) -> None:
         self.target = target
+        self._settings = RunSettings(store=store, device_cores=device_cores)
         self.device = device or device_for(target)
         self.times_s: dict[str, float] = {}
         self.result: Mapping[str, Any] = {}
@@ -119,12 +127,12 @@ class Session:
         outputs = self._bundle.run(*inputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def evaluate(self, seconds: float = 1.0) -> dict[str, Any]:
-        """Time the model on the device it was tuned for: median, spread, all runs."""
+    def evaluate(self, seconds: float = 1.0, device_cores: int | None = None) -> dict[str, Any]:
+        """Time the model: median, spread, all runs; on as many cores as it was tuned on, unless told."""
         self._require(self._bundle, "evaluate", "build or Session.load")
         assert self._folder is not None
         with _timed(self.times_s, "evaluate"):
-            timed = evaluate_bundle(self._folder, seconds)
+            timed = evaluate_bundle(self._folder, seconds, device_cores)
         self._keep_times()
         return timed
 
@@ -142,7 +150,7 @@ class Session:
             **self._options,
         )
         with _timed(self.times_s, "autotune"):
-            outcome = tune([spec], RunSettings(store=self._store), "Session.autotune")
+            outcome = tune([spec], self._settings, "Session.autotune")
         self.run_id = outcome.run
         if outcome.failure is not None:
             raise outcome.failure

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneloom.cli.numbers import positive
+from tuneloom.cli.numbers import count, positive
 from tuneloom.cli.tables import print_rows
 from tuneloom.cli.tune import shapes_of
 
@@ -28,7 +28,8 @@ output. Outputs are written all or not at all.
   tuneloom run fast/ --input x.npy --output y.npy
 """
 EVALUATE = """\
-Time a bundle on a core of its own: the median of many runs, and how far they spread.
+Time a bundle: the median of many runs, and how far they spread. It runs on as many cores
+as it was measured on when it was tuned.
 
   tuneloom evaluate fast/
   tuneloom evaluate fast/ --seconds 10 --json
@@ -78,6 +79,9 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
     evaluate.add_argument(
         "--seconds", type=positive, default=3.0, metavar="S", help="how long to time it (default: 3)"
     )
+    evaluate.add_argument(
+        "--device-cores", type=count, metavar="N", help="cores to run on (default: as when it was tuned)"
+    )
     evaluate.add_argument("--json", action="store_true", help="print JSON, for programs")
     evaluate.set_defaults(func=evaluate_it)
 
@@ -120,7 +124,7 @@ def evaluate_it(options: argparse.Namespace) -> int:
     """Time a bundle and print the result."""
     from tuneloom.app.bundles.models import evaluate_bundle
 
-    result = evaluate_bundle(options.bundle, options.seconds)
+    result = evaluate_bundle(options.bundle, options.seconds, options.device_cores)
     if options.json:
         print(json.dumps(result))
     else:

@@ -7,6 +7,13 @@ from tuneloom.app.runs.service import RunOutcome
 from tuneloom.store import JobRecord, JobStatus
 
 _NOISE = 1.05
+_NOT_USED = {
+    "changed the outputs": "schedules dropped because they changed the outputs",
+    "slower inside the model": "borrowed schedules dropped because they were slower inside the model",
+    "trials failed": "kernels left untuned because their trials failed",
+    "search ended": "kernels left untuned because their search failed",
+}
+"""What a note contains, and how the summary counts it."""
 
 
 def print_outcome(outcome: RunOutcome) -> None:
@@ -33,13 +40,9 @@ def job_line(job: JobRecord) -> str:
 
 
 def _not_used(notes: Sequence[str]) -> str:
-    """Schedules that won alone but are not in the model, a line for each reason."""
-    wrong = sum("changed the outputs" in note for note in notes)
-    slower = sum("slower inside the model" in note for note in notes)
-    text = f"\n  {wrong} schedules changed the outputs and were dropped" if wrong else ""
-    return text + (
-        f"\n  {slower} borrowed schedules were slower inside the model, not used" if slower else ""
-    )
+    """Kernels that run without a schedule that was found for them, a line for each reason."""
+    counts = {words: sum(sign in note for note in notes) for sign, words in _NOT_USED.items()}
+    return "".join(f"\n  {words}: {count}" for words, count in counts.items() if count)
 
 
 def gained(before_s: float, after_s: float) -> str:

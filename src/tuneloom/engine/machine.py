@@ -54,6 +54,10 @@ class Machine:
     def device_keys(self) -> list[str]:
         return sorted({device.key for device in self.devices})
 
+    def cores_of(self, key: str) -> int:
+        """How many cores a device of this key is made of; none for one that has its own."""
+        return max((len(self.cores.get(d.name, ())) for d in self.devices if d.key == key), default=0)
+
     @property
     def offers(self) -> tuple[Offer, ...]:
         """Its resources as engines offer them."""

@@ -25,11 +25,13 @@ def task_result(
     *,
     before_s: float | None = None,
     after_s: float | None = None,
+    decided: bool = False,
 ) -> TaskResult:
     """One task's result from its trials, in the order in which they were made.
 
     Times given come from the final measurement; without them the untuned schedule's
-    trial and the best trial stand in.
+    trial and the best trial stand in. Where it is `decided` what the model runs, and nobody
+    timed that, no other trial stands in for it.
     """
     best = min((t for t in trials if t.seconds), key=lambda t: t.seconds or 0.0, default=None)
     return TaskResult(
@@ -42,7 +44,7 @@ def task_result(
         kernel_class=task.kernel_class,
         trials=len(trials),
         before_s=before_s or default_time(trials),
-        after_s=after_s or (best.seconds if best else None),
+        after_s=after_s or (best.seconds if best and not decided else None),
         origin=best.candidate.origin if best else "",
         curve=_improvements((number, trial.seconds) for number, trial in enumerate(trials, 1)),
         failed_at=tuple(n for n, trial in enumerate(trials, 1) if isinstance(trial.outcome, Failure)),

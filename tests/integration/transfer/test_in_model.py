@@ -44,7 +44,7 @@ def test_only_kernels_that_lose_inside_the_model_are_told(
     answers = cycle([given, own])
     monkeypatch.setattr(model_times, "kernel_times", lambda _model, _values: next(answers))
     keys = [task.key for task in summary.tasks]
-    assert model_times.slower_in_model("weighed", keys, {}, 0, "cpu") == keys[:1]
+    assert model_times.slower_in_model("weighed", keys, {}, 0, "cpu") == {keys[0]: 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,6 @@ def test_a_kernel_is_compared_with_its_own_replacement_among_the_same_neighbours
     monkeypatch.setattr(model_times, "kernel_times", times)
     recipe = ModelRecipe(key="weighed", source="", shapes={}, target="cpu")
     compile_model(recipe, slow)
-    assert model_times.slower_in_model("weighed", list(slow), {}, 0, "cpu") == list(slow)
+    assert model_times.slower_in_model("weighed", list(slow), {}, 0, "cpu") == dict.fromkeys(slow, 1.0)
     compile_model(recipe, {})
-    assert model_times.slower_in_model("weighed", list(slow), slow, 0, "cpu") == []
+    assert model_times.slower_in_model("weighed", list(slow), slow, 0, "cpu") == {}

@@ -7,8 +7,9 @@ import pytest
 
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.finishing.verdicts import Verdict, decide
+from tuneloom.app.tasks.limits import check_s, compile_s
 from tuneloom.app.tasks.progress import Contender, TaskProgress
-from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact
 from tuneloom.scheduling.stages import SlotDemand
@@ -195,3 +196,60 @@ def test_a_model_that_cannot_be_written_is_an_output_error() -> None:
     full = OutputError("can't write out: No space left on device")
     finish = finished(tasks, Script(tasks, export_model=Returned(value=full)))
     assert finish.unwritten is full and not finish.failure
+
+
+def test_every_stage_of_the_end_has_a_limit() -> None:
+    tasks = tuned("a", "b", artifact=None)
+    tasks[0].add(measured_trial("p2", 0.5, "transfer:7"), None)
+    limits: dict[str, float | None] = {}
+
+    def answer(call: Call) -> CallResult:
+        limits[call.function.partition(":")[2]] = call.timeout_s
+        return script(call)
+
+    script = Script(tasks, checks=[SAME, DIFFERENT, SAME], slower_in_model=Returned(value={"key-a": 1.0}))
+    finished(tasks, answer)
+    assert set(limits) == {
+        "build",
+        "contest",
+        "compile_plain",
+        "compile_model",
+        "check_model",
+        "slower_in_model",
+        "guilty_kernels",
+        "export_model",
+    }
+    assert all(limits.values())
+
+
+def test_a_large_model_gets_more_time_than_a_small_one() -> None:
+    small, large = tuned("a"), tuned(*"abcdefgh", artifact=Artifact(payload=b"so", build_s=100.0))
+    assert compile_s(large) > compile_s(small) and check_s(large) > check_s(small)
+
+
+def test_contenders_are_built_again_within_their_memory() -> None:
+    tasks = tuned("a", artifact=None)
+    builds: list[Call] = []
+
+    def answer(call: Call) -> CallResult:
+        if call.function.endswith(":build"):
+            builds.append(call)
+        return script(call)
+
+    script = Script(tasks)
+    finished(tasks, answer)
+    assert builds and {call.memory_bytes for call in builds} == {small_spec(1).policy.memory_bytes}
+
+
+@pytest.mark.parametrize(
+    ("stage", "doing"),
+    [
+        ("compile_model", "compiling the tuned model"),
+        ("check_model", "checking the tuned model"),
+        ("export_model", "writing the tuned model"),
+    ],
+)
+def test_a_stage_that_hangs_ends_the_job_with_words(stage: str, doing: str) -> None:
+    tasks = tuned("a")
+    finish = finished(tasks, Script(tasks, **{stage: TimedOut(after_s=330.0)}))
+    assert finish.failure == f"{doing} failed: it did not end within 330 s"

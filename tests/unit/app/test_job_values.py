@@ -105,6 +105,7 @@ def test_the_cores_of_the_device_are_not_those_of_the_host(monkeypatch: pytest.M
     machine = this_machine(device_cores=2)
     assert machine.cores["host"] == {0, 1} and machine.cores["cpu0"] == {2, 3}
     assert machine.host.slots == 2 and machine.devices[0].lends_to == "host"
+    assert machine.cores_of("cpu") == 2 and machine.cores_of("cuda") == 0
 
 
 def test_a_single_core_is_shared_and_not_lent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,13 @@ import signal
 from collections.abc import Callable
 
 from tuneloom.app.kinds.model.job import ModelJob
+from tuneloom.app.kinds.results import job_result
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.errors import ModelError, NothingMeasured
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement, Trial
 from tuneloom.testing.fake_stages import FakeStages
 from tuneloom.testing.small_jobs import drive, measured_trial, small_spec, small_task
+from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 from tuneloom.tuners.tvm.models.stages import CheckResult, ModelSummary
 
 SUMMARY = ModelSummary(
@@ -26,10 +28,10 @@ SUMMARY = ModelSummary(
 Known = dict[str, list[Trial]]
 
 
-def job_of(trials: int = 20, known: Known | None = None) -> ModelJob:
+def job_of(trials: int = 20, known: Known | None = None, seconds: float | None = None) -> ModelJob:
     return ModelJob(
         "job",
-        small_spec(trials),
+        small_spec(trials, seconds=seconds),
         opened=lambda _summary: known or {},
         keep=lambda _task, _trial, _artifact: None,
         lanes=3,
@@ -41,14 +43,16 @@ def workers(stages: FakeStages, opened: CallResult | None = None) -> Callable[[C
     """Scripted answers: the model's stages here, the tuner's stages from the fake."""
     own: dict[str, CallResult] = {
         "open_model": opened or Returned(value=SUMMARY),
-        "contest": Returned(value=[[1e-3], [2e-3], [3e-3]]),
         "compile_plain": Returned(value=None),
         "compile_model": Returned(value=1.0),
         "check_model": Returned(value=CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))),
     }
 
     def answer(call: Call) -> CallResult:
-        return own.get(call.function.partition(":")[2]) or stages(call)
+        function = call.function.partition(":")[2]
+        if function == "contest":
+            return Returned(value=[[1e-3 * (1 + n)] for n in range(len(call.arguments[0]))])
+        return own.get(function) or stages(call)
 
     return answer
 
@@ -86,7 +90,7 @@ def test_no_success_without_a_measurement_and_the_first_error_is_told() -> None:
     assert str(job.failure).endswith("trials of a succeeded; the first failed with: error 0")
 
 
-def test_one_task_without_a_measurement_is_enough_to_fail() -> None:
+def test_a_kernel_that_cannot_be_measured_keeps_its_default_and_the_others_are_tuned() -> None:
     stages = FakeStages(
         profile=lambda task, _n: (
             Measurement(seconds=(1.0,))
@@ -96,7 +100,66 @@ def test_one_task_without_a_measurement_is_enough_to_fail() -> None:
     )
     job = job_of()
     drive(job.begin(0.0), workers(stages))
-    assert isinstance(job.failure, NothingMeasured) and "b is broken" in str(job.failure)
+    assert job.done and job.failure is None and job.finish is not None
+    result = job_result(job)["kernels"]
+    assert result["key-a"]["used"] and not result["key-b"]["used"]
+    assert "b is broken" in result["key-b"]["note"] and result["key-b"]["after_s"] is None
+    assert job.finish.schedules["key-b"] == NO_TRACE, "no guess is trusted where everything failed"
+
+
+def test_one_search_that_fails_leaves_its_kernel_untuned_with_a_note() -> None:
+    def answer(call: Call) -> CallResult:
+        if call.function.endswith("open_and_select") and call.arguments[2].name == "a":
+            return Raised(error="RuntimeError: no design space", trace="")
+        return everyone(call)
+
+    everyone, job = workers(FakeStages()), job_of()
+    drive(job.begin(0.0), answer)
+    assert job.done and job.failure is None
+    note = job_result(job)["kernels"]["key-a"]["note"]
+    assert note == "not tuned: its search ended: RuntimeError: no design space"
+
+
+def test_the_untuned_model_is_compiled_while_kernels_are_tuned_and_once() -> None:
+    calls: list[str] = []
+
+    def answer(call: Call) -> CallResult:
+        calls.append(call.function.partition(":")[2])
+        return everyone(call)
+
+    everyone, job = workers(FakeStages()), job_of(40)
+    drive(job.begin(0.0), answer)
+    assert job.done and calls.count("compile_plain") == 1
+    last_update = len(calls) - 1 - calls[::-1].index("update")
+    assert calls.index("compile_plain") < last_update < calls.index("contest")
+
+
+def test_a_short_time_for_tuning_is_not_spent_on_the_untuned_model() -> None:
+    calls: list[str] = []
+
+    def answer(call: Call) -> CallResult:
+        calls.append(call.function.partition(":")[2])
+        return everyone(call)
+
+    everyone = workers(FakeStages(build=lambda _task, n: Artifact(payload=str(n).encode(), build_s=5.0)))
+    job = job_of(seconds=60.0)
+    drive(job.begin(0.0), answer)
+    assert job.done and calls.count("compile_plain") == 1
+    assert calls.index("compile_plain") > calls.index("contest")
+
+
+def test_a_job_that_fails_waits_for_what_still_runs() -> None:
+    stages = FakeStages(build=lambda _task, _n: Failure(kind=FailureKind.BUILD_ERROR, message="no"))
+    everyone, job, plain = workers(stages), job_of(), []
+    waiting = list(job.begin(0.0))
+    while waiting:
+        step = waiting.pop(0)
+        if step.request.lane == "plain":
+            plain.append(step)
+            continue
+        waiting += step.ended(everyone(step.call()), 1.0) or []
+    assert isinstance(job.failure, NothingMeasured) and len(plain) == 1 and not job.done
+    assert plain[0].ended(Returned(value=None), 2.0) == [] and job.done
 
 
 def test_a_search_that_cannot_start_is_no_success_either() -> None:

@@ -177,7 +177,7 @@ def test_known_trials_count_against_the_budget() -> None:
     assert stages.opened_with == [("a", 8)]
 
 
-def test_the_canary_sings_once_a_batch_and_costs_no_trial() -> None:
+def test_the_canary_is_timed_once_a_batch_and_costs_no_trial() -> None:
     stages = FakeStages()
     tuning = tuning_of("a", 8)
     drive(tuning.begin(0.0, b"0"), stages)

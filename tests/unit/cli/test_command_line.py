@@ -153,7 +153,7 @@ NUMBERS = {
     ),
     "add last zoo:resnet18": "--trials --seconds --deadline --priority --seed",
     "plan zoo:resnet18": "--trials",
-    "evaluate fast": "--seconds",
+    "evaluate fast": "--seconds --device-cores",
     "runs": "--limit",
     "bank prune": "--keep",
     "simulate": "--jobs --rounds --parts --lanes --hosts --slots --devices --seed",

@@ -27,13 +27,25 @@ def test_a_finished_job_shows_before_and_after_trials_failures_and_its_bundle() 
         "net: 30.00 ms untuned → 10.00 ms tuned (±1%), 3.0 times faster; 60 trials (3 build_error)"
     )
     assert bundle.strip() == "bundle: /fast"
-    assert dropped.strip() == "1 schedules changed the outputs and were dropped"
+    assert dropped.strip() == "schedules dropped because they changed the outputs: 1"
 
 
 def test_a_gift_that_lost_in_the_model_is_not_called_wrong() -> None:
     kernels = {"a": {"note": "its borrowed schedule was slower inside the model and was dropped"}}
     told = job_line(record(JobStatus.FINISHED, RESULT | {"kernels": kernels})).splitlines()[-1]
-    assert told.strip() == "1 borrowed schedules were slower inside the model, not used"
+    assert told.strip() == "borrowed schedules dropped because they were slower inside the model: 1"
+
+
+def test_kernels_that_could_not_be_tuned_are_counted() -> None:
+    kernels = {
+        "a": {"note": "not tuned: 4 of 4 trials failed, the first with: no"},
+        "b": {"note": "not tuned: its search ended: no design space"},
+    }
+    told = job_line(record(JobStatus.FINISHED, RESULT | {"kernels": kernels})).splitlines()[-2:]
+    assert [line.strip() for line in told] == [
+        "kernels left untuned because their trials failed: 1",
+        "kernels left untuned because their search failed: 1",
+    ]
 
 
 @pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.CANCELLED])

@@ -41,6 +41,11 @@ def test_final_times_go_before_those_of_trials() -> None:
     assert (result.before_s, result.after_s) == (4.4, 2.2)
 
 
+def test_what_the_model_runs_but_nobody_timed_has_no_time() -> None:
+    result = task_result("job", TASK, TRIALS, before_s=4.4, decided=True)
+    assert (result.before_s, result.after_s) == (4.4, None)
+
+
 def test_a_task_without_a_measurement_has_no_times() -> None:
     result = task_result("job", TASK, [tried(FailureKind.RUN_ERROR)])
     assert (result.before_s, result.after_s, result.speed_up, result.curve) == (None, None, None, ())

@@ -7,7 +7,7 @@ import pytest
 
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.tasks.progress import TaskProgress
-from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.model import Artifact
 from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
 from tuneloom.tuners.tvm.models.stages import CheckResult, ModelRecipe
@@ -58,7 +58,7 @@ def finished(tasks: list[TaskProgress], stages: Stages) -> Finish:
 
 
 def test_only_borrowed_kernels_are_weighed() -> None:
-    stages = Stages(Returned(value=[]))
+    stages = Stages(Returned(value={}))
     finish = finished(tuned(a="search", b="transfer:7", c="share:key-a"), stages)
     assert stages.asked == ["key-b", "key-c"]
     assert stages.instead == {"key-a"}
@@ -67,22 +67,27 @@ def test_only_borrowed_kernels_are_weighed() -> None:
 
 
 def test_a_model_that_borrowed_nothing_is_not_weighed() -> None:
-    stages = Stages(Returned(value=[]))
+    stages = Stages(Returned(value={}))
     finished(tuned(a="search", b="guess"), stages)
     assert "slower_in_model" not in stages.calls
 
 
 def test_a_borrowed_kernel_that_loses_in_the_model_is_dropped_and_the_model_compiled_again() -> None:
-    stages = Stages(Returned(value=["key-b"]))
+    stages = Stages(Returned(value={"key-b": 3.0}))
     finish = finished(tuned(a="search", b="transfer:7"), stages)
     assert set(finish.schedules) == {"key-a"}
     assert "slower inside the model" in finish.verdicts["key-b"].note
+    assert finish.verdicts["key-b"].used_s == 3.0, "what it takes in the model, not what the default took"
     assert stages.calls[-4:] == ["slower_in_model", "compile_model", "check_model", "export_model"]
 
 
 @pytest.mark.parametrize(
     ("weighed", "compiles"),
-    [(Raised(error="no instrument", trace=""), 1), (Died(cause=KilledBy(signal.SIGKILL)), 2)],
+    [
+        (Raised(error="no instrument", trace=""), 1),
+        (Died(cause=KilledBy(signal.SIGKILL)), 2),
+        (TimedOut(after_s=9.0), 2),
+    ],
 )
 def test_what_cannot_be_weighed_is_kept(weighed: CallResult, compiles: int) -> None:
     stages = Stages(weighed)
@@ -98,7 +103,7 @@ def test_a_borrowed_kernel_that_loses_gives_way_to_the_tasks_own_best() -> None:
         tasks[0].add(
             measured_trial(f"q{number}", 1.1 + number / 10, origin), Artifact(payload=origin.encode())
         )
-    stages = Stages(Returned(value=["key-a"]))
+    stages = Stages(Returned(value={"key-a": 3.0}))
     finish = finished(tasks, stages)
     verdict = finish.verdicts["key-a"]
     assert verdict.chosen is not None and verdict.chosen.trial.candidate.origin == "guess"
@@ -109,6 +114,6 @@ def test_a_borrowed_kernel_that_loses_gives_way_to_the_tasks_own_best() -> None:
 def test_an_own_schedule_slower_than_the_default_is_no_way_out() -> None:
     tasks = tuned(a="transfer:7")
     tasks[0].add(measured_trial("slow", 11.0, "search"), Artifact(payload=b"so"))
-    stages = Stages(Returned(value=["key-a"]), contest_s=[1.0, 11.0])
+    stages = Stages(Returned(value={"key-a": 3.0}), contest_s=[1.0, 11.0])
     finish = finished(tasks, stages)
     assert finish.schedules == {} and "was dropped" in finish.verdicts["key-a"].note

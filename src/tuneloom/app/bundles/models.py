@@ -1,21 +1,25 @@
 """What can be asked about models, bundles and records without tuning."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.calling import call_in_worker
-from tuneloom.errors import InputError
+from tuneloom.app.tasks.limits import OPEN_S
+from tuneloom.errors import InputError, TargetError
 from tuneloom.model import Task
-from tuneloom.model.numbers import POSITIVE
+from tuneloom.model.numbers import COUNT, POSITIVE
 from tuneloom.store import Provenance, RunStatus, open_existing, open_store
 from tuneloom.tuners.kernel import NAME as KERNEL
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
 from tuneloom.tuners.tvm.databases import ForeignDatabase
 from tuneloom.tuners.tvm.importing.sources import require_source
 from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
+
+_LONGER = 10  # than asked for, at most: the model runs a few times, however slow it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,23 +51,46 @@ def _known(store: Any, task: Task, family: str) -> KnownTask:
     return KnownTask(task=task, records=len(records), best_s=best)
 
 
-def evaluate_bundle(folder: Path, seconds: float) -> dict[str, Any]:
-    """Time a bundle on the cores it was tuned for: median, spread and all runs."""
+def evaluate_bundle(folder: Path, seconds: float, device_cores: int | None = None) -> dict[str, Any]:
+    """Time a bundle: median, spread and all runs.
+
+    It runs on as many cores as it was measured on when it was tuned, the last ones, unless
+    `device_cores` says otherwise; raises TargetError if there are fewer.
+    """
     POSITIVE.require("seconds", seconds)
     manifest = read_manifest(folder)
-    cores = frozenset(sorted(os.sched_getaffinity(0))[-1:])
+    cores = _cores_for(folder, manifest, device_cores)
     times = call_in_worker(
-        "tuneloom.tuners.tvm.bundles.stages:time_bundle", str(folder), seconds, cores=cores
+        "tuneloom.tuners.tvm.bundles.stages:time_bundle",
+        str(folder),
+        seconds,
+        cores=cores,
+        timeout_s=_LONGER * seconds + OPEN_S,
     )
     ordered = sorted(times)
     return {
         "name": manifest["name"],
+        "device_cores": len(cores),
         "runs": len(times),
         "median_s": median(times),
         "low_s": ordered[len(ordered) // 10],
         "high_s": ordered[(9 * len(ordered)) // 10],
         "seconds": times,
     }
+
+
+def _cores_for(folder: Path, manifest: Mapping[str, Any], wanted: int | None) -> frozenset[int]:
+    """The cores to time a bundle on; bundles of earlier versions don't say, and had one."""
+    if wanted is not None:
+        COUNT.require("device_cores", wanted)
+    count = wanted or manifest["provenance"].get("device_cores") or 1
+    here = sorted(os.sched_getaffinity(0))
+    if count > len(here):
+        whose = f"{folder} was measured on" if wanted is None else "--device-cores asks for"
+        raise TargetError(
+            f"{whose} {count} cores, but {len(here)} are available; give --device-cores {len(here)}"
+        )
+    return frozenset(here[-count:])
 
 
 def run_bundle(folder: Path, inputs: list[Path], outputs: list[Path]) -> None:
@@ -74,6 +101,7 @@ def run_bundle(folder: Path, inputs: list[Path], outputs: list[Path]) -> None:
         str(folder),
         list(map(str, inputs)),
         list(map(str, outputs)),
+        timeout_s=None,
     )
 
 

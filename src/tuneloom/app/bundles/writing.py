@@ -57,11 +57,11 @@ def discard(folder: Path) -> None:
     shutil.rmtree(unfinished(folder), ignore_errors=True)
 
 
-def complete(folder: Path, job: ModelJob, run: str) -> None:
+def complete(folder: Path, job: ModelJob, run: str, device_cores: int) -> None:
     """Add manifest, schedules and runner to the exported model, then show the bundle at its place."""
     place = unfinished(folder)
     try:
-        (place / MANIFEST).write_text(json.dumps(manifest(job, run), indent=2) + "\n")
+        (place / MANIFEST).write_text(json.dumps(manifest(job, run, device_cores), indent=2) + "\n")
         (place / SCHEDULES).write_text(json.dumps(schedules(job), indent=1) + "\n")
         shutil.copyfile(bundle_runner.__file__, place / RUNNER)
         with suppress(FileNotFoundError):
@@ -74,8 +74,8 @@ def complete(folder: Path, job: ModelJob, run: str) -> None:
         ) from error
 
 
-def manifest(job: ModelJob, run: str) -> dict[str, Any]:
-    """What the bundle says about itself."""
+def manifest(job: ModelJob, run: str, device_cores: int) -> dict[str, Any]:
+    """What the bundle says about itself; `device_cores` is how many cores it was measured on."""
     assert job.summary is not None
     spec, result = job.spec, job_result(job)
     return {
@@ -88,6 +88,7 @@ def manifest(job: ModelJob, run: str) -> dict[str, Any]:
             "model": spec.model,
             "model_digest": job.summary.digest,
             "device_key": spec.device_key,
+            "device_cores": device_cores,
             "seed": spec.seed,
             "trials": result.get("trials"),
             "measuring_policy": spec.policy.tag,

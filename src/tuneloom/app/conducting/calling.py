@@ -12,16 +12,23 @@ from tuneloom.engine.local import LocalEngine
 from tuneloom.errors import EngineError, TuneloomError
 
 _ONLY = "only"
+_LIMIT_S = 3600.0
 
 
-def call_in_worker(function: str, *arguments: Any, cores: frozenset[int] | None = None) -> Any:
+def call_in_worker(
+    function: str,
+    *arguments: Any,
+    cores: frozenset[int] | None = None,
+    timeout_s: float | None = _LIMIT_S,
+) -> Any:
     """The value of `package.module:function` called in a fresh process.
 
-    An error that the function returned as a value is raised here.
+    An error that the function returned as a value is raised here, and EngineError for a call that
+    crashes or takes longer than `timeout_s` (None: as long as it likes).
     """
     engine = LocalEngine()
     try:
-        engine.start(_ONLY, Call(function=function, arguments=arguments, cores=cores))
+        engine.start(_ONLY, Call(function=function, arguments=arguments, cores=cores, timeout_s=timeout_s))
         result = end_of(engine, _ONLY, None)
     finally:
         engine.close()

@@ -43,6 +43,12 @@ class _Out:
     ready_s: float
     grant: Grant | None = None
     call: Call | None = None
+    started_s: float = 0.0
+
+    def overdue(self, now_s: float) -> bool:
+        """Whether it runs, and its step wants to wait no longer."""
+        asked = self.step.overdue if self.grant is not None else None
+        return asked is not None and asked(now_s - self.started_s, now_s)
 
 
 class Conductor:
@@ -61,6 +67,7 @@ class Conductor:
         self._out: dict[str, _Out] = {}
         self._coming: list[tuple[float, Program]] = []
         self._held: set[str] = set()
+        self._looked_s = 0.0
         self._broken: dict[str, Exception] = {}
         self._zero_s = engine.now_s()
 
@@ -108,6 +115,25 @@ class Conductor:
                 self._hear(report)
                 self._end_broken()
                 self._listener.beat(self.now_s())
+            self._give_up_overdue()
+
+    def _give_up_overdue(self) -> None:
+        """End calls whose steps want to wait no longer, about as often as the beat goes."""
+        now_s = self.now_s()
+        if now_s - self._looked_s < _BEAT_S:
+            return
+        self._looked_s = now_s
+        for call_id, out in list(self._out.items()):
+            if self._out.get(call_id) is out and self._is_overdue(out, now_s):
+                self._engine.stop(call_id)
+                began_s, ended_s = out.started_s + self._zero_s, now_s + self._zero_s
+                given_up = TimedOut(after_s=round(now_s - out.started_s, 1))
+                self._call_ended(CallEnded(id=call_id, result=given_up, started_s=began_s, ended_s=ended_s))
+
+    def _is_overdue(self, out: _Out, now_s: float) -> bool:
+        with self._blaming(out.step.request.job):
+            return out.overdue(now_s)
+        return False
 
     def _patience_s(self) -> float:
         if not self._coming:
@@ -217,7 +243,7 @@ class Conductor:
             out.call = self._placing.placed(out.step.call(), job, command.grant.resource)
         if job not in self._broken:
             assert out.call is not None
-            out.grant = command.grant
+            out.grant, out.started_s = command.grant, self.now_s()
             self._engine.start(call_id, out.call)
 
     def _stop(self, command: StopStage) -> None:

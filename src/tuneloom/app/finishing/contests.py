@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.finishing.verdicts import Verdict, decide
+from tuneloom.app.finishing.verdicts import Verdict, decide, opening_verdict
 from tuneloom.app.tasks.outcomes import built
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.app.tuning.stage_calls import STAGES
@@ -79,8 +79,7 @@ class Contests:
 
     def begin(self, progress: TaskProgress) -> list[Step]:
         """The first steps of a task's contest; none where nothing was measured."""
-        verdict = Verdict(default_s=progress.default.seconds if progress.default else None)
-        self.verdicts[progress.task.key] = verdict
+        self.verdicts[progress.task.key] = opening_verdict(progress)
         contenders = _contenders(progress)
         if not contenders:
             return []
@@ -115,6 +114,7 @@ class Contests:
             function=f"{STAGES}:build",
             arguments=(self.spec.tuner, progress.task, contender.trial.candidate, policy),
             timeout_s=policy.build_timeout_s,
+            memory_bytes=policy.memory_bytes,
         )
         lane = f"f{progress.index}"
         return self.steps.step(lane, 0, StageKind.BUILD, f"/{number}", ANY_CORE, lambda: call, ended)

@@ -5,18 +5,20 @@ from dataclasses import dataclass, field
 
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.contests import Contests, FinishingSteps
+from tuneloom.app.finishing.untuned import UntunedModel
 from tuneloom.app.finishing.verdicts import Verdict, fall_back
+from tuneloom.app.tasks.limits import EXPORT_S, built_s, check_s, compile_s
 from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import TaskProgress
-from tuneloom.engine.calls import Call, CallResult, Died, Returned
+from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
 from tuneloom.errors import OutputError
 from tuneloom.model import JobSpec, StageKind
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
+from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 from tuneloom.tuners.tvm.models.stages import CheckResult, ModelRecipe
 
 MODEL_STAGES = "tuneloom.tuners.tvm.models.stages"
 WEIGH = "tuneloom.tuners.tvm.models.times:slower_in_model"
-_CHECK_S = 3600.0
 
 
 @dataclass(slots=True)
@@ -36,6 +38,7 @@ class Finish:
     unwritten: OutputError | None = None
     check: CheckResult | None = None
     verdicts: dict[str, Verdict] = field(default_factory=dict)
+    untuned: UntunedModel | None = None
     _open: int = 0
     _tries: int = 0
     _steps: FinishingSteps = field(init=False)
@@ -43,16 +46,20 @@ class Finish:
     _model_lost: bool = False
 
     def __post_init__(self) -> None:
-        self._steps = FinishingSteps(self.job, home=self._worker)
+        self._steps = self.untuned.steps if self.untuned else FinishingSteps(self.job, home=self._worker)
 
     def begin(self) -> list[Step]:
-        """Contests of all tasks, and the untuned model meanwhile."""
+        """Contests of all tasks, and the untuned model meanwhile unless it is there already."""
         contests = Contests(self._steps, self.spec, self.verdicts, self._one_less)
         steps = [step for progress in self.tasks for step in contests.begin(progress)]
-        if not steps:
-            return [self._compile_step()]
-        self._open = contests.begun + 1
-        return [*steps, self._plain_step()]
+        untuned = self.untuned or UntunedModel(self._steps, self.recipe)
+        self._open = contests.begun
+        if steps:
+            steps += untuned.begin(ANY_CORE, built_s(self.tasks), compile_s(self.tasks))
+        if untuned.running:
+            self._open += 1
+            untuned.then(self._one_less)
+        return steps if self._open else [self._compile_step()]
 
     def worker_lost(self, worker: str) -> None:
         """The model that was compiled is gone with its worker: it is compiled again when it is missed."""
@@ -62,31 +69,13 @@ class Finish:
     def schedules(self) -> dict[str, str]:
         """The trace to use for each task that has one; the default's where that is the fastest."""
         used = {key: v.chosen or v.kept for key, v in self.verdicts.items()}
-        return {key: c.trial.candidate.configuration for key, c in used.items() if c is not None}
+        traces = {key: c.trial.candidate.configuration for key, c in used.items() if c is not None}
+        # Of a task where everything failed, nothing but the loops as they came in is trusted.
+        return traces | {key: NO_TRACE for key, v in self.verdicts.items() if v.barren}
 
     def _one_less(self) -> Sequence[Step]:
         self._open -= 1
         return [] if self._open else [self._compile_step()]
-
-    def _plain_step(self) -> Step:
-        """The untuned model, compiled while contenders are timed; if that fails, compiling says why."""
-        call = Call(function=f"{MODEL_STAGES}:compile_plain", arguments=(self.recipe,), worker=self._worker)
-        return self._steps.step(
-            "plain",
-            1,
-            StageKind.FINALISE,
-            "",
-            ANY_CORE,
-            lambda: call,
-            lambda _result, _at_s: self._one_less(),
-            self._kernels_s,
-        )
-
-    @property
-    def _kernels_s(self) -> float:
-        """How long building a kernel for each task took: about what compiling the model will take."""
-        best = [progress.best[0].artifact for progress in self.tasks if progress.best]
-        return sum(artifact.build_s for artifact in best if artifact is not None)
 
     def _compile_step(self) -> Step:
         self._steps.models += 1
@@ -95,6 +84,7 @@ class Finish:
             function=f"{MODEL_STAGES}:compile_model",
             arguments=(self.recipe, self.schedules),
             worker=self._worker,
+            timeout_s=2 * compile_s(self.tasks),
         )
         return self._steps.step(
             "finish",
@@ -104,7 +94,7 @@ class Finish:
             ANY_CORE,
             lambda: call,
             self._compiled,
-            self._kernels_s,
+            built_s(self.tasks),
         )
 
     def _compiled(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
@@ -118,7 +108,7 @@ class Finish:
             function=f"{MODEL_STAGES}:check_model",
             arguments=arguments,
             worker=self._worker,
-            timeout_s=_CHECK_S,
+            timeout_s=check_s(self.tasks),
         )
         demand = DeviceDemand(key=self.spec.device_key)
         return self._steps.step(
@@ -151,7 +141,8 @@ class Finish:
 
     def _weigh_step(self) -> Step:
         arguments = (self.recipe.key, self._borrowed, self._instead, self.spec.seed, self._device)
-        call = Call(function=WEIGH, arguments=arguments, worker=self._worker, timeout_s=_CHECK_S)
+        limit_s = compile_s(self.tasks) + check_s(self.tasks)
+        call = Call(function=WEIGH, arguments=arguments, worker=self._worker, timeout_s=limit_s)
         demand = DeviceDemand(key=self.spec.device_key)
         return self._steps.step(
             "finish", 4, StageKind.FINALISE, "/weigh", demand, lambda: call, self._weighed_up
@@ -160,16 +151,23 @@ class Finish:
     def _weighed_up(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         """Best alone is not best in the model: borrowed schedules that lose there give way."""
         self._weighed = True
-        losers: list[str] = result.value if isinstance(result, Returned) else []
-        for key in losers:
-            fall_back(self.verdicts[key])
-        if losers or isinstance(result, Died) or self._model_lost:  # a new worker has nothing compiled yet
+        losers: dict[str, float] = result.value if isinstance(result, Returned) else {}
+        for key, instead_s in losers.items():
+            fall_back(self.verdicts[key], instead_s)
+        gone = isinstance(result, Died | TimedOut) or self._model_lost
+        if losers or gone:  # a new worker has nothing compiled yet
             return [self._compile_step()]
         return [self._export_step()] if self.export_to else self._end()
 
     def _guilty_step(self) -> Step:
         arguments = (self.recipe.key, self.schedules, self.spec.seed, self._device)
-        call = Call(function=f"{MODEL_STAGES}:guilty_kernels", arguments=arguments, worker=self._worker)
+        each_s = compile_s(self.tasks) + check_s(self.tasks)
+        call = Call(
+            function=f"{MODEL_STAGES}:guilty_kernels",
+            arguments=arguments,
+            worker=self._worker,
+            timeout_s=(1 + len(self.schedules)) * each_s,
+        )
         demand = DeviceDemand(key=self.spec.device_key)
         return self._steps.step(
             "finish", 4, StageKind.FINALISE, "/guilty", demand, lambda: call, self._judged
@@ -186,9 +184,8 @@ class Finish:
             return self._end()
         guilty = result.value or list(self.schedules)
         for key in guilty:
-            verdict = self.verdicts[key]
-            verdict.note = "its schedule changed the outputs of the model and was dropped"
-            verdict.chosen = verdict.kept = None
+            self.verdicts[key].drop("its schedule changed the outputs of the model and was dropped")
+            self.verdicts[key].barren = False
         return [self._compile_step()]
 
     def _export_step(self) -> Step:
@@ -196,6 +193,7 @@ class Finish:
             function=f"{MODEL_STAGES}:export_model",
             arguments=(self.recipe.key, self.export_to),
             worker=self._worker,
+            timeout_s=EXPORT_S,
         )
         return self._steps.step(
             "finish", 5, StageKind.FINALISE, "/export", ANY_CORE, lambda: call, self._exported

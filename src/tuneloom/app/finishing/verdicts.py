@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from tuneloom.app.tasks.origins import is_borrowed
-from tuneloom.app.tasks.progress import Contender
+from tuneloom.app.tasks.progress import Contender, TaskProgress
 
 _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
 
@@ -14,8 +14,10 @@ _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
 class Verdict:
     """What became of a task: the schedule that is used, if any, and the times that decided.
 
-    `kept` is the default schedule where nothing tuned beats it. `own` are schedules that no
-    other task gave and that beat the default, fastest first, in case a borrowed one fails.
+    `kept` is the default schedule where nothing tuned beats it; `barren` says that nothing of
+    the task could be measured, so that it is left alone. `own` are schedules that no other task
+    gave and that beat the default, fastest first, in case a borrowed one fails. `instead_s` is
+    what the kernel takes inside the model after its borrowed schedule was dropped.
     """
 
     chosen: Contender | None = None
@@ -23,7 +25,41 @@ class Verdict:
     own: list[tuple[float, Contender]] = field(default_factory=list)
     tuned_s: float | None = None
     default_s: float | None = None
+    instead_s: float | None = None
+    barren: bool = False
     note: str = ""
+
+    @property
+    def used_s(self) -> float | None:
+        """What the kernel takes as the model runs it; None where that was not measured."""
+        if self.chosen is not None:
+            return self.tuned_s
+        return self.default_s if self.kept is not None else self.instead_s
+
+    def drop(self, note: str) -> None:
+        """Use no schedule; the note says why."""
+        self.chosen = self.kept = None
+        self.note = note
+
+
+def opening_verdict(progress: TaskProgress) -> Verdict:
+    """What is known of a task before its best schedules meet."""
+    default = progress.default
+    verdict = Verdict(default_s=default.seconds if default else None)
+    if not progress.best:
+        verdict.kept, verdict.note = default, _untuned_because(progress)
+        verdict.barren = default is None and bool(progress.trials or progress.first_error)
+    return verdict
+
+
+def _untuned_because(progress: TaskProgress) -> str:
+    first = progress.first_error.splitlines()[0] if progress.first_error else ""
+    if not progress.trials:
+        return f"not tuned: {first}" if first else "not tuned: the budget ended before its turn"
+    failed = sum(progress.failures.values())
+    if not failed:
+        return "not tuned: only its default schedule was measured"
+    return f"not tuned: {failed} of {len(progress.trials)} trials failed, the first with: {first}"
 
 
 def decide(
@@ -40,7 +76,7 @@ def decide(
             verdict.default_s = seconds
     best_s, best = next(((s, c) for s, c in ranked if c is not default), (None, None))
     if best_s is None:
-        verdict.note = "none of its best schedules could be built again"
+        verdict.kept, verdict.note = default, "none of its best schedules could be built again"
         return
     verdict.tuned_s = best_s
     worth_s = float("inf") if verdict.default_s is None else _WORTH_IT * verdict.default_s
@@ -56,12 +92,15 @@ def _is_own(contender: Contender, default: Contender | None) -> bool:
     return contender is not default and not is_borrowed(contender.trial.candidate.origin)
 
 
-def fall_back(verdict: Verdict) -> None:
-    """Put the task's own best in place of a borrowed schedule, or the default where there is none."""
+def fall_back(verdict: Verdict, instead_s: float) -> None:
+    """Put the task's own best in place of a borrowed schedule, or none where it has none.
+
+    `instead_s` is what the kernel takes inside the model then.
+    """
     slower = "its borrowed schedule was slower inside the model"
     if verdict.own:
         verdict.tuned_s, verdict.chosen = verdict.own[0]
         verdict.note = f"{slower}: its own best is used instead"
     else:
-        verdict.chosen = None
-        verdict.note = f"{slower} and was dropped"
+        verdict.drop(f"{slower} and was dropped")
+        verdict.instead_s = instead_s

@@ -42,7 +42,7 @@ def _kernel_result(job: ModelJob, progress: TaskProgress) -> dict[str, Any]:
     used = verdict.chosen is not None
     return {
         "before_s": verdict.default_s,
-        "after_s": verdict.tuned_s if used else verdict.default_s,
+        "after_s": verdict.used_s,
         "trials": len(progress.trials),
         "used": used,
         "note": verdict.note,

@@ -155,6 +155,7 @@ def _task_results(
                 trials,
                 before_s=times.get("before_s"),
                 after_s=times.get("after_s"),
+                decided=bool(times),
             )
         )
     return results

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.reuse.job_reuse import JobReuse
+from tuneloom.app.tasks.limits import describe_s
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import StageKind, Task
 from tuneloom.scheduling.stages import ANY_CORE, StageRequest
@@ -39,7 +40,8 @@ class Preparation:
 
     def begin(self) -> list[Step]:
         """Describe the spaces of all tasks."""
-        call = Call(function=DESCRIBE, arguments=(list(self._tasks),), worker=self._worker)
+        limit_s = describe_s(len(self._tasks))
+        call = Call(function=DESCRIBE, arguments=(list(self._tasks),), worker=self._worker, timeout_s=limit_s)
         return [self._step(0, "describe", call, self._described)]
 
     def _described(self, result: CallResult, at_s: float) -> Sequence[Step]:

@@ -165,7 +165,8 @@ class TuningRun(Listener):
             return finish.unwritten
         if program.spec.out is not None:
             try:
-                bundling.complete(Path(program.spec.out), program, self.run)
+                cores = self.machine.cores_of(program.spec.device_key)
+                bundling.complete(Path(program.spec.out), program, self.run, cores)
             except OutputError as error:
                 return error
         return None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tuneloom.app.reuse.gifts import Parcel
+from tuneloom.app.tasks.limits import SEARCH_S
 from tuneloom.app.tasks.progress import DEFAULT, TaskProgress
 from tuneloom.engine.calls import Call
 from tuneloom.model import Artifact, Candidate, JobSpec, SearchOptions, StageKind, Task, Trial
@@ -28,22 +29,25 @@ class StageCalls:
         task = self.task_for(StageKind.SELECT, progress)
         arguments = (self._key(progress), self.spec.tuner, task, options, list(progress.trials), count)
         worker = self.search_worker(progress)
-        return Call(function=f"{STAGES}:open_and_select", arguments=arguments, worker=worker)
+        return Call(
+            function=f"{STAGES}:open_and_select", arguments=arguments, worker=worker, timeout_s=SEARCH_S
+        )
 
     def select(self, progress: TaskProgress, count: int, parcel: Parcel) -> Call:
         """Ask a search that is open for candidates, and tell it what others found."""
         arguments: tuple[object, ...] = (self._key(progress), count)
         if parcel.seeds or parcel.witnessed:
             arguments = (*arguments, parcel.seeds, parcel.witnessed)
-        return Call(function=f"{STAGES}:select", arguments=arguments, worker=self.search_worker(progress))
+        worker = self.search_worker(progress)
+        return Call(function=f"{STAGES}:select", arguments=arguments, worker=worker, timeout_s=SEARCH_S)
 
-    def build(self, progress: TaskProgress, candidate: Candidate) -> Call:
-        """Build one candidate."""
+    def build(self, progress: TaskProgress, candidate: Candidate, limit_s: float) -> Call:
+        """Build one candidate, within so many seconds."""
         policy = self.spec.policy
         return Call(
             function=f"{STAGES}:build",
             arguments=(self.spec.tuner, self.task_for(StageKind.BUILD, progress), candidate, policy),
-            timeout_s=policy.build_timeout_s,
+            timeout_s=limit_s,
             memory_bytes=policy.memory_bytes,
         )
 
@@ -70,8 +74,8 @@ class StageCalls:
 
     def update(self, progress: TaskProgress, trials: Sequence[Trial]) -> Call:
         """Tell a search what became of its candidates."""
-        arguments = (self._key(progress), trials)
-        return Call(function=f"{STAGES}:update", arguments=arguments, worker=self.search_worker(progress))
+        arguments, worker = (self._key(progress), trials), self.search_worker(progress)
+        return Call(function=f"{STAGES}:update", arguments=arguments, worker=worker, timeout_s=SEARCH_S)
 
     def task_for(self, stage: StageKind, progress: TaskProgress) -> Task:
         """The task as it travels to a stage; a candidate carries what building needs, if anything does."""

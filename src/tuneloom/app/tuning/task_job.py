@@ -1,6 +1,7 @@
 """Tuning tasks that come without a model: a program of its own, and a short way to run it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
@@ -51,7 +52,7 @@ class TaskJob:
             self._open -= 1
             return self._counted(following)
 
-        return Step(request=step.request, call=step.call, ended=ended)
+        return replace(step, ended=ended)
 
 
 def tune_tasks(

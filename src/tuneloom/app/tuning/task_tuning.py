@@ -9,9 +9,10 @@ from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.allocation import next_task
+from tuneloom.app.tuning.build_limits import BuildLimits
 from tuneloom.app.tuning.spending import Spending
 from tuneloom.app.tuning.stage_calls import StageCalls
-from tuneloom.engine.calls import Call, CallResult, Raised, Returned
+from tuneloom.engine.calls import Call, CallResult, Raised, Returned, TimedOut
 from tuneloom.model import (
     Artifact,
     Candidate,
@@ -33,7 +34,7 @@ _SEARCHING = (StageKind.SELECT, StageKind.UPDATE)
 
 @dataclass(slots=True)
 class Lane:
-    """One batch of a task on its way."""
+    """One batch of a task on its way; `building` are the numbers of the candidates that build now."""
 
     name: str
     progress: TaskProgress
@@ -42,6 +43,7 @@ class Lane:
     trials: list[Trial] = field(default_factory=list)
     tries: int = 0
     parcel: Parcel = field(default_factory=Parcel)
+    building: set[int] = field(default_factory=set)
 
 
 class TaskTuning:
@@ -70,7 +72,9 @@ class TaskTuning:
         self._keep = keep
         self._most_lanes = lanes
         self._calls = self._stage_calls(tuners)
+        self._limits = BuildLimits(spec.policy.build_timeout_s)
         self._lanes: dict[str, Lane] = {}
+        self.batches_done = 0
         self._canary = b""
         self.canary_s: list[tuple[float, float]] = []
 
@@ -163,14 +167,13 @@ class TaskTuning:
         return steps
 
     def _search_lost(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
-        """A search that raises is given up; one whose worker died is opened again elsewhere."""
+        """A search that raises or hangs is given up; one whose worker died is opened again elsewhere."""
         lane.tries += 1
         self._close_searches(lane.progress, result)
-        if lane.tries < _SEARCH_TRIES and not isinstance(result, Raised):
+        if lane.tries < _SEARCH_TRIES and not isinstance(result, Raised | TimedOut):
             return None
         lane.progress.exhausted = True
-        reason = result.error if isinstance(result, Raised) else str(result)
-        lane.progress.first_error = lane.progress.first_error or f"its search ended: {reason}"
+        lane.progress.first_error = lane.progress.first_error or f"its search ended: {result}"
         lane.progress.in_flight -= lane.planned
         return self._close_lane(lane, at_s)
 
@@ -182,13 +185,34 @@ class TaskTuning:
             self.worker_lost(self._calls.search_worker(progress))
 
     def _build_step(self, lane: Lane, number: int, candidate: Candidate) -> Step:
-        call = self._calls.build(lane.progress, candidate)
+        def call() -> Call:
+            lane.building.add(number)
+            limit_s = self._limits.limit_s(lane.progress.task.kernel_class)
+            return self._calls.build(lane.progress, candidate, limit_s)
+
+        def ended(result: CallResult, at_s: float) -> Sequence[Step]:
+            lane.building.discard(number)
+            return self._built(lane, number, candidate, result, at_s)
+
         device = DeviceDemand(key=self._spec.device_key)
         return Step(
             request=self._request(lane, 1, StageKind.BUILD, f"/{number}", self._build_demand(), device),
-            call=lambda: call,
-            ended=lambda result, at_s: self._built(lane, number, candidate, result, at_s),
+            call=call,
+            ended=ended,
+            overdue=lambda ran_s, at_s: self._overdue(lane, ran_s, at_s),
         )
+
+    def _overdue(self, lane: Lane, ran_s: float, at_s: float) -> bool:
+        """Whether a build should be given up: it takes far too long, or everything waits for it alone."""
+        kernel_class = lane.progress.task.kernel_class
+        if ran_s > self._limits.limit_s(kernel_class):
+            return True
+        return ran_s > self._limits.late_s(kernel_class) and self._only_builds_left(at_s)
+
+    def _only_builds_left(self, at_s: float) -> bool:
+        """Whether the budget is spent and every batch waits for nothing but builds that run."""
+        lanes = self._lanes.values()
+        return self.spending.over(at_s) and all(0 < lane.left == len(lane.building) for lane in lanes)
 
     def _build_demand(self) -> Demand:
         return ANY_CORE
@@ -199,6 +223,7 @@ class TaskTuning:
         artifact: Artifact | Failure = built(result)
         if isinstance(artifact, Failure):
             return self._settle(lane, candidate, artifact, None, at_s)
+        self._limits.learn(lane.progress.task.kernel_class, artifact.build_s)
         return [self._profile_step(lane, number, candidate, artifact)]
 
     def _profile_step(self, lane: Lane, number: int, candidate: Candidate, artifact: Artifact) -> Step:
@@ -249,19 +274,20 @@ class TaskTuning:
     def _close_lane(self, lane: Lane, at_s: float) -> list[Step]:
         lane.progress.lanes -= 1
         del self._lanes[lane.name]
+        self.batches_done += bool(lane.trials)
         return self._refill(at_s)
 
     def _canary_step(self, lane: Lane) -> Step:
         call = self._calls.canary(lane.progress, self._canary)
 
-        def sung(result: CallResult, at_s: float) -> Sequence[Step]:
+        def timed(result: CallResult, at_s: float) -> Sequence[Step]:
             if isinstance(result, Returned) and isinstance(result.value, Measurement):
                 self.canary_s.append((at_s, result.value.best_s))
             return self._one_less(lane)
 
         demand = DeviceDemand(key=self._spec.device_key)
         request = self._request(lane, 2, "canary", "", demand, ANY_CORE)
-        return Step(request=request, call=lambda: call, ended=sung)
+        return Step(request=request, call=lambda: call, ended=timed)
 
     def _request(
         self, lane: Lane, step: int, kind: str, part: str, needs: Demand, then: Demand

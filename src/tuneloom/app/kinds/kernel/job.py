@@ -8,6 +8,7 @@ from tuneloom.app.conducting.programs import Step
 from tuneloom.app.kinds.kernel.presampling import PresampleSteps, Sample, samples_text
 from tuneloom.app.kinds.kernel.tuning import KernelTuning, nothing_worked
 from tuneloom.app.kinds.model.job import ModelJob, Opened
+from tuneloom.app.tasks.limits import SEARCH_S
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import Keep
 from tuneloom.engine.calls import Call, CallResult, Returned
@@ -131,6 +132,9 @@ class KernelJob(ModelJob):
         tuning.spending.started_s = self._began_s
         return self._tuned(steps)
 
+    def _meanwhile(self) -> list[Step]:
+        return []
+
     def _begin_finish(self) -> Sequence[Step]:
         assert self.tuning is not None
         progress = self.tuning.tasks[0]
@@ -146,6 +150,7 @@ class KernelJob(ModelJob):
             function=_INSIGHT,
             arguments=(cargo.for_search(progress.task), options, list(progress.trials)),
             worker=f"{self.job}:model",
+            timeout_s=SEARCH_S,
         )
         request = StageRequest(
             id="look",

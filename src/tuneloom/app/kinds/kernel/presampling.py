@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tuneloom.app.conducting.programs import Step
+from tuneloom.app.tasks.limits import SEARCH_S
 from tuneloom.app.tasks.outcomes import built
 from tuneloom.app.tuning.stage_calls import STAGES
 from tuneloom.engine.calls import Call, CallResult, Returned
@@ -45,6 +46,7 @@ class PresampleSteps:
             function=f"{_SEARCHING}:presample",
             arguments=(self.job, cargo.for_search(self.task), options, self._batch),
             worker=f"{self.job}:model",
+            timeout_s=SEARCH_S,
         )
         request = self._request(f"select#{self._rounds}", 0, StageKind.SELECT)
         return Step(request=request, call=lambda: call, ended=self._asked)

@@ -99,6 +99,7 @@ class KernelTuning(TaskTuning):
         if isinstance(artifact, Failure):
             following += self._settle(lane, candidate, artifact, None, at_s)
         else:
+            self._limits.learn(lane.progress.task.kernel_class, artifact.build_s)
             held.append(_Held(number, candidate, artifact))
         return following + (self._chosen(lane) if held and lane.left == len(held) else [])
 

@@ -7,6 +7,7 @@ from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.finishing.verdicts import Verdict
 from tuneloom.app.kinds.model.job import ModelJob
+from tuneloom.app.tasks.limits import OPEN_S
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call
 from tuneloom.tuners.tvm.models.stages import CheckResult
@@ -21,8 +22,11 @@ class MockModelJob(ModelJob):
     """
 
     def begin(self, at_s: float) -> Sequence[Step]:
-        call = Call(function=_OPEN, arguments=(self.recipe,), worker=f"{self.job}:model")
+        call = Call(function=_OPEN, arguments=(self.recipe,), worker=f"{self.job}:model", timeout_s=OPEN_S)
         return [replace(step, call=lambda: call) for step in super().begin(at_s)]
+
+    def _meanwhile(self) -> list[Step]:
+        return []
 
     def _begin_finish(self) -> Sequence[Step]:
         following = super()._begin_finish()

@@ -1,18 +1,24 @@
 """A model's way through the program: imported, tuned, finished."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tuneloom.app.conducting.programs import Step
+from tuneloom.app.finishing.contests import FinishingSteps
 from tuneloom.app.finishing.finish import MODEL_STAGES, Finish
+from tuneloom.app.finishing.untuned import UntunedModel
 from tuneloom.app.reuse.job_reuse import JobReuse, follow
 from tuneloom.app.reuse.steps import Preparation
+from tuneloom.app.tasks.limits import OPEN_S, built_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import Keep, TaskTuning
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import NothingMeasured, TuneloomError
 from tuneloom.model import JobSpec, StageKind, Trial
-from tuneloom.scheduling.stages import ANY_CORE, JobTicket, StageRequest
+from tuneloom.scheduling.stages import ANY_CORE, JobTicket, SlotDemand, StageRequest
 from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
+
+_SMALL_PART = 0.05
 
 Opened = Callable[[ModelSummary], dict[str, list[Trial]]]
 """Told of a model when its tasks are known; answers with the trials known from before."""
@@ -52,9 +58,12 @@ class ModelJob:
         self.export_to: str | None = None
         self.failure: TuneloomError | None = None
         self._stopping = False
+        self._untuned: UntunedModel | None = None
 
     @property
     def done(self) -> bool:
+        if self._untuned is not None and self._untuned.running:
+            return False
         return self.failure is not None or (self.finish is not None and self.finish.finished)
 
     @property
@@ -66,7 +75,10 @@ class ModelJob:
 
     def begin(self, at_s: float) -> Sequence[Step]:
         call = Call(
-            function=f"{MODEL_STAGES}:open_model", arguments=(self.recipe,), worker=f"{self.job}:model"
+            function=f"{MODEL_STAGES}:open_model",
+            arguments=(self.recipe,),
+            worker=f"{self.job}:model",
+            timeout_s=OPEN_S,
         )
         request = StageRequest(
             id="open",
@@ -147,33 +159,52 @@ class ModelJob:
         used = {key: c.trial.candidate.key for key, c in chosen.items() if c is not None}
         self._reuse.settle(self.tuning.tasks, used)
 
-    def _tuned(self, steps: Sequence[Step]) -> Sequence[Step]:
+    def _tuned(self, steps: Sequence[Step]) -> list[Step]:
         """Pass tuning steps through, watching for the end of tuning."""
         assert self.tuning is not None
         if steps or self.tuning.running:
             return [self._watched(step) for step in steps]
-        return self._begin_finish()
+        return list(self._begin_finish())
+
+    def _meanwhile(self) -> list[Step]:
+        """Work for the end of the job that can be done once tuning is under way.
+
+        A batch has to be through, so that builds tell how long compiling takes. A budget of
+        seconds is for tuning: what takes more than a small part of it waits for the end.
+        """
+        if self._untuned is not None or self.tuning is None or not self.tuning.batches_done:
+            return []
+        tasks, seconds = self.tuning.tasks, self.spec.budget.seconds
+        if self.done or (seconds is not None and built_s(tasks) > _SMALL_PART * seconds):
+            return []
+        self._untuned = self._untuned_model()
+        # Nothing waits for it yet, so it borrows no cores from measuring.
+        return self._untuned.begin(SlotDemand(), built_s(tasks), compile_s(tasks))
+
+    def _untuned_model(self) -> UntunedModel:
+        return UntunedModel(FinishingSteps(self.job, home=f"{self.job}:model"), self.recipe)
 
     def _watched(self, step: Step) -> Step:
         def ended(result: CallResult, at_s: float) -> Sequence[Step] | None:
             following = step.ended(result, at_s)
-            return None if following is None else self._tuned(following)
+            return None if following is None else self._tuned(following) + self._meanwhile()
 
-        return Step(request=step.request, call=step.call, ended=ended)
+        return replace(step, ended=ended)
 
     def _begin_finish(self) -> Sequence[Step]:
         assert self.tuning is not None
         tasks = self.tuning.tasks
-        barren = [t for t in tasks if not t.measured and (t.trials or t.first_error)]
-        if barren or not any(t.measured for t in tasks):
-            self.failure = nothing_measured(self.spec, barren)
+        if not any(t.measured for t in tasks):
+            self.failure = nothing_measured(self.spec, tasks)
             return []
-        self.finish = Finish(self.job, self.spec, self.recipe, tasks, self.export_to)
+        self._untuned = self._untuned or self._untuned_model()
+        self.finish = Finish(self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned)
         return self.finish.begin()
 
 
-def nothing_measured(spec: JobSpec, barren: Sequence[TaskProgress]) -> TuneloomError:
-    """The error for a job with a task that no trial could run."""
+def nothing_measured(spec: JobSpec, tasks: Sequence[TaskProgress]) -> TuneloomError:
+    """The error for a job of which no trial could be measured."""
+    barren = [t for t in tasks if t.trials or t.first_error]
     if not barren:
         return NothingMeasured(f"{spec.name}: no trial was made; give it more time or trials")
     first = barren[0]

@@ -16,8 +16,10 @@ _NOISE = 1.05  # slower by less than this may be chance
 
 def slower_in_model(
     key: str, tasks: Sequence[str], instead: dict[str, str], seed: int, device: str
-) -> list[str]:
+) -> dict[str, float]:
     """Of these tasks, those whose kernel in the compiled model is slower than what would replace it.
+
+    With each comes what one run of the replacement takes there, in seconds.
 
     `instead` are all schedules of the model with other ones for these tasks, or none: both
     models have the same kernels by name, each among the same neighbours.
@@ -30,10 +32,11 @@ def slower_in_model(
     for name in kernel_calls(lowered.module):
         names.setdefault(kernel_key(lowered.module[name], lowered.target), []).append(name)
 
-    def total(times: dict[str, float], task: str) -> float:
-        return sum(times.get(name, 0.0) for name in names.get(task, ()))
+    def each(times: dict[str, float], task: str) -> float:
+        found = names.get(task, ())
+        return sum(times.get(name, 0.0) for name in found) / max(1, len(found))
 
-    return [task for task in tasks if total(given, task) > _NOISE * total(own, task) > 0]
+    return {task: each(own, task) for task in tasks if each(given, task) > _NOISE * each(own, task) > 0}
 
 
 def times_in_turn(
