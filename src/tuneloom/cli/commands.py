@@ -30,6 +30,7 @@ GROUPS = {
     "runs": {"runs": "list what was run"},
     "kernel": {"kernel": "tune hand-written kernels"},
     "report": {"report": "write a page about a run"},
+    "replay_log": {"replay-log": "replay the scheduling of a run from its log"},
     "simulate": {"simulate": "play jobs under a virtual clock and compare policies"},
     "superb": {"superb": "run all combinations of a grid"},
     "plan": {"plan": "show what tuning a model would reuse"},

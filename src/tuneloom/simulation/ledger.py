@@ -1,7 +1,9 @@
 """The books of a simulation: who held what when, how long stages waited, which jobs ended."""
 
+from collections.abc import Sequence
+
 from tuneloom.scheduling import CoreView
-from tuneloom.scheduling.messages import Event, StartStage
+from tuneloom.scheduling.messages import Command, Event, StartStage
 from tuneloom.simulation.results import HeldSpan, ResourceUse, SimulationResult
 from tuneloom.simulation.sharing import Key
 
@@ -15,16 +17,18 @@ class Ledger:
         self._uses: dict[str, tuple[int, float]] = {}
         self._spans: list[HeldSpan] = []
         self._events: list[Event] = []
+        self._answers: list[tuple[Command, ...]] = []
         self._decisions = 0
         self.completed_s: dict[str, float] = {}
         self.cancelled: list[str] = []
         self.refused: list[str] = []
 
-    def told(self, event: Event) -> None:
-        """The core hears of an event."""
+    def told(self, event: Event, commands: Sequence[Command]) -> None:
+        """The core heard of an event and answered."""
         self._decisions += 1
         if self._keeps_log:
             self._events.append(event)
+            self._answers.append(tuple(commands))
 
     def ready(self, key: Key, at_s: float) -> None:
         """A stage begins to wait."""
@@ -57,6 +61,7 @@ class Ledger:
             decisions=self._decisions,
             spans=tuple(self._spans),
             events=tuple(self._events),
+            answers=tuple(self._answers),
         )
 
     def _resource_uses(self, picture: CoreView, makespan_s: float) -> tuple[ResourceUse, ...]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tuneloom.scheduling.messages import Event
+from tuneloom.scheduling.messages import Command, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,10 @@ class ResourceUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationResult:
-    """`completed_s` tells when each job ended; `unfinished` jobs wait for what never came."""
+    """`completed_s` tells when each job ended; `unfinished` jobs wait for what never came.
+
+    `answers` are the core's commands for each of `events`.
+    """
 
     policy: str
     makespan_s: float
@@ -52,6 +55,7 @@ class SimulationResult:
     decisions: int
     spans: tuple[HeldSpan, ...] = ()
     events: tuple[Event, ...] = ()
+    answers: tuple[tuple[Command, ...], ...] = ()
 
     @property
     def mean_stay_s(self) -> float:

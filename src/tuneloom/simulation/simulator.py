@@ -141,8 +141,9 @@ class Simulator:
         return StageFinished(at_s=self._now_s, job=job, stage=stage, ready=ready, done=done)
 
     def _tell(self, event: Event) -> None:
-        self._ledger.told(event)
-        for command in self.core.handle(event):
+        commands = self.core.handle(event)
+        self._ledger.told(event, commands)
+        for command in commands:
             self._obey(command)
         if self._check:
             self.core.check()

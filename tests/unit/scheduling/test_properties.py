@@ -1,7 +1,8 @@
 """Random jobs on random resources in random trouble: the invariants hold and everybody ends."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import POLICIES, replay
+from tuneloom.scheduling.journal import CoreBegan, Decided, read, written, written_start
 from tuneloom.scheduling.messages import (
     Event,
     JobCancelled,
@@ -169,6 +171,13 @@ def test_every_job_ends_and_nothing_is_given_twice(policy: str, workload: Worklo
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=8, deadline=None, database=None)
 @given(workload=workloads())
-def test_same_events_give_the_same_commands(policy: str, workload: Workload) -> None:
-    events = simulate(workload, RESOURCES, policy).events
-    assert list(replay(policy, events)) == list(replay(policy, events))
+def test_a_log_that_went_through_json_gives_the_commands_that_were_given(
+    policy: str, workload: Workload
+) -> None:
+    result = simulate(workload, RESOURCES, policy)
+    log = [written_start(CoreBegan(at_s=0.0, policy=policy))]
+    log += [written(event, answer) for event, answer in zip(result.events, result.answers, strict=True)]
+    entries = [read(replace(entry, body=json.loads(json.dumps(entry.body)))) for entry in log]
+    assert [entry.event for entry in entries if isinstance(entry, Decided)] == list(result.events)
+    found = replay(entries)
+    assert not found.differences and found.equal == len(result.events) == result.decisions

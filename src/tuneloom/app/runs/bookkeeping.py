@@ -1,13 +1,14 @@
 """What a run writes into the store, and when."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from tuneloom.app.conducting.listening import Span
 from tuneloom.app.runs.resources import RESOURCES, ResourceList
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Artifact, JobSpec, Task, Trial
-from tuneloom.scheduling.messages import Event
+from tuneloom.scheduling.journal import CoreBegan, PlainEntry, written, written_start
+from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import EventRecord, Provenance, SpanRecord, Store
 from tuneloom.tuners.tvm.models.stages import ModelSummary
 
@@ -25,10 +26,6 @@ class Book:
         self._provenance: dict[str, Provenance] = {}
         self._resources = ResourceList()
         self._resources_changed = False
-
-    def policy(self, policy: str) -> None:
-        """Note how the run schedules."""
-        self._store.set_note(self.run, "policy", policy)
 
     def resource_joined(self, offer: Offer, at_s: float) -> None:
         """Note a resource at the next flush."""
@@ -72,13 +69,19 @@ class Book:
         """Remember a span until the next flush."""
         self._spans.append(SpanRecord(**asdict(span)))
 
-    def happened(self, event: Event) -> None:
-        """Remember an event until the next flush."""
-        body = asdict(event)
-        at_s = body.pop("at_s")
-        self._events.append(EventRecord(at_s=at_s, kind=type(event).__name__, body=_plain(body)))
+    def core_began(self, policy: str) -> None:
+        """Log that a new core decides from here on, and note how."""
+        self._store.set_note(self.run, "policy", policy)
+        self._log(written_start(CoreBegan(at_s=0.0, policy=policy)))
+
+    def decided(self, event: Event, commands: Sequence[Command]) -> None:
+        """Remember an event and what the core answered until the next flush."""
+        self._log(written(event, commands))
         if len(self._events) > _MOST_BUFFERED:
             self.flush()
+
+    def _log(self, entry: PlainEntry) -> None:
+        self._events.append(EventRecord(at_s=entry.at_s, kind=entry.kind, body=entry.body))
 
     def flush(self) -> None:
         """Write what was remembered."""
@@ -91,16 +94,3 @@ class Book:
             self._store.add_spans(self.run, spans)
         if events:
             self._store.log_events(self.run, events)
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can carry."""
-    match value:
-        case dict():
-            return {str(key): _plain(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_plain(each) for each in value]
-        case set() | frozenset():
-            return sorted(_plain(each) for each in value)
-        case _:
-            return value

@@ -73,7 +73,7 @@ class TuningRun(Listener):
 
     def execute(self) -> None:
         """Run until all jobs have ended; raises Interrupted on Ctrl-C or SIGTERM."""
-        self._book.policy(self.policy)
+        self._book.core_began(self.policy)
         self.conductor.add_machine(self.machine)
         self._book.flush()
         try:
@@ -107,7 +107,7 @@ class TuningRun(Listener):
             self._store.take_over_run(self.run)
 
     def happened(self, event: Event, commands: Sequence[Command]) -> None:
-        self._book.happened(event)
+        self._book.decided(event, commands)
 
     def resource_joined(self, offer: Offer, at_s: float) -> None:
         self._book.resource_joined(offer, at_s)

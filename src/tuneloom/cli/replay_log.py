@@ -1,0 +1,92 @@
+"""`tuneloom replay-log`: were a run's scheduling decisions what its events ask for?"""
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tuneloom.scheduling.replaying import Difference, Replay
+
+DESCRIPTION = """\
+Replay the scheduling of a run from its log: every event that the scheduler was told
+goes into a fresh scheduler, and what that decides is compared with what was decided
+then. They are the same unless the scheduler was changed since, or has a bug.
+
+    tuneloom replay-log last          the newest run
+
+The exit code is 1 if a decision differs.
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the program."""
+    parser = subparsers.add_parser(
+        "replay-log",
+        help="replay the scheduling of a run from its log",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("run", metavar="RUN", help="a run, or the beginning of its name, or `last`")
+    parser.add_argument("--json", action="store_true", help="print a JSON object, for programs")
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.set_defaults(func=replay_run)
+
+
+def replay_run(options: argparse.Namespace) -> int:
+    """Print how many decisions were equal, and where the others differ."""
+    from tuneloom.app.runs.log_replay import replay_log
+
+    run, found = replay_log(options.run, options.store)
+    if options.json:
+        print(json.dumps(_data(run, found), indent=2))
+    else:
+        print("\n".join(_lines(run, found)))
+    return 1 if found.differences else 0
+
+
+def _lines(run: str, found: "Replay") -> list[str]:
+    count = len(found.differences)
+    verdict = f"{count} different" if count else "none different"
+    starts = f" over {found.cores} starts" if found.cores > 1 else ""
+    lines = [f"{run}: {found.equal} decisions equal, {verdict}{starts}"]
+    if found.unlogged:
+        lines.append(f"{found.unlogged} decisions were logged without their commands")
+    if found.skipped:
+        lines.append(f"{found.skipped} decisions after a difference were not compared")
+    for difference in found.differences:
+        lines += _difference_lines(difference)
+    return lines
+
+
+def _difference_lines(difference: "Difference") -> list[str]:
+    event = difference.event
+    return [
+        f"entry {difference.number}, {type(event).__name__} at {event.at_s:.3f} s:",
+        f"  logged:   {_told(difference.logged)}",
+        f"  replayed: {difference.error or _told(difference.replayed)}",
+    ]
+
+
+def _told(commands: tuple[tuple[Any, ...], ...]) -> str:
+    return "; ".join(" ".join(str(part) for part in command) for command in commands) or "nothing"
+
+
+def _data(run: str, found: "Replay") -> dict[str, Any]:
+    return {
+        "run": run,
+        "starts": found.cores,
+        "equal": found.equal,
+        "skipped": found.skipped,
+        "unlogged": found.unlogged,
+        "differences": [
+            {
+                "entry": each.number,
+                "event": type(each.event).__name__,
+                "at_s": each.event.at_s,
+                "logged": each.logged,
+                "replayed": each.replayed,
+                "error": each.error,
+            }
+            for each in found.differences
+        ],
+    }
