@@ -10,6 +10,7 @@ import pytest
 
 from tuneloom.testing.commands import Workplace
 from tuneloom.testing.onnx_models import write_network, write_text, write_truncated, write_unknown_operator
+from tuneloom.testing.warm import WarmInterpreter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +85,13 @@ def assert_one_line(done: "subprocess.CompletedProcess[str]", *names: str) -> No
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_bad_input_gets_one_line_and_leaves_nothing(case: Case, tmp_path: Path) -> None:
+def test_bad_input_gets_one_line_and_leaves_nothing(
+    case: Case, tmp_path: Path, warm: WarmInterpreter
+) -> None:
     case.prepare(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     out = () if "--out" in case.words else ("--out", "fast")
-    done = Workplace(folder=tmp_path).run("tune", *case.words, *out)
+    done = Workplace(folder=tmp_path, warm=warm).run("tune", *case.words, *out)
     assert_one_line(done, *case.names)
     assert done.stdout == ""
     assert sorted(tmp_path.rglob("*")) == before
@@ -106,16 +109,21 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
-def test_a_bundle_that_does_not_fit_on_the_disk(small_disk: Path, tmp_path: Path) -> None:
+def test_a_bundle_that_does_not_fit_on_the_disk(
+    small_disk: Path, tmp_path: Path, warm: WarmInterpreter
+) -> None:
     write_network(tmp_path / "net.onnx", channels=128)
-    done = Workplace(folder=tmp_path).run("tune", "net.onnx", "--trials", "2", "--out", "disk/fast")
+    place = Workplace(folder=tmp_path, warm=warm)
+    done = place.run("tune", "net.onnx", "--trials", "2", "--out", "disk/fast")
     assert_one_line(done, "fast", "No space left on device")
     assert list(small_disk.iterdir()) == []
 
 
-def test_a_store_that_does_not_fit_on_the_disk(small_disk: Path, tmp_path: Path) -> None:
+def test_a_store_that_does_not_fit_on_the_disk(
+    small_disk: Path, tmp_path: Path, warm: WarmInterpreter
+) -> None:
     write_network(tmp_path / "net.onnx")
-    place = Workplace(folder=tmp_path, environment={"TUNELOOM_HOME": str(small_disk)})
+    place = Workplace(folder=tmp_path, environment={"TUNELOOM_HOME": str(small_disk)}, warm=warm)
     done = place.run("tune", "net.onnx", "--trials", "2", "--out", "fast")
     assert_one_line(done, str(small_disk), "disk is full", "TUNELOOM_HOME")
     assert not (tmp_path / "fast").exists()

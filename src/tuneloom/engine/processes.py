@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneloom.engine.calls import DeathCause, ExitedWith, KilledBy, OutOfMemory, Raised
@@ -26,19 +26,26 @@ class WorkerProcess:
     channel: Channel
 
 
+def start_python(
+    words: Sequence[str], descriptor: int, environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
+    """A Python process in a session of its own, with one of our descriptors under the same number."""
+    return subprocess.Popen(
+        [sys.executable, *words],
+        pass_fds=[descriptor],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
 class Nursery:
     """The engine's handle on a warm process that forks workers."""
 
     def __init__(self, warm_up: str | None, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "tuneloom.engine.nursery", str(theirs.fileno())]
-        self._process = subprocess.Popen(
-            command + ([warm_up] if warm_up else []),
-            pass_fds=[theirs.fileno()],
-            env={**os.environ, **_ONE_THREAD, **environment},
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        words = ["-m", "tuneloom.engine.nursery", str(theirs.fileno())] + ([warm_up] if warm_up else [])
+        self._process = start_python(words, theirs.fileno(), {**os.environ, **_ONE_THREAD, **environment})
         theirs.close()
         self._control = ours
         self._memory_kills = memory_kills()

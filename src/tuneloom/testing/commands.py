@@ -10,26 +10,39 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuneloom.store import open_store
+from tuneloom.testing.warm import WarmInterpreter, WarmProcess
 
+Program = subprocess.Popen[str] | WarmProcess
+"""A Python program under way."""
 _TOO_LONG_S = 300.0
 _GLANCE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """A folder to work in, and the store of its runs."""
+    """A folder to work in, and the store of its runs.
+
+    With a warm interpreter, programs start in milliseconds instead of seconds.
+    """
 
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    warm: WarmInterpreter | None = None
 
     @property
     def store(self) -> str:
         return str(self.folder / "home" / "store.db")
 
-    def start(self, *words: str, **more: str) -> "subprocess.Popen[str]":
+    def start(self, *words: str, **more: str) -> Program:
         """Start `tuneloom` with these words; `more` is added to its environment."""
+        return self.start_python("-m", "tuneloom.cli.main", *words, **more)
+
+    def start_python(self, *words: str, **more: str) -> Program:
+        """Start Python with these words."""
+        if self.warm is not None:
+            return self.warm.start(words, self.folder, self.variables(**more))
         return subprocess.Popen(
-            [sys.executable, "-m", "tuneloom.cli.main", *words],
+            [sys.executable, *words],
             cwd=self.folder,
             env=self.variables(**more),
             stdout=subprocess.PIPE,
@@ -40,9 +53,9 @@ class Workplace:
 
     def run(self, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
         """Run `tuneloom` to its end, whatever its exit code."""
-        process = self.start(*words, **more)
-        out, error = process.communicate(timeout=_TOO_LONG_S)
-        return subprocess.CompletedProcess(words, process.returncode, out, error)
+        with ended_afterwards(self.start(*words, **more)) as process:
+            out, error = process.communicate(timeout=_TOO_LONG_S)
+            return subprocess.CompletedProcess(words, process.wait(), out, error)
 
     def variables(self, **more: str) -> dict[str, str]:
         home = {"TUNELOOM_HOME": str(self.folder / "home")}
@@ -66,7 +79,7 @@ def _hear_control_c() -> None:
 
 
 @contextmanager
-def ended_afterwards(process: "subprocess.Popen[str]") -> "Iterator[subprocess.Popen[str]]":
+def ended_afterwards(process: Program) -> Iterator[Program]:
     """Leave no process behind, whatever a test finds out."""
     try:
         yield process
@@ -76,7 +89,7 @@ def ended_afterwards(process: "subprocess.Popen[str]") -> "Iterator[subprocess.P
             process.communicate()
 
 
-def wait_until(process: "subprocess.Popen[str]", true: Callable[[], bool]) -> bool:
+def wait_until(process: Program, true: Callable[[], bool]) -> bool:
     """Wait until something is so, or the process has ended; whether it came to be so."""
     while process.poll() is None:
         if true():

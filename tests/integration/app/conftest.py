@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from tuneloom.testing.commands import Workplace
 from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.warm import WarmInterpreter
 
 PLUGIN = Path(__file__).parent / "plugin"
 ENTRY_POINTS = """\
@@ -31,18 +32,19 @@ class Tuned:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def place(tmp_path: Path, warm: WarmInterpreter) -> Workplace:
     write_network(tmp_path / "net.onnx")
-    return Workplace(folder=tmp_path)
+    return Workplace(folder=tmp_path, warm=warm)
 
 
 @pytest.fixture(scope="session")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
-    """A small network tuned with sixteen trials; tests must not change it."""
+def tuned(tmp_path_factory: pytest.TempPathFactory, warm: WarmInterpreter) -> Tuned:
+    """A small network tuned with sixteen trials, by a process as users start it; tests must not change it."""
     place = Workplace(folder=tmp_path_factory.mktemp("tuned"))
     write_network(place.folder / "net.onnx")
     done = place.run("tune", "net.onnx", "--trials", "16", "--batch", "8", "--out", "fast", "--json")
     assert done.returncode == 0, done.stderr
+    place = replace(place, warm=warm)
     return Tuned(
         place=place, printed=json.loads(done.stdout), bundle=place.folder / "fast", error=done.stderr
     )

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +12,7 @@ from random import Random
 from tuneloom.store import RunStatus, open_store
 from tuneloom.testing.commands import Workplace, ended_afterwards, wait_until
 from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.warm import WarmInterpreter
 
 TRIALS = 36
 BEGIN = """
@@ -26,15 +26,14 @@ tune([spec], RunSettings())
 
 
 def test_kills_at_random_moments_lose_nothing_and_measure_nothing_twice(
-    tmp_path: Path, plugged: Callable[..., None]
+    tmp_path: Path, plugged: Callable[..., None], warm: WarmInterpreter
 ) -> None:
     builds = tmp_path / "builds.txt"
     builds.touch()
     plugged(WATCHED_BUILDS=str(builds), WATCHED_ROUND="0")
     model = write_network(tmp_path / "net.onnx", channels=32)
-    place = Workplace(folder=tmp_path)
-    words = [sys.executable, "-c", BEGIN, str(TRIALS), str(model), str(tmp_path / "fast")]
-    process = subprocess.Popen(words, env=place.variables(), text=True)
+    place = Workplace(folder=tmp_path, warm=warm)
+    process = place.start_python("-c", BEGIN, str(TRIALS), str(model), str(tmp_path / "fast"))
     chance, known_at_kill = Random(5), []
     for number, share in enumerate((0.1, 0.4, 0.8), start=1):
         assert wait_until(process, lambda least=share * TRIALS: len(place.trials()) >= least)
@@ -44,7 +43,8 @@ def test_kills_at_random_moments_lose_nothing_and_measure_nothing_twice(
         process.communicate()
         known_at_kill.append(set(place.trials()))
         process = place.start("resume", "last", WATCHED_ROUND=str(number))
-    _, error = process.communicate()
+    with ended_afterwards(process):
+        _, error = process.communicate()
     assert process.returncode == 0, error
     trials = place.trials()
     assert len(trials) == len(set(trials)) == TRIALS

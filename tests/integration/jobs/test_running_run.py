@@ -1,7 +1,6 @@
 """Jobs are added to, paused in and taken from a run that another process carries out."""
 
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,6 +16,8 @@ from tuneloom.errors import InputError, TargetError
 from tuneloom.model import JobSpec
 from tuneloom.simulation import load_recorded
 from tuneloom.store import JobRecord, JobStatus, RunStatus, Store, open_store
+from tuneloom.testing.commands import Workplace, ended_afterwards
+from tuneloom.testing.warm import WarmInterpreter
 
 pytestmark = pytest.mark.integration
 
@@ -41,13 +42,11 @@ arrival_s = 86400
 class Running:
     """A run in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, warm: WarmInterpreter) -> None:
         self.place = str(folder / "store.db")
         (folder / "jobs.toml").write_text(JOBS)
         arguments = ["tune", "--jobs", str(folder / "jobs.toml"), "--store", self.place, "--quiet"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tuneloom.cli.main", *arguments], stdout=subprocess.DEVNULL
-        )
+        self.process = Workplace(folder=folder, warm=warm).start(*arguments)
         self.store: Store = open_store(self.place)
         self.until(lambda: self.trials("long") > 0)
 
@@ -80,11 +79,10 @@ class Running:
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
-    run = Running(tmp_path)
-    yield run
-    run.process.kill()
-    run.process.wait()
+def running(tmp_path: Path, warm: WarmInterpreter) -> Iterator[Running]:
+    run = Running(tmp_path, warm)
+    with ended_afterwards(run.process):
+        yield run
     run.store.close()
 
 

@@ -2,14 +2,13 @@
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tuneloom.store import RunStatus, open_store
-from tuneloom.testing.commands import Workplace, ended_afterwards, wait_until
+from tuneloom.testing.commands import Program, Workplace, ended_afterwards, wait_until
+from tuneloom.testing.warm import WarmInterpreter
 
 pytestmark = pytest.mark.integration
 
@@ -77,13 +76,13 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def place(tmp_path: Path, warm: WarmInterpreter) -> Workplace:
     (tmp_path / "twice.c").write_text(SOURCE.replace("@LOG@", str(tmp_path / "ran.txt")))
     (tmp_path / "twice.toml").write_text(TOML)
-    return Workplace(folder=tmp_path)
+    return Workplace(folder=tmp_path, warm=warm)
 
 
-def killed_at(place: Workplace, process: "subprocess.Popen[str]", trials: int) -> list[tuple[str, str]]:
+def killed_at(place: Workplace, process: Program, trials: int) -> list[tuple[str, str]]:
     """Kill a run once it has so many trials; what it had committed by then."""
     assert wait_until(process, lambda: len(place.trials()) >= trials)
     process.kill()
@@ -148,9 +147,7 @@ def test_a_kernel_that_was_changed_meanwhile_is_not_resumed(place: Workplace) ->
 def test_functions_of_a_script_are_resumed_from_the_command_line(place: Workplace) -> None:
     (place.folder / "levels.py").write_text(SCRIPT)
     log = place.folder / "levels.txt"
-    words = [sys.executable, "levels.py", str(log)]
-    process = subprocess.Popen(words, cwd=place.folder, env=place.variables(), text=True)
-    known = killed_at(place, process, 5)
+    known = killed_at(place, place.start_python("levels.py", str(log)), 5)
     kept = place.folder / "home" / "kernels"
     assert len(list(kept.glob("*.kernel"))) == 1
     again = place.run("resume", "last")

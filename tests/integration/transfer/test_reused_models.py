@@ -9,12 +9,13 @@ import pytest
 from tuneloom.store import open_store
 from tuneloom.testing.commands import Workplace
 from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.warm import WarmInterpreter
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory, warm: WarmInterpreter) -> Workplace:
     """A workplace whose bank knows one small network."""
-    place = Workplace(folder=tmp_path_factory.mktemp("reuse"))
+    place = Workplace(folder=tmp_path_factory.mktemp("reuse"), warm=warm)
     write_network(place.folder / "first.onnx", channels=16, size=8)
     write_network(place.folder / "second.onnx", channels=32, size=12)
     done = place.run("tune", "first.onnx", "--trials", "24", "--batch", "8", "--json")
@@ -85,7 +86,7 @@ def test_a_damaged_record_does_not_stop_a_job(place: Workplace, tmp_path: Path) 
     import shutil
     import sqlite3
 
-    copy = Workplace(folder=tmp_path)
+    copy = Workplace(folder=tmp_path, warm=place.warm)
     (tmp_path / "home").mkdir()
     shutil.copy(place.store, copy.store)
     shutil.copy(place.folder / "second.onnx", tmp_path / "second.onnx")

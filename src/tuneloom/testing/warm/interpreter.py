@@ -1,0 +1,71 @@
+"""The warm interpreter from the side of tests."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tuneloom.testing.warm import orders
+from tuneloom.testing.warm.process import WarmProcess
+
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class WarmInterpreter:
+    """Starts its server with the first process that is asked for; `close` ends both."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._address = str(Path(self._folder.name) / "warm")
+        self._server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the server is asked; it is running from now on."""
+        if self._server is None:
+            self._server = self._started()
+        return self._address
+
+    def start(
+        self, words: Sequence[str], folder: Path | str, environment: Mapping[str, str]
+    ) -> "WarmProcess":
+        """Start Python with these words; its output is kept for `communicate`."""
+        (out, out_end), (error, error_end) = os.pipe(), os.pipe()
+        with open(os.devnull) as nothing:
+            given = {0: nothing.fileno(), 1: out_end, 2: error_end}
+            outputs = [os.fdopen(end, "r") for end in (out, error)]
+            process = WarmProcess(self.address, words, environment, folder, given, outputs)
+        os.close(out_end)
+        os.close(error_end)
+        return process
+
+    def write_commands(self, folder: Path) -> None:
+        """Put programs `python` and `tuneloom` into a folder that a shell may find them in."""
+        ask = f'exec "{sys.executable}" -I -S "{orders.__file__}" "{self.address}"'
+        for name, words in (("python", ""), ("tuneloom", "-m tuneloom.cli.main")):
+            path = folder / name
+            path.write_text(f'#!/bin/sh\n{ask} {words} "$@"\n')
+            path.chmod(0o755)
+
+    def close(self) -> None:
+        """End the server and all its processes."""
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+            self._server = None
+        self._folder.cleanup()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self._address)
+            listener.listen(64)
+            words = ["-P", "-m", "tuneloom.testing.warm.server", str(listener.fileno()), self._address]
+            return subprocess.Popen(
+                [sys.executable, *words],
+                pass_fds=[listener.fileno()],
+                env={**os.environ, **_ONE_THREAD},
+                stdin=subprocess.DEVNULL,
+            )
