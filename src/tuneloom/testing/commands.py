@@ -80,13 +80,13 @@ def _hear_control_c() -> None:
 
 @contextmanager
 def ended_afterwards(process: Program) -> Iterator[Program]:
-    """Leave no process behind, whatever a test finds out."""
+    """Leave no process and no open pipe behind, whatever a test finds out."""
     try:
         yield process
     finally:
         if process.poll() is None:
             process.kill()
-            process.communicate()
+        process.communicate()
 
 
 def wait_until(process: Program, true: Callable[[], bool]) -> bool:

@@ -6,6 +6,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -61,6 +62,7 @@ def test_kills_at_random_moments_lose_nothing_and_measure_nothing_twice(
 
 def test_control_c_stops_at_once_keeps_everything_and_says_how_to_go_on(place: Workplace) -> None:
     write_network(place.folder / "wide.onnx", channels=32)
+    place = replace(place, warm=None)  # its children are counted: they have to be its own
     with ended_afterwards(place.start("tune", "wide.onnx", "--trials", "100000", "--out", "fast")) as process:
         assert wait_until(process, lambda: len(place.trials()) >= 3)
         children = _descendants(process.pid)
