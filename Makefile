@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check unit integration acceptance browser format clean setup
+.PHONY: demo test check unit integration acceptance browser torch-tests busy-test format clean setup
 
 setup: $(STAMP)
 
@@ -22,25 +22,28 @@ $(STAMP): $(RUNS)
 demo: $(RUNS)
 	$(BIN)/tuneloom tune zoo:squeezenet --trials 600 --out demo-bundle
 
-# What needs one core each goes side by side; the rest measures, and gets the machine.
+# No test depends on a time, so two processes share the tests of all tiers; a file's tests stay together.
+# Matrices in tests are small: threads of linear algebra would only get in each other's way.
+PROCESSES ?= 2
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
+
 test: $(STAMP)
-	$(MAKE) --no-print-directory -j3 --output-sync=target check unit browser
-	$(MAKE) --no-print-directory integration acceptance
+	$(MAKE) --no-print-directory -j2 --output-sync=target check browser
+	$(PYTEST) tests
 
 check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 
-# Matrices in tests are small: threads of linear algebra would only get in each other's way.
 unit: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q tests/unit
+	$(PYTEST) tests/unit
 
 integration: $(STAMP)
-	$(BIN)/pytest -q tests/integration
+	$(PYTEST) tests/integration
 
 acceptance: $(STAMP) browser
-	$(BIN)/pytest -q tests/acceptance
+	$(PYTEST) tests/acceptance
 
 # The report page is tested in a real browser; where none can be installed those tests say so and are skipped.
 APT := DEBIAN_FRONTEND=noninteractive $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get -qq

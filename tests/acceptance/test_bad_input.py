@@ -41,8 +41,8 @@ CASES = {
     ),
     "an unbound dynamic shape": Case(
         words=("open.onnx",),
-        names=("'x'", "(N,8,8,8)", "--shape x=1,8,8,8"),
-        prepare=lambda folder: write_network(folder / "open.onnx", batch="N"),
+        names=("'x'", "(1,8,H,H)", "--shape x=1,8,224,224"),
+        prepare=lambda folder: write_network(folder / "open.onnx", size="H"),
     ),
     "a shape for an input that is not there": Case(
         words=("net.onnx", "--shape", "z=1,8,8,8"),

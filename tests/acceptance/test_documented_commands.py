@@ -1,4 +1,7 @@
-"""Every command in the README and in docs/ is run, page by page, in a folder of its own."""
+"""Every command in the README and in docs/ is run, page by page, in a folder of its own.
+
+Those of the README start as they do for users, all others as forks of a warm interpreter.
+"""
 
 import os
 import subprocess
@@ -12,13 +15,22 @@ from tuneloom.testing.commands import Workplace
 from tuneloom.testing.documents import Block, blocks_of
 from tuneloom.testing.onnx_models import network_input, write_network
 from tuneloom.testing.tflite_models import write_tflite
+from tuneloom.testing.warm import WarmInterpreter
 
 ROOT = Path(__file__).parents[2]
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if blocks_of(page)]
 TOO_LONG_S = 300
 
 
-def prepared(folder: Path) -> Workplace:
+@pytest.fixture(scope="session")
+def commands(warm: WarmInterpreter, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `python` and `tuneloom` that start in milliseconds."""
+    folder = tmp_path_factory.mktemp("commands")
+    warm.write_commands(folder)
+    return folder
+
+
+def prepared(folder: Path, commands: Path) -> Workplace:
     """What the pages suppose to lie around: models and an input."""
     for name in ("net.onnx", "other.onnx"):
         write_network(folder / name)
@@ -26,13 +38,13 @@ def prepared(folder: Path) -> Workplace:
     write_tflite(folder / "net.tflite")
     np.save(folder / "x.npy", network_input())
     (folder / "examples").symlink_to(ROOT / "examples")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(commands), os.environ["PATH"]])
     return Workplace(folder=folder, environment={"PATH": path})
 
 
 def run_block(place: Workplace, page: Path, block: Block) -> None:
     for command in block.commands:
-        words = [sys.executable, "-c", command] if block.kind == "python" else ["bash", "-c", command]
+        words = ["python" if block.kind == "python" else "bash", "-c", command]
         done = subprocess.run(
             words,
             cwd=place.folder,
@@ -48,8 +60,12 @@ def run_block(place: Workplace, page: Path, block: Block) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_commands_of_a_page_work_as_written(page: Path, tmp_path: Path) -> None:
-    place = prepared(tmp_path)
+def test_the_commands_of_a_page_work_as_written(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    as_for_users = page.name == "README.md"
+    commands = Path(sys.executable).parent if as_for_users else request.getfixturevalue("commands")
+    place = prepared(tmp_path, commands)
     for block in blocks_of(page):
         run_block(place, page, block)
 

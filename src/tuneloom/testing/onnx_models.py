@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 
-def write_network(path: Path, *, channels: int = 8, size: int = 8, batch: int | str = 1) -> Path:
-    """A 1×1 convolution with a ReLU; a name as `batch` leaves that dimension open."""
+def write_network(path: Path, *, channels: int = 8, size: int | str = 8, batch: int | str = 1) -> Path:
+    """A 1×1 convolution with a ReLU; a name as `size` or `batch` leaves that dimension open."""
     return _written(path, _network(["Relu"], channels, size, batch))
 
 
@@ -41,7 +41,7 @@ def network_input(channels: int = 8, size: int = 8) -> Any:
     return np.random.default_rng(7).uniform(-1, 1, (1, channels, size, size)).astype("float32")
 
 
-def _network(tail: list[str], channels: int, size: int, batch: int | str) -> Any:
+def _network(tail: list[str], channels: int, size: int | str, batch: int | str) -> Any:
     from onnx import TensorProto, helper, numpy_helper
 
     weights = np.random.default_rng(0).normal(size=(2 * channels, channels, 1, 1)).astype("float32")

@@ -122,7 +122,7 @@ def test_a_kernel_that_never_works_says_why() -> None:
 
 
 def test_a_budget_without_trials_is_refused() -> None:
-    with pytest.raises(BudgetError, match="at least 1 trial"):
+    with pytest.raises(BudgetError, match="trials must be a whole number of at least 1, got 0"):
         tune_kernel(SPACE, built, lambda _: 1.0, trials=0)
 
 
