@@ -20,15 +20,15 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.listening import Listener, Span
-from tuneloom.app.runs.service import WARM_UP
+from tuneloom.app.kinds.model.kind import KIND
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import this_machine
-from tuneloom.model import Artifact, Budget, JobSpec, MeasuringPolicy, Task
+from tuneloom.model import Artifact, Budget, JobSpec, MeasuringPolicy, ModelRecipe, ModelSummary, Task
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.measuring.contest import contest
 from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
-from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary, open_model
+from tuneloom.tuners.tvm.models.stages import open_model
 
 KERNELS = (("resnet18", 0), ("resnet18", 1), ("mobilenet_v2", 0))
 """The n-th heaviest convolution of a model of the zoo."""
@@ -121,7 +121,7 @@ def tune_ours(task: Task, seed: int, trials: int, batch: int) -> dict[str, Any]:
     spec = JobSpec(name="ours", model="", budget=Budget(trials=trials), policy=policy, batch=batch, seed=seed)
     times = StageTimes()
     started = time.perf_counter()
-    engine = LocalEngine(WARM_UP)
+    engine = LocalEngine(KIND.warm_up)
     try:
         tuning = tune_tasks([task], spec, engine, this_machine(), listener=times)
     finally:

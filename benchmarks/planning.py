@@ -26,6 +26,7 @@ from tuneloom.model import (
     Decision,
     JobSpec,
     Measurement,
+    ModelRecipe,
     SketchSpace,
     Task,
     TileDomain,
@@ -33,7 +34,7 @@ from tuneloom.model import (
 )
 from tuneloom.store import Provenance, Store, open_store
 from tuneloom.transfer.fitting import divisors
-from tuneloom.tuners.tvm.models.stages import ModelRecipe, open_model
+from tuneloom.tuners.tvm.models.stages import open_model
 from tuneloom.tuners.tvm.search.spaces import describe
 
 PER_WORKLOAD = 200

@@ -25,7 +25,7 @@ from typing import Any
 
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.conducting.listening import Listener, Span
-from tuneloom.app.runs.service import WARM_UP
+from tuneloom.app.kinds.model.kind import KIND
 from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import DEFAULT, TaskProgress
 from tuneloom.app.tuning.stage_calls import STAGES
@@ -33,8 +33,18 @@ from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Machine, this_machine
-from tuneloom.model import Artifact, Budget, Candidate, Failure, JobSpec, SearchOptions, Task, Trial
-from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
+from tuneloom.model import (
+    Artifact,
+    Budget,
+    Candidate,
+    Failure,
+    JobSpec,
+    ModelRecipe,
+    ModelSummary,
+    SearchOptions,
+    Task,
+    Trial,
+)
 
 OUT = Path(__file__).parent / "results" / "scheduler_overhead.json"
 
@@ -215,7 +225,7 @@ def measure(model: str, trials: int, pairs: int, out: Path) -> dict[str, Any]:
     summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.models.stages:open_model", recipe)
     task = max(summary.tasks, key=lambda each: each.weight * each.gflop)
     raw: dict[str, Any] = {"model": model, "task": task.name, "trials": trials, "pairs": []}
-    engine = LocalEngine(WARM_UP)
+    engine = LocalEngine(KIND.warm_up)
     try:
         _warm(engine)
         for pair in range(pairs):

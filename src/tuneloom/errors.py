@@ -13,6 +13,7 @@ TuneloomError
 ├── SchedulingError       an event the scheduling core can't accept
 ├── EngineError           workers can't be started or reached
 ├── StoreError            the store can't be opened, read or written; the CLI exits with 2
+│   └── LeaseLost         another executor has taken the run over
 ├── NothingMeasured       a job ended without one valid trial; the CLI exits with 1
 └── BundleError           a bundle that can't be loaded or run here
 """
@@ -25,9 +26,13 @@ class TuneloomError(Exception):
 
 
 class InputError(TuneloomError):
-    """What the user gave is wrong."""
+    """What the user gave is wrong; `field` names the part of a job that is, where one is."""
 
     exit_code = 2
+
+    def __init__(self, message: str = "", *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ModelError(InputError):
@@ -74,6 +79,10 @@ class StoreError(TuneloomError):
     """The store can't be opened, read or written: its place, its disk or its address is wrong."""
 
     exit_code = 2
+
+
+class LeaseLost(StoreError):  # noqa: N818 - the name is the message
+    """Another executor has taken over what this one was carrying out."""
 
 
 class NothingMeasured(TuneloomError):  # noqa: N818 - the name is the message

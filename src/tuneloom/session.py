@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.bundles import writing as bundling
+from tuneloom.app.bundles import folders
 from tuneloom.app.bundles.models import evaluate_bundle
 from tuneloom.app.requests.sources import device_for
 from tuneloom.app.runs.service import RunSettings, note_on_run, tune
@@ -114,7 +114,7 @@ class Session:
         assert self._folder is not None
         place = Path(folder)
         with _timed(self.times_s, "save"):
-            bundling.require_free(place)
+            folders.require_free(place)
             shutil.copytree(self._folder, place, dirs_exist_ok=True)
         self._folder = place
         self._keep_times()

@@ -51,7 +51,7 @@ def _command(
 
 def export_run(options: argparse.Namespace) -> int:
     """Write records for stock MetaSchedule."""
-    from tuneloom.app.bundles.models import export_records
+    from tuneloom.app.bank.metaschedule import export_records
 
     form, folder = options.to
     if form != FORMAT:
@@ -66,7 +66,7 @@ def export_run(options: argparse.Namespace) -> int:
 
 def import_folder(options: argparse.Namespace) -> int:
     """Take records from stock MetaSchedule."""
-    from tuneloom.app.bundles.models import import_records
+    from tuneloom.app.bank.metaschedule import import_records
 
     summary = import_records(options.folder, options.device, options.store)
     if options.json:

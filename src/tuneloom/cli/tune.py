@@ -19,8 +19,8 @@ DESCRIPTION = """\
 Tune models for a device: find fast kernels by trial, build the model with them, check its
 outputs against the untuned model and write a bundle that can be deployed.
 
-MODEL is a path (.onnx; .pt2 from torch.export; .tflite) or zoo:NAME. Several models are
-several jobs of one run, woven together.
+MODEL is a path (.onnx; .pt2 from torch.export; .tflite), zoo:NAME, or NAME:… for a tuner
+that is installed under that name. Several models are several jobs of one run.
 
   tuneloom tune zoo:squeezenet --trials 500 --out fast/
   tuneloom tune net.onnx --shape input=1,3,224,224 --seconds 600 --out fast/
@@ -78,6 +78,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         "--target", default="cpu", help="cpu (default: this very CPU), cuda, or a TVM target in JSON"
     )
     parser.add_argument("--device", metavar="KEY", help="the device to profile on (default: by target)")
+    parser.add_argument("--tuner", metavar="NAME", help="the tuner to use (default: by model)")
     _add_budget(parser)
     parser.add_argument(
         "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="shape of an input"
@@ -164,7 +165,8 @@ def finish(outcome: "RunOutcome", as_json: bool) -> int:
 
 def job_specs(options: argparse.Namespace) -> list[JobSpec]:
     """One job for each model of the command line, or the jobs of a file."""
-    from tuneloom.app.requests.jobs_file import job_spec, read_jobs
+    from tuneloom.app.requests.job_specs import job_spec
+    from tuneloom.app.requests.jobs_file import read_jobs
     from tuneloom.app.requests.sources import job_names, located
 
     if options.jobs is not None:
@@ -174,12 +176,16 @@ def job_specs(options: argparse.Namespace) -> list[JobSpec]:
         return [replace(job, out=job.out or _place(options.out, job.name, True)) for job in jobs]
     if not options.models:
         raise InputError("no model; give a file, zoo:NAME, or --jobs FILE")
-    names = job_names(options.models)
+    names = job_names(options.models, tuner=options.tuner)
     many = len(names) > 1
     return [
         job_spec(
             job_values(options)
-            | {"name": name, "model": located(model), "out": _place(options.out, name, many)}
+            | {
+                "name": name,
+                "model": located(model, tuner=options.tuner),
+                "out": _place(options.out, name, many),
+            }
         )
         for name, model in zip(names, options.models, strict=True)
     ]
@@ -191,6 +197,7 @@ def job_values(options: argparse.Namespace) -> dict[str, Any]:
         "trials": options.trials,
         "seconds": options.seconds,
         "goal_ms": options.goal_ms,
+        "tuner": options.tuner,
         "target": options.target,
         "device": options.device,
         "shapes": shapes_of(options.shape),

@@ -3,6 +3,7 @@
 from tuneloom.model.budget import Budget
 from tuneloom.model.job import REUSE, JobSpec
 from tuneloom.model.measuring import MeasuringPolicy
+from tuneloom.model.opened import CheckResult, ModelRecipe, ModelSummary, Shapes, TensorInfo
 from tuneloom.model.resource import LOCAL, Device, Host
 from tuneloom.model.space import (
     ChoiceDomain,
@@ -17,7 +18,7 @@ from tuneloom.model.space import (
 from tuneloom.model.stage import ROUND, StageKind
 from tuneloom.model.task import Task
 from tuneloom.model.trial import Artifact, Candidate, Failure, FailureKind, Measurement, Outcome, Trial
-from tuneloom.model.tuner import Search, SearchOptions, SeededSearch, Tuner
+from tuneloom.model.tuner import Search, SearchOptions, SeededSearch, TaskSource, Tuner
 
 __all__ = [
     "LOCAL",
@@ -26,6 +27,7 @@ __all__ = [
     "Artifact",
     "Budget",
     "Candidate",
+    "CheckResult",
     "ChoiceDomain",
     "Decision",
     "Device",
@@ -37,15 +39,20 @@ __all__ = [
     "Lesson",
     "Measurement",
     "MeasuringPolicy",
+    "ModelRecipe",
+    "ModelSummary",
     "Outcome",
     "Search",
     "SearchOptions",
     "Seed",
     "SeededSearch",
+    "Shapes",
     "SketchSpace",
     "StageKind",
     "Task",
+    "TaskSource",
     "TaskSpace",
+    "TensorInfo",
     "TileDomain",
     "Trial",
     "Tuner",

@@ -67,3 +67,11 @@ class Tuner(Protocol):
         self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
     ) -> Measurement | Failure:
         """Time one artifact on the device this process holds; `best_s` is the task's best so far."""
+
+
+@runtime_checkable
+class TaskSource(Protocol):
+    """A tuner that finds the tasks of its models itself, so that `tuneloom tune NAME:MODEL` can use it."""
+
+    def tasks(self, model: str) -> Sequence[Task]:
+        """The tasks of a model, given as the text after `NAME:`; raises InputError for one it can't use."""

@@ -1,5 +1,6 @@
 """The scheduling core: events in, commands out, nothing else."""
 
+from dataclasses import replace
 from typing import assert_never
 
 from tuneloom.errors import SchedulingError
@@ -12,6 +13,7 @@ from tuneloom.scheduling.messages import (
     FinishJob,
     JobCancelled,
     JobPaused,
+    JobReprioritised,
     JobResumed,
     JobSubmitted,
     RefuseJob,
@@ -92,6 +94,8 @@ class Core:
                 self._job_paused(event)
             case JobResumed():
                 self._job_resumed(event)
+            case JobReprioritised():
+                self._job_reprioritised(event)
             case _:
                 assert_never(event)
 
@@ -170,6 +174,15 @@ class Core:
             return
         job.move(JobState.RUNNING if job.running else JobState.WAITING)
         self._desk.offer_held(job, self.now_s)
+
+    def _job_reprioritised(self, event: JobReprioritised) -> None:
+        job = self._roll.live_job(event.job)
+        if job is None:
+            return
+        self._desk.withdraw_all(job)
+        job.ticket = replace(job.ticket, priority=event.priority)
+        if job.accepts_starts:
+            self._desk.offer_held(job, self.now_s)
 
     def _settle(self, job: Job, *, done: bool = False) -> None:
         """Make the state agree with the number of running stages."""

@@ -15,6 +15,7 @@ from tuneloom.scheduling.messages import (
     FinishJob,
     JobCancelled,
     JobPaused,
+    JobReprioritised,
     JobResumed,
     JobSubmitted,
     RefuseJob,
@@ -131,6 +132,8 @@ def _body(event: Event) -> dict[str, Any]:
             return {"name": event.name}
         case JobCancelled() | JobPaused() | JobResumed():
             return {"job": event.job}
+        case JobReprioritised():
+            return {"job": event.job, "priority": event.priority}
         case _:
             assert_never(event)
 
@@ -158,5 +161,7 @@ def _event(kind: str, at_s: float, body: Mapping[str, Any]) -> Event:
             return JobPaused(at_s=at_s, job=body["job"])
         case "JobResumed":
             return JobResumed(at_s=at_s, job=body["job"])
+        case "JobReprioritised":
+            return JobReprioritised(at_s=at_s, job=body["job"], priority=int(body["priority"]))
         case _:
             raise ValueError("no such kind of event")

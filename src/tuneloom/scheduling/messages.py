@@ -70,6 +70,15 @@ class JobResumed:
     job: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReprioritised:
+    """Somebody gave the job another priority; stages that wait are weighed anew."""
+
+    at_s: float
+    job: str
+    priority: int
+
+
 Event = (
     ResourceAdded
     | ResourceLost
@@ -79,6 +88,7 @@ Event = (
     | JobCancelled
     | JobPaused
     | JobResumed
+    | JobReprioritised
 )
 
 

@@ -1,6 +1,6 @@
 """Jobs, records and events in SQLite or PostgreSQL: one schema, one interface."""
 
-from tuneloom.store.api import JobStore, LogStore, RunStore, Store, TrialStore
+from tuneloom.store.api import JobStore, LeaseStore, LogStore, RunStore, Store, TrialStore, WishStore
 from tuneloom.store.opening import default_place, open_existing, open_store
 from tuneloom.store.records import (
     BankRow,
@@ -8,12 +8,15 @@ from tuneloom.store.records import (
     JobRecord,
     JobStatus,
     Json,
+    Lease,
     PlannedTask,
     Provenance,
     RunRecord,
     RunStatus,
     SpanRecord,
     TrialRecord,
+    Wish,
+    WishKind,
     WorkloadRecord,
 )
 
@@ -24,6 +27,8 @@ __all__ = [
     "JobStatus",
     "JobStore",
     "Json",
+    "Lease",
+    "LeaseStore",
     "LogStore",
     "PlannedTask",
     "Provenance",
@@ -34,6 +39,9 @@ __all__ = [
     "Store",
     "TrialRecord",
     "TrialStore",
+    "Wish",
+    "WishKind",
+    "WishStore",
     "WorkloadRecord",
     "default_place",
     "open_existing",

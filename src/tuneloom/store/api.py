@@ -18,12 +18,15 @@ from tuneloom.store.records import (
     JobRecord,
     JobStatus,
     Json,
+    Lease,
     PlannedTask,
     Provenance,
     RunRecord,
     RunStatus,
     SpanRecord,
     TrialRecord,
+    Wish,
+    WishKind,
     WorkloadRecord,
 )
 
@@ -34,18 +37,25 @@ class RunStore(Protocol):
     def create_run(self, command: str, options: Mapping[str, Json] = EMPTY) -> RunRecord:
         """Begin a run owned by this process, under a new short id such as `amber-heron-42`."""
 
-    def finish_run(self, run: str, status: RunStatus, message: str = "") -> None:
-        """End a run; `message` is one line for people."""
+    def submit_run(
+        self,
+        command: str,
+        jobs: Sequence[tuple[str, Mapping[str, Json]]],
+        options: Mapping[str, Json] = EMPTY,
+    ) -> RunRecord:
+        """Leave a run with its jobs for an executor to take; all of it is written or nothing."""
 
-    def take_over_run(self, run: str, *, force: bool = False) -> RunRecord:
-        """Make this process the owner of a run that is not running any more.
+    def finish_run(
+        self, run: str, status: RunStatus, message: str = "", *, unless_wished: bool = False
+    ) -> bool:
+        """End a run and its lease; `message` is one line for people.
 
-        Raises StoreError if a living process owns it, or if that can't be known (another
-        host) and `force` is not given.
+        With `unless_wished` nothing happens, and the answer is False, while somebody wants
+        something of the run: a job that is added at the last moment is never missed.
         """
 
     def runs(self, limit: int | None = None) -> list[RunRecord]:
-        """Runs, newest first."""
+        """Runs, newest first; one that nobody carries out any more counts as interrupted."""
 
     def run(self, name: str) -> RunRecord:
         """The run with this id, an unambiguous beginning of it, or the newest for `last`.
@@ -60,11 +70,59 @@ class RunStore(Protocol):
         """All notes of a run, in the order in which their keys were first set."""
 
 
+class LeaseStore(Protocol):
+    """Who carries out which run."""
+
+    def take_run(self, run: str, holder: str, ttl_s: float) -> Lease:
+        """Make `holder` the executor of a run, for so many seconds; again for its own holder is fine.
+
+        Raises StoreError if another executor lives, or can't be known to be dead yet. From
+        then on what this store writes for the run is refused with LeaseLost once another
+        has taken it.
+        """
+
+    def claim_run(self, holder: str, ttl_s: float) -> Lease | None:
+        """Take the oldest run that waits, or whose executor is gone; None if there is none."""
+
+    def renew_lease(self, lease: Lease, ttl_s: float) -> None:
+        """Hold a lease for so many seconds from now; raises LeaseLost if another has the run."""
+
+    def release_run(self, lease: Lease, status: RunStatus, message: str = "") -> None:
+        """Give a run back that has not ended; raises LeaseLost if another has it."""
+
+    def lease_of(self, run: str) -> Lease | None:
+        """The lease of a run, expired or not."""
+
+
+class WishStore(Protocol):
+    """What others want of a run, and what they see of it."""
+
+    def add_wish(
+        self, run: str, kind: WishKind, job: str | None = None, body: Mapping[str, Json] = EMPTY
+    ) -> Wish:
+        """Leave a wish for the run's executor; raises StoreError if the run has ended."""
+
+    def open_wishes(self, run: str) -> list[Wish]:
+        """Wishes that were not applied yet, in the order in which they came."""
+
+    def close_wish(self, wish: Wish) -> None:
+        """Note that a wish was applied."""
+
+    def set_view(self, run: str, view: Mapping[str, Json]) -> None:
+        """Keep what the run looks like now, in place of what it looked like before."""
+
+    def view(self, run: str) -> Mapping[str, Json] | None:
+        """What the run looked like last."""
+
+
 class JobStore(Protocol):
     """Jobs and their tasks."""
 
     def add_job(self, run: str, name: str, spec: Mapping[str, Json] = EMPTY) -> JobRecord:
-        """Add a waiting job to a run; two jobs of one run may not share a name (StoreError)."""
+        """Add a waiting job to a run and wish for it to be taken.
+
+        Raises StoreError if the run has ended, or has a job of this name.
+        """
 
     def set_job(self, job: str, status: JobStatus, result: Mapping[str, Json] | None = None) -> None:
         """Move a job; running notes the start once, an ended status notes the end.
@@ -166,7 +224,7 @@ class LogStore(Protocol):
         """The core's log in the order in which it was written."""
 
 
-class Store(RunStore, JobStore, TrialStore, LogStore, Protocol):
+class Store(RunStore, LeaseStore, WishStore, JobStore, TrialStore, LogStore, Protocol):
     """Everything Tuneloom keeps. Get one from `open_store`, and close it."""
 
     @property

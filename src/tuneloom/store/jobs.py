@@ -9,8 +9,9 @@ from tuneloom.errors import StoreError
 from tuneloom.model import Task
 from tuneloom.store.encoding import from_json, pack, printable, to_json, unpack
 from tuneloom.store.queries import Queries, insert_once
-from tuneloom.store.records import EMPTY, JobRecord, JobStatus, Json, PlannedTask
-from tuneloom.store.schema import JOBS, RUNS, TASKS, WORKLOADS
+from tuneloom.store.records import EMPTY, JobRecord, JobStatus, Json, PlannedTask, WishKind
+from tuneloom.store.schema import JOBS, TASKS, WORKLOADS
+from tuneloom.store.wishes import insert_wish, require_open
 
 PAYLOADS = TASKS.join(
     WORKLOADS,
@@ -23,19 +24,10 @@ class JobQueries(Queries):
 
     def add_job(self, run: str, name: str, spec: Mapping[str, Json] = EMPTY) -> JobRecord:
         with self._database.writing() as connection:
-            number = _next_number(connection, run)
-            row = {
-                "id": f"{run}.{number}",
-                "run": run,
-                "number": number,
-                "name": printable(name),
-                "spec": to_json(dict(spec)),
-                "status": JobStatus.WAITING.value,
-                "result": "{}",
-            }
-            if not insert_once(connection, JOBS, row):
-                raise StoreError(f"run {run} has a job {name!r} already: give this one another name")
-            return _record(_one(connection, f"{run}.{number}"))
+            require_open(connection, run)
+            job = insert_job(connection, run, name, spec, self._clock())
+            insert_wish(connection, run, WishKind.ADD, job, {}, self._clock())
+            return _record(_one(connection, job))
 
     def set_job(self, job: str, status: JobStatus, result: Mapping[str, Json] | None = None) -> None:
         change: dict[str, Any] = {"status": status.value, "ended": self._clock() if status.ended else None}
@@ -44,7 +36,8 @@ class JobQueries(Queries):
         if result is not None:
             change["result"] = to_json(dict(result))
         with self._database.writing() as connection:
-            _one(connection, job)
+            run = _one(connection, job).run
+            self._guard(connection, run)
             connection.execute(update(JOBS).where(JOBS.c.id == job).values(**change))
 
     def jobs(self, run: str) -> list[JobRecord]:
@@ -61,7 +54,7 @@ class JobQueries(Queries):
     ) -> None:
         origin = {"family": family, "target": target, "tvm_version": tvm_version}
         with self._database.writing() as connection:
-            _one(connection, job)
+            self._guard(connection, _one(connection, job).run)
             for task in tasks:
                 insert_once(
                     connection, WORKLOADS, _described(task) | origin | {"payload": pack(task.payload)}
@@ -82,9 +75,25 @@ class JobQueries(Queries):
             return [_planned(row) for row in connection.execute(query.order_by(TASKS.c.number))]
 
 
+def insert_job(connection: Connection, run: str, name: str, spec: Mapping[str, Json], now: float) -> str:
+    """Add a waiting job inside the caller's transaction; returns its id."""
+    number = _next_number(connection, run)
+    row = {
+        "id": f"{run}.{number}",
+        "run": run,
+        "number": number,
+        "name": printable(name),
+        "spec": to_json(dict(spec)),
+        "status": JobStatus.WAITING.value,
+        "result": "{}",
+        "created": now,
+    }
+    if not insert_once(connection, JOBS, row):
+        raise StoreError(f"run {run} has a job {name!r} already: give this one another name")
+    return f"{run}.{number}"
+
+
 def _next_number(connection: Connection, run: str) -> int:
-    if connection.execute(select(RUNS.c.id).where(RUNS.c.id == run).with_for_update()).first() is None:
-        raise StoreError(f"no run {run!r} to add a job to")
     return 1 + connection.execute(select(func.count()).where(JOBS.c.run == run)).scalar_one()
 
 
@@ -102,6 +111,7 @@ def _record(row: Row[Any]) -> JobRecord:
         name=row.name,
         spec=from_json(row.spec),
         status=JobStatus(row.status),
+        created=row.created or 0.0,
         started=row.started,
         ended=row.ended,
         result=from_json(row.result),

@@ -18,6 +18,7 @@ class LogQueries(Queries):
     def add_spans(self, run: str, spans: Sequence[SpanRecord]) -> None:
         if spans:
             with self._database.writing() as connection:
+                self._guard(connection, run)
                 connection.execute(insert(SPANS), [{"run": run} | asdict(span) for span in spans])
 
     def spans(self, run: str) -> list[SpanRecord]:
@@ -28,6 +29,7 @@ class LogQueries(Queries):
     def log_events(self, run: str, events: Sequence[EventRecord]) -> None:
         if events:
             with self._database.writing() as connection:
+                self._guard(connection, run)
                 connection.execute(insert(EVENTS), [_event_row(run, event) for event in events])
 
     def events(self, run: str) -> list[EventRecord]:

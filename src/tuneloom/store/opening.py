@@ -19,12 +19,13 @@ from tuneloom.store.logs import LogQueries
 from tuneloom.store.migrations import LATEST, refuse_newer, upgrade, version_of
 from tuneloom.store.runs import RunQueries
 from tuneloom.store.trials import TrialQueries
+from tuneloom.store.wishes import WishQueries
 
 PATIENCE_S = 30.0
 """How long a transaction waits for other processes before it gives up."""
 
 
-class SqlStore(RunQueries, JobQueries, TrialQueries, BankQueries, LogQueries):
+class SqlStore(RunQueries, JobQueries, TrialQueries, BankQueries, LogQueries, WishQueries):
     """The store for SQLite and PostgreSQL alike."""
 
     @property

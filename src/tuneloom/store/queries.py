@@ -7,6 +7,8 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tuneloom.store.database import Database
+from tuneloom.store.fencing import require_held
+from tuneloom.store.records import Lease
 
 Clock = Callable[[], float]
 
@@ -17,6 +19,12 @@ class Queries:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._held: dict[str, Lease] = {}
+
+    def _guard(self, connection: Connection, run: str) -> None:
+        """Raise LeaseLost if this store held the run's lease and another has it now."""
+        if run in self._held:
+            require_held(connection, self._held[run])
 
 
 def insert_once(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:

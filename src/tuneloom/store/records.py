@@ -15,8 +15,12 @@ EMPTY: Mapping[str, Json] = MappingProxyType({})
 
 
 class RunStatus(StrEnum):
-    """How a run stands; a run whose process is gone counts as interrupted."""
+    """How a run stands; a run whose executor is gone counts as interrupted.
 
+    A waiting run was submitted and no executor has taken it yet.
+    """
+
+    WAITING = "waiting"
     RUNNING = "running"
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
@@ -57,14 +61,52 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to carry out a run until `expires`; `epoch` tells it from earlier and later ones."""
+
+    run: str
+    epoch: int
+    holder: str
+    host: str
+    pid: int
+    expires: float
+
+
+class WishKind(StrEnum):
+    """What can be wanted of a run that goes on."""
+
+    ADD = "add"
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    UNPAUSE = "unpause"
+    PRIORITY = "priority"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """One wish; `number` grows in the order in which they came."""
+
+    number: int
+    run: str
+    job: str | None
+    kind: WishKind
+    body: Mapping[str, Json] = field(default_factory=dict)
+    created: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """One job of a run. `id` is the run's id, a dot and a number; `name` is what people call it."""
+    """One job of a run. `id` is the run's id, a dot and a number; `name` is what people call it.
+
+    `created` is when it was submitted: its arrival and its deadline count from there.
+    """
 
     id: str
     run: str
     name: str
     spec: Mapping[str, Json] = field(default_factory=dict)
     status: JobStatus = JobStatus.WAITING
+    created: float = 0.0
     started: float | None = None
     ended: float | None = None
     result: Mapping[str, Json] = field(default_factory=dict)

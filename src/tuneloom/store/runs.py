@@ -1,18 +1,21 @@
 """Runs and their notes in the database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
 from tuneloom.errors import StoreError
 from tuneloom.store.encoding import from_json, printable, to_json
+from tuneloom.store.jobs import insert_job
+from tuneloom.store.leases import LeaseQueries, is_free
 from tuneloom.store.names import fresh_name
-from tuneloom.store.owner import Owner, is_alive, this_process
-from tuneloom.store.queries import Queries, insert_once, insert_or_replace
+from tuneloom.store.owner import this_process
+from tuneloom.store.queries import insert_once, insert_or_replace
 from tuneloom.store.records import EMPTY, Json, RunRecord, RunStatus
-from tuneloom.store.schema import JOBS, NOTES, RUNS, TRIALS
+from tuneloom.store.schema import JOBS, LEASES, NOTES, RUNS, TRIALS
+from tuneloom.store.wishes import wished
 
 JOB_COUNT = select(func.count()).where(JOBS.c.run == RUNS.c.id).scalar_subquery()
 TRIAL_COUNT = (
@@ -23,59 +26,96 @@ TRIAL_COUNT = (
 COUNTED = select(RUNS, JOB_COUNT.label("jobs"), TRIAL_COUNT.label("trials")).order_by(RUNS.c.number.desc())
 
 
-class RunQueries(Queries):
+class RunQueries(LeaseQueries):
     """The part of a store that `RunStore` describes."""
 
     def create_run(self, command: str, options: Mapping[str, Json] = EMPTY) -> RunRecord:
-        row = {
-            "created": self._clock(),
-            "command": printable(command),
-            "options": to_json(dict(options)),
-            "status": RunStatus.RUNNING.value,
-            "message": "",
-            **asdict(this_process()),
-        }
         with self._database.writing() as connection:
-            name = fresh_name()
-            while not insert_once(connection, RUNS, {"id": name, **row}):
-                name = fresh_name()
-            return _record(_one(connection, name))
+            run = self._insert(connection, command, options, RunStatus.RUNNING)
+            return self._record(connection, _one(connection, run))
 
-    def finish_run(self, run: str, status: RunStatus, message: str = "") -> None:
+    def submit_run(
+        self,
+        command: str,
+        jobs: Sequence[tuple[str, Mapping[str, Json]]],
+        options: Mapping[str, Json] = EMPTY,
+    ) -> RunRecord:
+        with self._database.writing() as connection:
+            run = self._insert(connection, command, options, RunStatus.WAITING)
+            for name, spec in jobs:
+                insert_job(connection, run, name, spec, self._clock())
+            return self._record(connection, _one(connection, run))
+
+    def finish_run(
+        self, run: str, status: RunStatus, message: str = "", *, unless_wished: bool = False
+    ) -> bool:
         change = {"status": status.value, "message": printable(message), "ended": self._clock()}
         with self._database.writing() as connection:
-            _change(connection, run, change)
-
-    def take_over_run(self, run: str, *, force: bool = False) -> RunRecord:
-        with self._database.writing() as connection:
             connection.execute(select(RUNS.c.id).where(RUNS.c.id == run).with_for_update())
-            row = _one(connection, run)
-            _refuse_living(row, force)
-            change = {"status": RunStatus.RUNNING.value, "message": "", "ended": None}
-            _change(connection, run, change | asdict(this_process()))
-            return _record(_one(connection, run))
+            self._guard(connection, run)
+            if unless_wished and wished(connection, run):
+                return False
+            _change(connection, run, change)
+            connection.execute(delete(LEASES).where(LEASES.c.run == run))
+        self._held.pop(run, None)
+        return True
 
     def runs(self, limit: int | None = None) -> list[RunRecord]:
         with self._database.reading() as connection:
-            return [_record(row) for row in connection.execute(COUNTED.limit(limit))]
+            return [self._record(connection, row) for row in connection.execute(COUNTED.limit(limit)).all()]
 
     def run(self, name: str) -> RunRecord:
         with self._database.reading() as connection:
             found = _matching(connection, name)
             if len(found) != 1:
                 raise StoreError(_which(connection, name, [row.id for row in found]))
-            return _record(found[0])
+            return self._record(connection, found[0])
 
     def set_note(self, run: str, key: str, value: Json) -> None:
         row = {"run": run, "name": printable(key), "content": to_json(value)}
         with self._database.writing() as connection:
             _one(connection, run)
+            self._guard(connection, run)
             insert_or_replace(connection, NOTES, row, ("run", "name"))
 
     def notes(self, run: str) -> dict[str, Json]:
         query = select(NOTES.c.name, NOTES.c.content).where(NOTES.c.run == run).order_by(NOTES.c.number)
         with self._database.reading() as connection:
             return {row.name: from_json(row.content) for row in connection.execute(query)}
+
+    def _insert(
+        self, connection: Connection, command: str, options: Mapping[str, Json], status: RunStatus
+    ) -> str:
+        row = {
+            "created": self._clock(),
+            "command": printable(command),
+            "options": to_json(dict(options)),
+            "status": status.value,
+            "message": "",
+            **asdict(this_process()),
+        }
+        name = fresh_name()
+        while not insert_once(connection, RUNS, {"id": name, **row}):
+            name = fresh_name()
+        return name
+
+    def _record(self, connection: Connection, row: Row[Any]) -> RunRecord:
+        status = RunStatus(row.status)
+        if status is RunStatus.RUNNING and is_free(connection, row, self._now(connection)):
+            status = RunStatus.INTERRUPTED
+        return RunRecord(
+            id=row.id,
+            created=row.created,
+            command=row.command,
+            options=from_json(row.options),
+            status=status,
+            message=row.message,
+            ended=row.ended,
+            host=row.host,
+            pid=row.pid,
+            jobs=row.jobs,
+            trials=row.trials,
+        )
 
 
 def _matching(connection: Connection, name: str) -> list[Row[Any]]:
@@ -106,37 +146,3 @@ def _which(connection: Connection, name: str, found: list[str]) -> str:
 def _change(connection: Connection, run: str, change: Mapping[str, Any]) -> None:
     if not connection.execute(update(RUNS).where(RUNS.c.id == run).values(**change)).rowcount:
         raise StoreError(_which(connection, run, []))
-
-
-def _owner(row: Row[Any]) -> Owner:
-    return Owner(host=row.host, boot=row.boot, pid=row.pid, pid_started=row.pid_started)
-
-
-def _refuse_living(row: Row[Any], force: bool) -> None:
-    owner = _owner(row)
-    if row.status != RunStatus.RUNNING.value or owner == this_process():
-        return
-    alive = is_alive(owner)
-    if alive:
-        raise StoreError(f"run {row.id} is being worked on by process {row.pid}: stop that first")
-    if alive is None and not force:
-        raise StoreError(f"run {row.id} was started on host {row.host!r} and may still go on there")
-
-
-def _record(row: Row[Any]) -> RunRecord:
-    status = RunStatus(row.status)
-    if status is RunStatus.RUNNING and is_alive(_owner(row)) is False:
-        status = RunStatus.INTERRUPTED
-    return RunRecord(
-        id=row.id,
-        created=row.created,
-        command=row.command,
-        options=from_json(row.options),
-        status=status,
-        message=row.message,
-        ended=row.ended,
-        host=row.host,
-        pid=row.pid,
-        jobs=row.jobs,
-        trials=row.trials,
-    )

@@ -1,6 +1,6 @@
 """The tables as queries see them; the migrations create them, a test compares the two."""
 
-from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Float, Integer, LargeBinary, MetaData, Table, Text
 
 METADATA = MetaData()
 
@@ -31,6 +31,7 @@ JOBS = Table(
     Column("id", Text, primary_key=True),
     *_texts("run", "name", "spec", "status", "result"),
     Column("number", Integer, nullable=False),
+    Column("created", Float(53)),
     Column("started", Float(53)),
     Column("ended", Float(53)),
 )
@@ -82,4 +83,32 @@ EVENTS = Table(
     Column("id", Integer, primary_key=True),
     *_texts("run", "kind", "body"),
     *_floats("at_s"),
+)
+LEASES = Table(
+    "leases",
+    METADATA,
+    Column("run", Text, primary_key=True),
+    *_texts("holder", "host", "boot", "pid_started"),
+    Column("epoch", BigInteger, nullable=False),
+    Column("pid", Integer, nullable=False),
+    *_floats("expires"),
+)
+WISHES = Table(
+    "wishes",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    *_texts("run", "kind", "body"),
+    Column("job", Text),
+    *_floats("created"),
+    Column("applied", Float(53)),
+)
+VIEWS = Table(
+    "views", METADATA, Column("run", Text, primary_key=True), *_texts("content"), *_floats("updated")
+)
+BLOBS = Table(
+    "blobs",
+    METADATA,
+    Column("digest", Text, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
 )

@@ -53,6 +53,7 @@ class TrialQueries(Queries):
     def _shared(
         self, connection: Connection, job: str, task_key: str, provenance: Provenance
     ) -> dict[str, Any]:
+        self._guard(connection, job.rpartition(".")[0])
         ours = (TASKS.c.job == job) & (TASKS.c.task_key == task_key)
         kernel_class = connection.execute(select(TASKS.c.kernel_class).where(ours)).scalar()
         if kernel_class is None:

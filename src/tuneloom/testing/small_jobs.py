@@ -1,10 +1,13 @@
 """Tasks and jobs small enough to follow by eye, and a driver that needs no engine."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from tuneloom.app.conducting.programs import Step
+from tuneloom.app.kinds.base import JobContext, Opened
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.model import Budget, Candidate, Failure, FailureKind, JobSpec, Measurement, Task, Trial
+from tuneloom.store import Store
 from tuneloom.testing.scripted_engine import Answer
 
 
@@ -17,6 +20,27 @@ def small_spec(
 ) -> JobSpec:
     budget = Budget(trials=trials, seconds=seconds, goal_ms=goal_ms)
     return JobSpec(name="net", model="net.onnx", budget=budget, batch=batch)
+
+
+def small_context(
+    spec: JobSpec,
+    known: Mapping[str, list[Trial]] | None = None,
+    *,
+    job: str = "job",
+    lanes: int = 3,
+    workers: int = 1,
+    opened: Opened | None = None,
+) -> JobContext:
+    """What a job works with where nothing is kept; its store must not be asked."""
+    return JobContext(
+        job=job,
+        spec=spec,
+        store=cast(Store, None),
+        opened=opened or (lambda _summary: dict(known or {})),
+        keep=lambda _task, _trial, _artifact: None,
+        lanes=lanes,
+        workers=workers,
+    )
 
 
 def progress_of(*names: str) -> list[TaskProgress]:

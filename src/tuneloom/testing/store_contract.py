@@ -8,8 +8,6 @@ class TestMyStore(StoreContract):
 ```
 """
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
 from tuneloom.errors import StoreError
@@ -24,8 +22,8 @@ from tuneloom.store import (
     Store,
     TrialRecord,
 )
-
-OpenAgain = Callable[[], Store]
+from tuneloom.testing.lease_contract import LeaseContract, WishContract
+from tuneloom.testing.opened_store import OpenAgain, OpenedStore
 
 HERE = Provenance(
     family="llvm", target="llvm -mcpu=x", device_key="cpu", policy="r3-m20-h3", tvm_version="0.27.0"
@@ -71,21 +69,7 @@ def keys(records: list[TrialRecord]) -> list[str]:
     return [record.trial.candidate.key for record in records]
 
 
-class _Opened:
-    @pytest.fixture
-    def open_again(self) -> OpenAgain:
-        """Opens the same store once more; the author of a store replaces this."""
-        raise NotImplementedError("a contract suite needs a fixture `open_again`")
-
-    @pytest.fixture
-    def store(self, open_again: OpenAgain) -> Iterator[Store]:
-        """An empty store."""
-        opened = open_again()
-        yield opened
-        opened.close()
-
-
-class RunContract(_Opened):
+class RunContract(OpenedStore):
     """Runs and notes."""
 
     def test_a_new_run_belongs_to_this_process_and_runs(self, store: Store) -> None:
@@ -136,7 +120,8 @@ class RunContract(_Opened):
     def test_an_ended_run_can_be_taken_over(self, store: Store) -> None:
         run = store.create_run("tune")
         store.finish_run(run.id, RunStatus.INTERRUPTED)
-        again = store.take_over_run(run.id)
+        store.take_run(run.id, "me", 30.0)
+        again = store.run(run.id)
         assert (again.status, again.ended) == (RunStatus.RUNNING, None)
 
     def test_notes_are_replaced_and_keep_their_order(self, store: Store) -> None:
@@ -147,7 +132,7 @@ class RunContract(_Opened):
         assert list(store.notes(run).items()) == [("versions", {"tvm": "0.28"}), ("drift", [1.0, 1.02])]
 
 
-class JobContract(_Opened):
+class JobContract(OpenedStore):
     """Jobs and tasks."""
 
     def test_jobs_are_numbered_within_their_run(self, store: Store) -> None:
@@ -208,7 +193,7 @@ class JobContract(_Opened):
             store.set_plan(job, "other", {})
 
 
-class TrialContract(_Opened):
+class TrialContract(OpenedStore):
     """Trials of one job."""
 
     def test_a_trial_comes_back_as_it_went_in(self, store: Store) -> None:
@@ -271,7 +256,7 @@ class TrialContract(_Opened):
         other.close()
 
 
-class BankContract(_Opened):
+class BankContract(OpenedStore):
     """Records across jobs."""
 
     def test_the_best_of_a_class_come_fastest_first(self, store: Store) -> None:
@@ -338,7 +323,7 @@ class BankContract(_Opened):
         assert store.trial_count(open_job) == 4
 
 
-class LogContract(_Opened):
+class LogContract(OpenedStore):
     """Spans and events."""
 
     def test_spans_come_by_their_start(self, store: Store) -> None:
@@ -366,5 +351,7 @@ class LogContract(_Opened):
             store.add_spans("nonesuch", [span])
 
 
-class StoreContract(RunContract, JobContract, TrialContract, BankContract, LogContract):
+class StoreContract(
+    RunContract, LeaseContract, WishContract, JobContract, TrialContract, BankContract, LogContract
+):
     """All of it."""

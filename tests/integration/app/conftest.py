@@ -18,6 +18,11 @@ ENTRY_POINTS = """\
 moody = odd_tuners:MoodyTuner
 watched = odd_tuners:WatchedTuner
 wrong = odd_tuners:WrongTuner
+
+[tuneloom.kinds]
+moody = odd_tuners:MOODY
+watched = odd_tuners:WATCHED
+wrong = odd_tuners:WRONG
 """
 
 
@@ -58,6 +63,8 @@ def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-tuners\nVersion: 1.0\n")
     (installed / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.setenv("PYTHONPATH", f"{installed.parent}:{PLUGIN}")
+    for folder in (installed.parent, PLUGIN):
+        monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path / "home"))
 
     def also(**variables: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener, Span
-from tuneloom.app.requests.jobs_file import job_spec
+from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.engine.calls import Call, Died, Returned
 from tuneloom.engine.local import LocalEngine

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.requests.jobs_file import job_spec
+from tuneloom.app.requests.job_specs import job_spec
+from tuneloom.app.runs.executor import Interrupted
 from tuneloom.app.runs.log_replay import replay_log
-from tuneloom.app.runs.run import Interrupted, TuningRun
 from tuneloom.app.runs.service import RunSettings, resume, tune
+from tuneloom.app.runs.view import RunView
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 from tuneloom.store import open_store
@@ -21,8 +22,10 @@ pytestmark = pytest.mark.integration
 class EndsEarly:
     """A display that behaves like a user who presses Ctrl-C after a few trials."""
 
-    def show(self, run: TuningRun, now_s: float) -> None:
-        if any(job.tuning is not None and job.tuning.spent >= 5 for job in run.jobs.values()):
+    every_s = 0.0
+
+    def show(self, view: RunView) -> None:
+        if any(job.spent >= 5 for job in view.jobs):
             raise KeyboardInterrupt
 
 

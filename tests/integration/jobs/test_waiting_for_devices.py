@@ -10,9 +10,9 @@ import pytest
 
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
-from tuneloom.app.requests.jobs_file import job_spec
-from tuneloom.app.runs.run import TuningRun
+from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.view import RunView
 from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Machine, Offer
@@ -76,17 +76,16 @@ class GpuComes:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.waited = False
+        self.every_s = 0.0
 
-    def show(self, run: TuningRun, now_s: float) -> None:
-        core = run.conductor.core
-        if self.waited or not any(job.ticket.waits_for_devices for job in core.jobs.values()):
+    def show(self, view: RunView) -> None:
+        if self.waited or not any(job.stage == "no device yet" for job in view.jobs):
             return
-        if "cuda" not in core.floor.devices:
-            self.waited = True
-            tool = self.folder / "nvidia-smi.new"
-            tool.write_text(LISTING)
-            tool.chmod(0o755)
-            tool.rename(self.folder / "nvidia-smi")
+        self.waited = True
+        tool = self.folder / "nvidia-smi.new"
+        tool.write_text(LISTING)
+        tool.chmod(0o755)
+        tool.rename(self.folder / "nvidia-smi")
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="a GPU is here already")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tuneloom.app.kinds.kernel.specs import kernel_spec
-from tuneloom.app.runs.run import TuningRun
+from tuneloom.app.runs.service import RunSettings, execute
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Machine
 from tuneloom.kernel import Kernel, Space
@@ -59,10 +59,10 @@ def tuned(tmp_path: Path, builds_on_device: bool, misbehave: Callable[[], Any]) 
     path = keep_functions(kernel, tmp_path)
     spec = kernel_spec("levels", str(path), "gpu", {"run_timeout_s": 120, "build_timeout_s": 120})
     with closing(open_store(tmp_path / "store.db")) as store:
-        run = store.create_run("test").id
-        job = store.add_job(run, "levels", spec.to_json()).id
+        run = store.submit_run("test", [("levels", spec.to_json())]).id
+        (job,) = (record.id for record in store.jobs(run))
         engine = LocalEngine("tuneloom.tuners.kernel.warmth:warm_up")
-        TuningRun(store, run, engine, MACHINE, "load-aware").execute()
+        execute(store, run, engine, MACHINE, RunSettings(store=store.place))
         assert store.job(job).status is JobStatus.FINISHED
         assert store.job(job).result["best"] == {"level": 6}
         assert store.job(job).result["failures"] == {FailureKind.RUN_ERROR.value: 1}

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.testing.onnx_models import write_network
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.models import stages as model_stages
 from tuneloom.tuners.tvm.models import times as model_times
 from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary, compile_model, open_model
+from tuneloom.tuners.tvm.models.stages import compile_model, open_model
 
 
 @pytest.fixture(scope="module")

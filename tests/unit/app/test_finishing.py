@@ -11,10 +11,9 @@ from tuneloom.app.tasks.limits import check_s, compile_s
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.errors import OutputError
-from tuneloom.model import Artifact
+from tuneloom.model import Artifact, CheckResult, ModelRecipe
 from tuneloom.scheduling.stages import SlotDemand
 from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
-from tuneloom.tuners.tvm.models.stages import CheckResult, ModelRecipe
 
 BUILT = Artifact(payload=b"so")
 SAME = CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))

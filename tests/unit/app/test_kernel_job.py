@@ -10,20 +10,18 @@ from typing import Any
 import pytest
 
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.kinds.kernel.job import KernelJob, KernelMemory
+from tuneloom.app.kinds.kernel.job import KernelJob
 from tuneloom.app.kinds.kernel.presampling import Sample
 from tuneloom.app.kinds.kernel.specs import kernel_spec
 from tuneloom.app.kinds.kernel.tuning import KernelTuning
-from tuneloom.app.kinds.results import job_result
 from tuneloom.engine.calls import Call, CallResult, Died, ExitedWith, KilledBy, Raised, Returned, TimedOut
 from tuneloom.errors import BudgetError, InputError, NothingMeasured
-from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, Task, Trial
+from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, ModelSummary, Task, Trial
 from tuneloom.scheduling.stages import DeviceDemand
 from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.small_jobs import drive, measured_trial
+from tuneloom.testing.small_jobs import drive, measured_trial, small_context
 from tuneloom.tuners.kernel import ON_DEVICE
 from tuneloom.tuners.kernel.cargo import Cargo
-from tuneloom.tuners.tvm.models.stages import ModelSummary
 
 CARGO = Cargo(paths=(), space=b"space", build=b"build", run=b"run")
 TASK = Task(key="kernel:conv:1", name="conv", kernel_class="kernel", payload=pickle.dumps(CARGO))
@@ -46,18 +44,17 @@ class Notes:
     """What a store would keep of the job."""
 
     def __init__(self, presampled: Sequence[Sample] | None = None) -> None:
-        self.presampled = presampled
+        self.samples = presampled
         self.opened: list[ModelSummary] = []
 
-    def memory(self) -> KernelMemory:
-        return KernelMemory(
-            features=lambda: [({"code_bytes": 10.0}, 0.1)],
-            presampled=lambda: self.presampled,
-            keep_presampled=self.keep,
-        )
+    def features(self) -> list[tuple[dict[str, float], float]]:
+        return [({"code_bytes": 10.0}, 0.1)]
 
-    def keep(self, _task: str, samples: Sequence[Sample], _took_s: float) -> None:
-        self.presampled = list(samples)
+    def presampled(self) -> Sequence[Sample] | None:
+        return self.samples
+
+    def keep_presampled(self, _task: str, samples: Sequence[Sample], _took_s: float) -> None:
+        self.samples = list(samples)
 
 
 def job_of(
@@ -73,15 +70,8 @@ def job_of(
         kept.opened.append(summary)
         return known or {}
 
-    return KernelJob(
-        "job",
-        kernel_spec("conv", "conv.toml", "cpu", {"trials": trials, **extra}),
-        opened=opened,
-        keep=lambda _task, _trial, _artifact: None,
-        lanes=3,
-        tuners=tuners,
-        memory=kept.memory(),
-    )
+    spec = kernel_spec("conv", "conv.toml", "cpu", {"trials": trials, **extra})
+    return KernelJob(small_context(spec, opened=opened, workers=tuners), kept)
 
 
 def workers(
@@ -109,7 +99,7 @@ def test_a_kernel_is_opened_tuned_and_looked_back_on() -> None:
     job = job_of()
     drive(job.begin(0.0), workers(FakeStages()))
     assert job.done and job.failure is None
-    result = job_result(job)
+    result = job.result()
     assert (result["trials"], result["best_s"], result["validity"]) == (6, 1e-3, LEARNED)
 
 
@@ -243,9 +233,9 @@ def test_presampling_builds_batches_and_teaches_the_search() -> None:
         return scripted(call)
 
     drive(job.begin(0.0), answer)
-    assert notes.presampled == [("0", False), ("1", True), ("0", False)]
+    assert notes.samples == [("0", False), ("1", True), ("0", False)]
     assert json.loads(options[0].extra["presampled"]) == [[0, False], [1, True], [0, False]]
-    assert job.presampling_s > 0 and job_result(job)["presampling_s"] == job.presampling_s
+    assert job.presampling_s > 0 and job.result()["presampling_s"] == job.presampling_s
 
 
 def test_what_was_presampled_before_is_not_built_again() -> None:
@@ -269,7 +259,7 @@ def test_losing_the_last_look_loses_no_result() -> None:
 
     drive(job.begin(0.0), answer)
     assert job.done and job.failure is None
-    assert "validity" not in job_result(job) and job_result(job)["best_s"] == 1e-3
+    assert "validity" not in job.result() and job.result()["best_s"] == 1e-3
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.kinds.kernel.specs import described_spec, drop_functions, kernel_spec
+from tuneloom.app.kinds.kernel.kind import KIND
+from tuneloom.app.kinds.kernel.specs import described_spec, kernel_spec
 from tuneloom.app.requests.jobs_file import read_jobs
-from tuneloom.app.requests.sources import require_possible, tuner_of
+from tuneloom.app.requests.sources import kind_of, require_possible
 from tuneloom.errors import InputError, SpaceError, TargetError
 from tuneloom.model import JobSpec
 
@@ -78,7 +79,7 @@ def test_a_job_keeps_its_extra_options_in_the_store(file: Path) -> None:
 
 
 def test_tuners_are_told_by_the_name_of_the_file() -> None:
-    assert [tuner_of(name) for name in ("a.toml", "/x/y.kernel", "a.onnx", "zoo:a", "mock:tasks=1")] == [
+    assert [kind_of(name).name for name in ("a.toml", "/x/y.kernel", "a.onnx", "zoo:a", "mock:tasks=1")] == [
         "kernel",
         "kernel",
         "tvm",
@@ -106,7 +107,8 @@ def test_fewer_than_no_spares_are_refused(file: Path) -> None:
 def test_only_files_of_functions_are_deleted(file: Path, tmp_path: Path) -> None:
     kept = tmp_path / "f00d.kernel"
     kept.write_bytes(b"")
-    drop_functions([{"model": str(kept)}, {"model": str(file)}, {"model": "zoo:squeezenet"}, {}])
+    for model in (str(kept), str(file)):
+        KIND.ended(kernel_spec("twice", model, "cpu", {}))
     assert file.exists() and not kept.exists()
 
 

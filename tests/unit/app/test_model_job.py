@@ -2,16 +2,15 @@
 
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 
 from tuneloom.app.kinds.model.job import ModelJob
-from tuneloom.app.kinds.results import job_result
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.errors import ModelError, NothingMeasured
-from tuneloom.model import Artifact, Failure, FailureKind, Measurement, Trial
+from tuneloom.model import Artifact, CheckResult, Failure, FailureKind, Measurement, ModelSummary, Trial
 from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.small_jobs import drive, measured_trial, small_spec, small_task
+from tuneloom.testing.small_jobs import drive, measured_trial, small_context, small_spec, small_task
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
-from tuneloom.tuners.tvm.models.stages import CheckResult, ModelSummary
 
 SUMMARY = ModelSummary(
     name="net",
@@ -29,14 +28,8 @@ Known = dict[str, list[Trial]]
 
 
 def job_of(trials: int = 20, known: Known | None = None, seconds: float | None = None) -> ModelJob:
-    return ModelJob(
-        "job",
-        small_spec(trials, seconds=seconds),
-        opened=lambda _summary: known or {},
-        keep=lambda _task, _trial, _artifact: None,
-        lanes=3,
-        tuners=1,
-    )
+    spec = replace(small_spec(trials, seconds=seconds), reuse="off")
+    return ModelJob(small_context(spec, known))
 
 
 def workers(stages: FakeStages, opened: CallResult | None = None) -> Callable[[Call], CallResult]:
@@ -101,7 +94,7 @@ def test_a_kernel_that_cannot_be_measured_keeps_its_default_and_the_others_are_t
     job = job_of()
     drive(job.begin(0.0), workers(stages))
     assert job.done and job.failure is None and job.finish is not None
-    result = job_result(job)["kernels"]
+    result = job.result()["kernels"]
     assert result["key-a"]["used"] and not result["key-b"]["used"]
     assert "b is broken" in result["key-b"]["note"] and result["key-b"]["after_s"] is None
     assert job.finish.schedules["key-b"] == NO_TRACE, "no guess is trusted where everything failed"
@@ -116,7 +109,7 @@ def test_one_search_that_fails_leaves_its_kernel_untuned_with_a_note() -> None:
     everyone, job = workers(FakeStages()), job_of()
     drive(job.begin(0.0), answer)
     assert job.done and job.failure is None
-    note = job_result(job)["kernels"]["key-a"]["note"]
+    note = job.result()["kernels"]["key-a"]["note"]
     assert note == "not tuned: its search ended: RuntimeError: no design space"
 
 

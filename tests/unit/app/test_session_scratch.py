@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tuneloom import Session, session
-from tuneloom.app.bundles.writing import require_free
+from tuneloom.app.bundles.folders import require_free
 from tuneloom.app.runs.service import RunOutcome
 from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord, JobStatus

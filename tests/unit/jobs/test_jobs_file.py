@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.requests.jobs_file import JOB_KEYS, read_jobs
+from tuneloom.app.requests.fields import JOB
+from tuneloom.app.requests.jobs_file import read_jobs
 from tuneloom.errors import JobsFileError
 from tuneloom.model import JobSpec
 
@@ -93,7 +94,7 @@ def test_jobs_survive_the_store(tmp_path: Path) -> None:
         ("[[jobs]]\nseed = 1", "jobs.toml, line 1: this job has no model; give a file or zoo:NAME"),
         ('[[jobs]]\nmodel = "a"\ntrails = 5', "line 3: unknown key 'trails'; did you mean 'trials'?"),
         ('[defaults]\nmodel = "a"\n', "jobs.toml, line 2: unknown key 'model'"),
-        ("[defaults]\nzebra = 1\n", "jobs.toml, line 2: unknown key 'zebra'; known: target, device, "),
+        ("[defaults]\nzebra = 1\n", "jobs.toml, line 2: unknown key 'zebra'; known: tuner, target, device, "),
         ('[[jobs]]\nmodel = "a"\n\ntrials = "5"', "line 4: 'trials' must be a whole number of at least 1"),
         ('[[jobs]]\nmodel = "a"\ntrials = 0', "line 3: 'trials' must be a whole number of at least 1, got 0"),
         ('[[jobs]]\nmodel = "a"\ntrials = true', "line 3: 'trials' must be a whole number"),
@@ -131,4 +132,4 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_every_key_is_documented() -> None:
     page = Path(__file__).parents[3].joinpath("docs", "jobs.md").read_text()
-    assert [key for key in JOB_KEYS if f"`{key}`" not in page] == []
+    assert [key for key in JOB if f"`{key}`" not in page] == []

@@ -9,7 +9,16 @@ import pytest
 
 from tuneloom.errors import SpaceError
 from tuneloom.kernel import CudaRunner, Kernel, Ran, Space, TritonKernel
-from tuneloom.model import Failure, FailureKind, MeasuringPolicy, SearchOptions, Task, Tuner
+from tuneloom.model import (
+    Failure,
+    FailureKind,
+    MeasuringPolicy,
+    ModelRecipe,
+    ModelSummary,
+    SearchOptions,
+    Task,
+    Tuner,
+)
 from tuneloom.testing.tuner_contract import TunerContract
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 from tuneloom.tuners.kernel.cargo import Cargo, for_build, for_profile, runner_of, space_of, task_of
@@ -19,7 +28,6 @@ from tuneloom.tuners.kernel.search.searches import SEARCHES as BUILT_IN
 from tuneloom.tuners.kernel.search.searching import insight, presample
 from tuneloom.tuners.kernel.search.terms import Start
 from tuneloom.tuners.kernel.tuner import KernelTuner
-from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
 
 SPACE = Space({"a": [1, 2, 4, 8], "b": [1, 2, 4, 8]}, where=["a * b <= 32"])
 

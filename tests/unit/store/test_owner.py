@@ -52,24 +52,66 @@ def test_a_killed_run_is_interrupted_and_can_be_taken_over(tmp_path: Path) -> No
     process, run = start_run(path)
     assert store.run(run).status is RunStatus.RUNNING
     with pytest.raises(StoreError, match=f"worked on by process {process.pid}: stop that first"):
-        store.take_over_run(run)
+        store.take_run(run, "me", 30.0)
     process.kill()
     process.communicate()
     assert store.run(run).status is RunStatus.INTERRUPTED
-    again = store.take_over_run(run)
+    store.take_run(run, "me", 30.0)
+    again = store.run(run)
     assert (again.status, again.pid) == (RunStatus.RUNNING, os.getpid())
     store.close()
 
 
-def test_a_run_of_another_host_is_taken_over_only_by_force(
+class Clock:
+    """A time of day that tests set."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Store, str, Clock]:
+    """A run that an executor on another host holds for half a minute."""
+    clock = Clock()
+    store = open_store(tmp_path / "store.db", clock=clock)
+    run = store.submit_run("tune", [("a", {})]).id
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+    open_store(tmp_path / "store.db", clock=clock).take_run(run, "other", 30.0)
+    monkeypatch.undo()
+    return store, run, clock
+
+
+def test_a_run_of_another_host_is_not_robbed_while_its_lease_stands(
+    elsewhere: tuple[Store, str, Clock],
+) -> None:
+    store, run, clock = elsewhere
+    clock.now += 20
+    assert store.run(run).status is RunStatus.RUNNING
+    assert store.claim_run("me", 30.0) is None
+    with pytest.raises(StoreError, match=r"carried out on host 'elsewhere' .* try again in 10 s"):
+        store.take_run(run, "me", 30.0)
+
+
+def test_a_run_of_another_host_is_taken_over_when_its_lease_has_ended(
+    elsewhere: tuple[Store, str, Clock],
+) -> None:
+    store, run, clock = elsewhere
+    clock.now += 31
+    assert store.run(run).status is RunStatus.INTERRUPTED
+    lease = store.claim_run("me", 30.0)
+    assert lease is not None and lease.run == run
+    assert store.run(run).pid == os.getpid()
+
+
+def test_a_run_begun_elsewhere_by_a_program_without_leases_can_be_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(tmp_path / "store.db")
     monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
     run = store.create_run("tune").id
     monkeypatch.undo()
-    assert store.run(run).status is RunStatus.RUNNING
-    with pytest.raises(StoreError, match="'elsewhere' and may still go on there"):
-        store.take_over_run(run)
-    assert store.take_over_run(run, force=True).pid == os.getpid()
+    store.take_run(run, "me", 30.0)
+    assert store.run(run).pid == os.getpid()
     store.close()

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from tuneloom.app.kinds.finding import FALLBACK, kind_named
 from tuneloom.errors import RecordsError
 from tuneloom.store import JobRecord, open_existing
-from tuneloom.tuners.kernel import NAME as KERNEL
+
+KERNEL = "kernel"
 
 
 def export_kernel(run: str, path: Path, form: str, job: str | None = None, place: str | None = None) -> int:
@@ -29,10 +31,11 @@ def export_kernel(run: str, path: Path, form: str, job: str | None = None, place
 
 
 def _chosen(run: str, jobs: Sequence[JobRecord], name: str | None) -> JobRecord:
-    kernels = [job for job in jobs if job.spec.get("tuner") == KERNEL and name in (None, job.name)]
+    tuned = [job for job in jobs if kind_named(str(job.spec.get("tuner", FALLBACK))).records == KERNEL]
+    kernels = [job for job in tuned if name in (None, job.name)]
     if len(kernels) == 1:
         return kernels[0]
-    known = ", ".join(repr(job.name) for job in jobs if job.spec.get("tuner") == KERNEL)
+    known = ", ".join(repr(job.name) for job in tuned)
     if not known:
         raise RecordsError(
             f"run {run} tuned no kernel with knobs; `tuneloom export` writes records of models"

@@ -9,15 +9,12 @@ from typing import Any
 
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.tasks.limits import OPEN_S
-from tuneloom.errors import InputError, TargetError
-from tuneloom.model import Task
+from tuneloom.errors import TargetError
+from tuneloom.model import ModelRecipe, ModelSummary, Task
 from tuneloom.model.numbers import COUNT, POSITIVE
-from tuneloom.store import Provenance, RunStatus, open_existing, open_store
-from tuneloom.tuners.kernel import NAME as KERNEL
+from tuneloom.store import open_existing
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
-from tuneloom.tuners.tvm.databases import ForeignDatabase
 from tuneloom.tuners.tvm.importing.sources import require_source
-from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
 
 _LONGER = 10  # than asked for, at most: the model runs a few times, however slow it is
 
@@ -103,68 +100,3 @@ def run_bundle(folder: Path, inputs: list[Path], outputs: list[Path]) -> None:
         list(map(str, outputs)),
         timeout_s=None,
     )
-
-
-def export_records(run: str, folder: Path, place: str | None) -> int:
-    """Write the measured trials of a run's models as a stock MetaSchedule database.
-
-    Raises InputError if the run tuned kernels alone.
-    """
-    store = open_existing(place)
-    try:
-        tasks = []
-        jobs = store.jobs(store.run(run).id)
-        if jobs and all(job.spec.get("tuner") == KERNEL for job in jobs):
-            raise InputError(
-                f"run {run} tuned no model; `tuneloom kernel export` writes the trials of kernels"
-            )
-        for job in (job for job in jobs if job.spec.get("tuner") != KERNEL):
-            records = store.trials(job.id)
-            for planned in store.tasks(job.id):
-                own = [r for r in records if r.task_key == planned.task.key]
-                if own:
-                    tasks.append((planned.task, own[0].provenance.target, [r.trial for r in own]))
-    finally:
-        store.close()
-    count: int = call_in_worker("tuneloom.tuners.tvm.databases:write_database", str(folder), tasks)
-    return count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportSummary:
-    """What came of an import."""
-
-    run: str
-    tasks: int
-    added: int
-    skipped: dict[str, int]
-
-
-def import_records(folder: Path, device_key: str, place: str | None) -> ImportSummary:
-    """Take a stock MetaSchedule database into the bank; what can't be used is counted by reason."""
-    found: ForeignDatabase = call_in_worker("tuneloom.tuners.tvm.databases:read_database", str(folder))
-    store = open_store(place)
-    try:
-        run = store.create_run(f"import {folder}").id
-        added = 0
-        for number, foreign in enumerate(found.tasks):
-            job = store.add_job(run, f"import-{number}").id
-            store.add_tasks(
-                job,
-                [foreign.task],
-                family=foreign.family,
-                target=foreign.target,
-                tvm_version=found.tvm_version,
-            )
-            provenance = Provenance(
-                family=foreign.family,
-                target=foreign.target,
-                device_key=device_key,
-                policy="imported",
-                tvm_version=found.tvm_version,
-            )
-            added += store.add_trials(job, foreign.task.key, foreign.trials, provenance)
-        store.finish_run(run, RunStatus.FINISHED, f"{added} records imported")
-        return ImportSummary(run=run, tasks=len(found.tasks), added=added, skipped=found.skipped)
-    finally:
-        store.close()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from tuneloom.app.conducting.listening import Listener, Span
@@ -20,6 +20,7 @@ from tuneloom.scheduling.messages import (
     FinishJob,
     JobCancelled,
     JobPaused,
+    JobReprioritised,
     JobResumed,
     JobSubmitted,
     RefuseJob,
@@ -99,6 +100,13 @@ class Conductor:
     def resume(self, job: str) -> None:
         self._held.discard(job)
         self._tell_if_known(job, JobResumed(at_s=self.now_s(), job=job))
+
+    def prioritise(self, job: str, priority: int) -> None:
+        """Give a job another priority, also one that has yet to come."""
+        for _, program in self._coming:
+            if program.ticket.id == job:
+                program.ticket = replace(program.ticket, priority=priority)
+        self._tell_if_known(job, JobReprioritised(at_s=self.now_s(), job=job, priority=priority))
 
     @property
     def idle(self) -> bool:

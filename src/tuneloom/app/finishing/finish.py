@@ -12,10 +12,9 @@ from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
 from tuneloom.errors import OutputError
-from tuneloom.model import JobSpec, StageKind
+from tuneloom.model import CheckResult, JobSpec, ModelRecipe, StageKind
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
-from tuneloom.tuners.tvm.models.stages import CheckResult, ModelRecipe
 
 MODEL_STAGES = "tuneloom.tuners.tvm.models.stages"
 WEIGH = "tuneloom.tuners.tvm.models.times:slower_in_model"

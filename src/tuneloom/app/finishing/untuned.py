@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.contests import FinishingSteps
 from tuneloom.engine.calls import Call, CallResult
-from tuneloom.model import StageKind
+from tuneloom.model import ModelRecipe, StageKind
 from tuneloom.scheduling.stages import SlotDemand
-from tuneloom.tuners.tvm.models.stages import ModelRecipe
 
 _COMPILE = "tuneloom.tuners.tvm.models.stages:compile_plain"
 

@@ -9,11 +9,12 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from tuneloom.app.requests.fields import TEXT, FieldType, Words, one_of, shown
 from tuneloom.app.requests.sources import located
-from tuneloom.app.requests.toml_values import TEXT, Kind, TomlFile, one_of, shown
+from tuneloom.app.requests.toml_values import TomlFile
 from tuneloom.errors import JobsFileError
 from tuneloom.model.job import REUSE
-from tuneloom.model.numbers import COUNT, POSITIVE, SEED, NumberKind
+from tuneloom.model.numbers import COUNT, POSITIVE, SEED
 from tuneloom.scheduling import POLICIES
 
 SEEDS = "seed"
@@ -25,8 +26,8 @@ def _is_models(value: Any) -> bool:
     return bool(several) and all(isinstance(model, str) and model for model in several)
 
 
-PARAMETERS: Mapping[str, Kind | NumberKind] = {
-    MODELS: Kind(words="a model, or a list of models that are tuned in one run", fits=_is_models),
+PARAMETERS: Mapping[str, FieldType] = {
+    MODELS: Words(words="a model, or a list of models that are tuned in one run", fits=_is_models),
     "policy": one_of(tuple(POLICIES)),
     "trials": COUNT,
     "seconds": POSITIVE,

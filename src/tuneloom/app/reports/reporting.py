@@ -6,7 +6,7 @@
 | note `canary` | a list of `[at_s, ratio]`: the canary kernel against its quiet time |
 | any other note | a fact for people |
 | a job's spec | `device_key`, `target`, and `tuner`, `batch`, `seed`, `layout` as facts |
-| the result of a job that tuned a kernel | `best`, `best_s`, `validity`: see `report_kernels` |
+| the result of a job that tuned a kernel | `best`, `best_s`, `validity`: see `kinds/kernel/reporting` |
 | a job's result | `latency_before_s`, `latency_after_s`, `kernels`: `{task key: {"before_s", "after_s"}}` |
 | a task's plan | `representative`: a task key; `gifts`: a list of `{"donor", "source", "after_s", "used"}` |
 
@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.reports.kernels import best_of, validity_of
+from tuneloom.app.kinds.finding import FALLBACK, kind_named
 from tuneloom.app.reports.notes import facts_of, measuring_facts, resources_of
-from tuneloom.errors import OutputError
+from tuneloom.errors import InputError, OutputError
 from tuneloom.report import (
     Cluster,
     DriftPoint,
@@ -31,6 +31,7 @@ from tuneloom.report import (
     ResourceSpan,
     TaskResult,
     TaskTrial,
+    Validity,
     failure_counts,
     progress_of,
     render_report,
@@ -106,7 +107,7 @@ def report_data(store: Store, name: str) -> ReportData:
         failures=failure_counts(record.trial for job in jobs for record in trials[job.id]),
         clusters=_clusters(all_tasks),
         gifts=tuple(_gifts(all_tasks, [r for job in jobs for r in results[job.id]])),
-        validity=tuple(filter(None, (validity_of(job, trials[job.id]) for job in jobs))),
+        validity=tuple(filter(None, (_validity(job, trials[job.id]) for job in jobs))),
         facts=(*measuring_facts([job.spec for job in jobs], _provenances(trials)), *facts_of(notes)),
         drift=tuple(DriftPoint(at_s=at_s, ratio=ratio) for at_s, ratio in notes.get("canary", ())),
         names={job.id: job.name for job in jobs} | {p.task.key: p.task.name for p in all_tasks},
@@ -179,9 +180,22 @@ def _model(
         trials=len(records),
         failed=sum(record.seconds is None for record in records),
         seconds=job.ended - job.started if job.ended and job.started else None,
-        best=best_of(job),
+        best=_best_of(job),
         progress=progress_of({result.key: result.weight for result in results}, before, tried),
     )
+
+
+def _best_of(job: JobRecord) -> str:
+    """The best knobs of a kernel, for people; empty for a model."""
+    return ", ".join(f"{knob} = {value}" for knob, value in job.result.get("best", {}).items())
+
+
+def _validity(job: JobRecord, records: Sequence[TrialRecord]) -> Validity | None:
+    """The section of the job's kind; none for a kind that is not installed any more."""
+    try:
+        return kind_named(str(job.spec.get("tuner", FALLBACK))).validity(job, records)
+    except InputError:
+        return None
 
 
 def _clusters(tasks: Sequence[PlannedTask]) -> tuple[Cluster, ...]:

@@ -4,40 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.kinds.kernel.specs import as_described
-from tuneloom.app.requests.sources import device_for, job_names, located, tuner_of
-from tuneloom.app.requests.toml_values import SHAPES, TEXT, YES_OR_NO, Kind, TomlFile, one_of
-from tuneloom.model import Budget, JobSpec, MeasuringPolicy
-from tuneloom.model.job import REUSE
-from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE, NumberKind
-from tuneloom.tuners.kernel import NAME as KERNEL
-
-SHARED: Mapping[str, Kind | NumberKind] = {
-    "target": TEXT,
-    "device": TEXT,
-    "trials": COUNT,
-    "seconds": POSITIVE,
-    "goal_ms": POSITIVE,
-    "priority": WHOLE,
-    "deadline_s": POSITIVE,
-    "arrival_s": NOT_NEGATIVE,
-    "batch": COUNT,
-    "seed": SEED,
-    "shapes": SHAPES,
-    "run_timeout_s": POSITIVE,
-    "build_timeout_s": POSITIVE,
-    "waits_for_devices": YES_OR_NO,
-    "layout": TEXT,
-    "reuse": one_of(REUSE),
-}
-"""What may stand in `[defaults]` and in a job."""
-
-OWN: Mapping[str, Kind | NumberKind] = {"name": TEXT, "model": TEXT, "out": TEXT}
-"""What only a job may say."""
-
-JOB_KEYS: Mapping[str, Kind | NumberKind] = {**OWN, **SHARED}
-_SPEC_KEYS = ("target", "shapes", "batch", "seed", "priority", "deadline_s", "arrival_s", "layout", "reuse")
-DEFAULT_TRIALS = 1000
+from tuneloom.app.requests.fields import JOB, SHARED
+from tuneloom.app.requests.job_specs import job_spec
+from tuneloom.app.requests.sources import kind_of, located, numbered
+from tuneloom.app.requests.toml_values import TomlFile
+from tuneloom.model import JobSpec
 
 
 def read_jobs(path: Path, defaults: Mapping[str, Any] | None = None) -> list[JobSpec]:
@@ -49,35 +20,20 @@ def read_jobs(path: Path, defaults: Mapping[str, Any] | None = None) -> list[Job
     file.require_known(file.data, ("defaults", "jobs"))
     common = {**(defaults or {}), **_defaults(file)}
     jobs = _jobs(file)
-    models = [job["model"] for job in jobs]
-    given = [str(job["name"]) for job in jobs if "name" in job]
-    invented = iter(job_names([job["model"] for job in jobs if "name" not in job], given))
-    names = [str(job["name"]) if "name" in job else next(invented) for job in jobs]
+    names = _names(jobs, common.get("tuner"))
     return [
-        job_spec({**common, **job, "name": name, "model": located(model, path.parent)} | _place(job, path))
-        for job, name, model in zip(jobs, names, models, strict=True)
+        job_spec({**common, **job, "name": name} | _places(job, path, common.get("tuner")))
+        for job, name in zip(jobs, names, strict=True)
     ]
 
 
-def job_spec(values: Mapping[str, Any]) -> JobSpec:
-    """A job from flat values, checked before, under the names that files use."""
-    policy = {name: values[name] for name in ("run_timeout_s", "build_timeout_s") if name in values}
-    spec = JobSpec(
-        name=values["name"],
-        model=values["model"],
-        tuner=tuner_of(values["model"]),
-        device_key=values.get("device") or device_for(values.get("target", "cpu")),
-        budget=Budget(
-            trials=values.get("trials", DEFAULT_TRIALS),
-            seconds=values.get("seconds"),
-            goal_ms=values.get("goal_ms"),
-        ),
-        policy=MeasuringPolicy(**policy),
-        waits_for_devices=values.get("waits_for_devices", False),
-        out=values.get("out"),
-        **{name: _tuples(values[name]) for name in _SPEC_KEYS if name in values},
-    )
-    return as_described(spec, values) if spec.tuner == KERNEL else spec
+def _names(jobs: list[dict[str, Any]], tuner: str | None) -> list[str]:
+    """The names that jobs were given; others are called after their models."""
+    given = [str(job["name"]) for job in jobs if "name" in job]
+    nameless = [job for job in jobs if "name" not in job]
+    wanted = [kind_of(job["model"], job.get("tuner", tuner)).named(job["model"]) for job in nameless]
+    invented = iter(numbered(wanted, given))
+    return [str(job["name"]) if "name" in job else next(invented) for job in jobs]
 
 
 def _defaults(file: TomlFile) -> dict[str, Any]:
@@ -111,18 +67,15 @@ def _require_different(file: TomlFile, jobs: list[dict[str, Any]], key: str, com
 
 def _check(file: TomlFile, job: Any, number: int) -> None:
     table = file.require_table(job, "a job", "jobs", number)
-    file.require_known(table, JOB_KEYS, "jobs", number)
+    file.require_known(table, JOB, "jobs", number)
     for key, value in table.items():
-        file.require(JOB_KEYS[key], value, key, "jobs", number, key)
+        file.require(JOB[key], value, key, "jobs", number, key)
     if "model" not in table:
         raise file.wrong("this job has no model; give a file or zoo:NAME", "jobs", number)
 
 
-def _place(job: Mapping[str, Any], path: Path) -> dict[str, str]:
-    return {"out": str(path.parent.joinpath(job["out"]).absolute())} if "out" in job else {}
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: tuple(shape) for name, shape in value.items()}
-    return value
+def _places(job: Mapping[str, Any], path: Path, tuner: str | None) -> dict[str, str]:
+    """The model and the folder of the bundle, seen from anywhere."""
+    model = located(job["model"], path.parent, job.get("tuner", tuner))
+    out = {"out": str(path.parent.joinpath(job["out"]).absolute())} if "out" in job else {}
+    return {"model": model, **out}

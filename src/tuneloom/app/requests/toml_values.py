@@ -2,46 +2,16 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from tuneloom.app.requests.fields import FieldType, nearest, shown
 from tuneloom.app.requests.toml_lines import TomlLines
 from tuneloom.errors import JobsFileError
-from tuneloom.model.numbers import COUNT, NumberKind
 
 _AT_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)|\s*\(at end of document\)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """What a value has to be, in words and as a test."""
-
-    words: str
-    fits: Callable[[Any], bool]
-
-    def words_for(self, _value: Any) -> str:
-        """What a value that does not fit should have been."""
-        return self.words
-
-
-def _is_shape(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(COUNT.fits(size) for size in value)
-
-
-TEXT = Kind(words="text", fits=lambda value: isinstance(value, str) and bool(value))
-YES_OR_NO = Kind(words="true or false", fits=lambda value: isinstance(value, bool))
-SHAPES = Kind(
-    words="a table of lists, as in { input = [1, 3, 224, 224] }",
-    fits=lambda value: isinstance(value, dict) and all(_is_shape(shape) for shape in value.values()),
-)
-
-
-def one_of(names: Sequence[str]) -> Kind:
-    """One of a few words."""
-    return Kind(words=f"one of {', '.join(names)}", fits=lambda value: value in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +51,10 @@ class TomlFile:
             raise self.wrong(f"{what} must be a table, got {shown(value)}", *place)
         return value
 
-    def require(self, kind: Kind | NumberKind, value: Any, name: str, *place: str | int) -> None:
+    def require(self, kind: FieldType, value: Any, name: str, *place: str | int) -> None:
         """Raise unless a value is of its kind."""
         if not kind.fits(value):
             raise self.wrong(f"{name!r} must be {kind.words_for(value)}, got {shown(value)}", *place)
-
-
-def nearest(key: str, known: Iterable[str]) -> str:
-    """What may have been meant."""
-    names = list(known)
-    close = get_close_matches(key, names, 1, 0.6)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
-
-
-def shown(value: Any) -> str:
-    """A value as TOML writes it, cut short."""
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _told(path: Path, text: str, message: str) -> str:

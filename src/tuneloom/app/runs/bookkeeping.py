@@ -1,16 +1,15 @@
 """What a run writes into the store, and when."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from tuneloom.app.conducting.listening import Span
 from tuneloom.app.runs.resources import RESOURCES, ResourceList
 from tuneloom.engine.machine import Offer
-from tuneloom.model import Artifact, JobSpec, Task, Trial
+from tuneloom.model import Artifact, JobSpec, ModelSummary, Task, Trial
 from tuneloom.scheduling.journal import CoreBegan, PlainEntry, written, written_start
 from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import EventRecord, Provenance, SpanRecord, Store
-from tuneloom.tuners.tvm.models.stages import ModelSummary
 
 _MOST_BUFFERED = 500
 
@@ -18,9 +17,14 @@ _MOST_BUFFERED = 500
 class Book:
     """The store as one run sees it: trials at once, logs in batches."""
 
-    def __init__(self, store: Store, run: str) -> None:
+    def __init__(self, store: Store, run: str, began_s: float = 0.0) -> None:
+        """`began_s` is when the run was taken, on the executor's clock.
+
+        The run's own clock goes on where it stopped when an earlier executor let go.
+        """
         self._store = store
         self.run = run
+        self._shift_s = max((span.end_s for span in store.spans(run)), default=0.0) - began_s
         self._spans: list[SpanRecord] = []
         self._events: list[EventRecord] = []
         self._provenance: dict[str, Provenance] = {}
@@ -29,12 +33,12 @@ class Book:
 
     def resource_joined(self, offer: Offer, at_s: float) -> None:
         """Note a resource at the next flush."""
-        self._resources.joined(offer, at_s)
+        self._resources.joined(offer, self.on_run_clock(at_s))
         self._resources_changed = True
 
     def resource_left(self, name: str, reason: str, at_s: float) -> None:
         """Note that a resource is gone at the next flush."""
-        self._resources.left(name, reason, at_s)
+        self._resources.left(name, reason, self.on_run_clock(at_s))
         self._resources_changed = True
 
     def opened(self, job: str, spec: JobSpec, summary: ModelSummary) -> dict[str, list[Trial]]:
@@ -65,9 +69,19 @@ class Book:
             features=artifact.features if artifact else {},
         )
 
+    def on_run_clock(self, at_s: float) -> float:
+        """A time of the executor in seconds of the run."""
+        return at_s + self._shift_s
+
     def ran(self, span: Span) -> None:
         """Remember a span until the next flush."""
-        self._spans.append(SpanRecord(**asdict(span)))
+        moved = replace(
+            span,
+            ready_s=self.on_run_clock(span.ready_s),
+            start_s=self.on_run_clock(span.start_s),
+            end_s=self.on_run_clock(span.end_s),
+        )
+        self._spans.append(SpanRecord(**asdict(moved)))
 
     def core_began(self, policy: str) -> None:
         """Log that a new core decides from here on, and note how."""

@@ -1,18 +1,18 @@
-"""Wishes for a run that another process carries out: more jobs, pauses, ends.
+"""Wishes for a run that another process carries out: more jobs, pauses, ends, priorities.
 
-They are left in the store; the run looks there about once a second.
+They are rows in the store; the run's executor looks there about once a second and applies each
+once, in the order in which they came.
 """
 
-import time
 from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import replace
 
 from tuneloom.app.requests.sources import numbered, require_possible
 from tuneloom.app.runs.resources import RESOURCES, present_keys
-from tuneloom.errors import InputError
+from tuneloom.errors import InputError, StoreError
 from tuneloom.model import JobSpec
-from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, open_existing
+from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, WishKind, open_existing
 
 _NOT_RUNNING = {
     RunStatus.FINISHED: "start another with `tuneloom tune`",
@@ -37,10 +37,10 @@ def add_jobs(
         _require_names(run.id, chosen, taken)
         for spec in chosen:
             require_possible(spec, device_keys(store, run.id))
-        passed_s = time.time() - run.created
-        added = [store.add_job(run.id, spec.name, _later(spec, passed_s).to_json()) for spec in chosen]
-        _require_taken(store, run.id, added)
-        return added
+        try:
+            return [store.add_job(run.id, spec.name, spec.to_json()) for spec in chosen]
+        except StoreError as error:
+            raise InputError(str(error)) from error
 
 
 def cancel(name: str, job: str | None, place: str | None = None) -> list[JobRecord]:
@@ -52,24 +52,30 @@ def cancel(name: str, job: str | None, place: str | None = None) -> list[JobReco
         if job is not None and not going_on:
             raise InputError(f"job {job!r} is {wanted[0].status.value} already")
         for record in going_on:
-            store.set_job(record.id, JobStatus.CANCELLED)
+            store.add_wish(run.id, WishKind.CANCEL, record.id)
         return going_on
 
 
 def pause(name: str, job: str, place: str | None = None) -> JobRecord:
     """Start no new stage of a job; stages that run come to their end."""
-    return _move(name, job, JobStatus.PAUSED, (JobStatus.WAITING, JobStatus.RUNNING), place)
+    return _wish(name, job, WishKind.PAUSE, (JobStatus.WAITING, JobStatus.RUNNING), place)
 
 
 def unpause(name: str, job: str, place: str | None = None) -> JobRecord:
     """Let a paused job go on."""
-    return _move(name, job, JobStatus.RUNNING, (JobStatus.PAUSED,), place)
+    return _wish(name, job, WishKind.UNPAUSE, (JobStatus.PAUSED,), place)
+
+
+def prioritise(name: str, job: str, priority: int, place: str | None = None) -> JobRecord:
+    """Give a job that goes on another priority."""
+    allowed = (JobStatus.WAITING, JobStatus.RUNNING, JobStatus.PAUSED)
+    return _wish(name, job, WishKind.PRIORITY, allowed, place, {"priority": priority})
 
 
 def running(store: Store, name: str) -> RunRecord:
-    """The run of this name; raises InputError unless a process works on it."""
+    """The run of this name; raises InputError unless an executor has it or will take it."""
     run = store.run(name)
-    if run.status is not RunStatus.RUNNING:
+    if run.status not in (RunStatus.RUNNING, RunStatus.WAITING):
         remedy = _NOT_RUNNING[run.status].format(run=run.id)
         raise InputError(f"run {run.id} does not run, it is {run.status.value}; {remedy}")
     return run
@@ -80,12 +86,20 @@ def device_keys(store: Store, run: str) -> list[str]:
     return present_keys(store.notes(run).get(RESOURCES))
 
 
-def _move(name: str, job: str, to: JobStatus, allowed: tuple[JobStatus, ...], place: str | None) -> JobRecord:
+def _wish(
+    name: str,
+    job: str,
+    kind: WishKind,
+    allowed: tuple[JobStatus, ...],
+    place: str | None,
+    body: dict[str, int] | None = None,
+) -> JobRecord:
     with closing(open_existing(place)) as store:
-        record = _job(store, running(store, name), job)
+        run = running(store, name)
+        record = _job(store, run, job)
         if record.status not in allowed:
             raise InputError(f"job {job!r} is {record.status.value}; nothing to change")
-        store.set_job(record.id, to)
+        store.add_wish(run.id, kind, record.id, body or {})
         return record
 
 
@@ -105,22 +119,4 @@ def _renamed(specs: Sequence[JobSpec], taken: Collection[str]) -> list[JobSpec]:
 def _require_names(run: str, specs: Sequence[JobSpec], taken: Collection[str]) -> None:
     for spec in specs:
         if spec.name in taken:
-            raise InputError(f"run {run} has a job {spec.name!r} already; give another --name")
-
-
-def _later(spec: JobSpec, passed_s: float) -> JobSpec:
-    """The same job on the clock of a run that began so long ago."""
-    deadline_s = None if spec.deadline_s is None else spec.deadline_s + passed_s
-    arrival_s = spec.arrival_s + passed_s if spec.arrival_s else 0.0
-    return replace(spec, deadline_s=deadline_s, arrival_s=arrival_s)
-
-
-def _require_taken(store: Store, run: str, added: Sequence[JobRecord]) -> None:
-    """A run that ends at this very moment may miss new jobs; then nobody should wait for them."""
-    if store.run(run).status is RunStatus.RUNNING:
-        return
-    missed = [job for job in added if store.job(job.id).status is JobStatus.WAITING]
-    for job in missed:
-        store.set_job(job.id, JobStatus.CANCELLED)
-    if missed:
-        raise InputError(f"run {run} ended just now; start another with `tuneloom tune`")
+            raise InputError(f"run {run} has a job {spec.name!r} already; give another --name", field="name")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.app.kinds.kernel.specs import kernel_spec
-from tuneloom.app.runs.run import TuningRun
 from tuneloom.app.runs.service import RunOutcome, RunSettings, tune
 from tuneloom.model import Budget, Failure, FailureKind, JobSpec, MeasuringPolicy, Trial
 from tuneloom.store import default_place, open_store
@@ -71,13 +70,15 @@ def tune_functions(
     """
     path = keep_functions(kernel, _folder(settings.store))
     began = time.perf_counter()
-    heard = _Heard(listener)
-    outcome = tune([_planned(kernel, plan, path)], settings, f"tune_kernel {kernel.name}", heard)
+    outcome = tune(
+        [_planned(kernel, plan, path)],
+        settings,
+        f"tune_kernel {kernel.name}",
+        on_trial=None if listener is None else lambda _job, trial: listener(trial),
+    )
     if outcome.failure is not None:
         raise outcome.failure
-    result = result_of(outcome, settings.store, time.perf_counter() - began)
-    heard.tell(result.trials)
-    return result
+    return result_of(outcome, settings.store, time.perf_counter() - began)
 
 
 def result_of(outcome: RunOutcome, place: str | None, elapsed_s: float) -> KernelResult:
@@ -108,23 +109,3 @@ def _folder(store: str | None) -> Path:
     """Where kernels are kept: beside the store if that is a file."""
     place = Path(store) if store is not None and "://" not in store else default_place()
     return place.absolute().parent / "kernels"
-
-
-class _Heard:
-    """Tells a listener of every trial that is committed, in their order; shows nothing."""
-
-    def __init__(self, listener: TrialListener | None) -> None:
-        self._listener, self._told = listener, 0
-
-    def show(self, run: TuningRun, now_s: float) -> None:
-        """Called several times a second."""
-        for job in run.jobs.values():
-            if job.tuning is not None:
-                self.tell(tuple(job.tuning.tasks[0].trials))
-
-    def tell(self, trials: tuple[Trial, ...]) -> None:
-        """Tell what was not told yet."""
-        fresh, self._told = trials[self._told :], max(self._told, len(trials))
-        if self._listener is not None:
-            for trial in fresh:
-                self._listener(trial)

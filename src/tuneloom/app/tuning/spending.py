@@ -58,6 +58,16 @@ class Spending:
         pace_s = (self.latest_s - self.started_s) / spent
         return pace_s * max(0, self.most_trials - spent)
 
+    def left_s(self, at_s: float) -> float | None:
+        """Seconds until the budget is spent by the pace so far; None before the first trial."""
+        if self.started_s is None or not self.spent:
+            return None
+        passed_s = at_s - self.started_s
+        rest_s = passed_s / self.spent * (self._spec.budget.trials - self.spent)
+        if self._spec.budget.seconds is not None:
+            rest_s = min(rest_s, self._spec.budget.seconds - passed_s)
+        return max(0.0, rest_s)
+
     def _left(self) -> int:
         return self.most_trials - self.spent - sum(t.in_flight for t in self._tasks)
 

@@ -8,9 +8,11 @@ step. `upgrade` applies the missing steps in one transaction.
 from sqlalchemy import Connection, inspect, text
 
 from tuneloom.errors import StoreError
-from tuneloom.store.migrations import s001_journal, s002_logs, s003_bank
+from tuneloom.store.migrations import s001_journal, s002_logs, s003_bank, s004_leases
 
-STEPS: tuple[tuple[str, ...], ...] = (s001_journal.STATEMENTS, s002_logs.STATEMENTS, s003_bank.STATEMENTS)
+STEPS: tuple[tuple[str, ...], ...] = tuple(
+    step.STATEMENTS for step in (s001_journal, s002_logs, s003_bank, s004_leases)
+)
 LATEST = len(STEPS)
 
 SPELLING = {

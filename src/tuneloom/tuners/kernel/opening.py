@@ -5,11 +5,11 @@ import secrets
 from pathlib import Path
 
 from tuneloom.errors import InputError, SpaceError
+from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.tuners.kernel import FUNCTIONS, ON_DEVICE
 from tuneloom.tuners.kernel.cargo import kernel_bytes, kernel_from, task_of
 from tuneloom.tuners.kernel.description import Description, described
 from tuneloom.tuners.kernel.kernel import Kernel
-from tuneloom.tuners.tvm.models.stages import ModelRecipe, ModelSummary
 
 
 def open_kernel(recipe: ModelRecipe) -> ModelSummary | InputError:

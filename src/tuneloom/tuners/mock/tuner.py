@@ -20,7 +20,7 @@ from tuneloom.model import (
     Task,
     Trial,
 )
-from tuneloom.tuners.mock.kernel import MockKernel
+from tuneloom.tuners.mock.kernel import MockKernel, mock_tasks
 
 _DEFAULT_ORIGIN = "default"
 _FOR_EVER_S = 3600.0
@@ -86,6 +86,9 @@ class MockTuner:
     """
 
     name = "mock"
+
+    def tasks(self, model: str) -> Sequence[Task]:
+        return mock_tasks(model)
 
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> MockSearch:
         return MockSearch(MockKernel.from_bytes(task.payload), options, known)

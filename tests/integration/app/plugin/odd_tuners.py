@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tuneloom.app.kinds.model.kind import KIND
 from tuneloom.model import (
     Artifact,
     Candidate,
@@ -133,3 +134,7 @@ def _rounding(task: Task) -> Candidate:
     schedule.unsafe_set_dtype(block, 0, "int8")
     text = trace_text(schedule.trace)
     return Candidate(key=key_of(text), configuration=text, payload=pack_kernel(schedule.mod, kernel.target))
+
+
+MOODY, WATCHED, WRONG = (replace(KIND, name=name) for name in ("moody", "watched", "wrong"))
+"""Models of TVM whose kernels these tuners search, as kinds of jobs of their own."""

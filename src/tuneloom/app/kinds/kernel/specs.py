@@ -1,6 +1,6 @@
 """Jobs that tune kernels with knobs: what their files and the command line say together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,10 @@ from typing import Any
 from tuneloom.errors import InputError, SpaceError
 from tuneloom.model import Budget, JobSpec, MeasuringPolicy
 from tuneloom.model.numbers import NATURAL
-from tuneloom.tuners.kernel import DESCRIPTION, FUNCTIONS, SEARCHES, STARTS
+from tuneloom.tuners.kernel import DESCRIPTION, SEARCHES, STARTS
 from tuneloom.tuners.kernel import NAME as KERNEL
 
 DEFAULT_TRIALS = 200
-SEARCH_KEYS = ("search", "init", "presample", "spare")
 _LIMITS = ("seconds", "goal_ms")
 _TIMEOUTS = ("build_timeout_s", "run_timeout_s")
 
@@ -84,15 +83,8 @@ def require_kernel(spec: JobSpec) -> None:
     if not path.is_file():
         raise SpaceError(f"no kernel at {spec.model}; give a TOML file that describes one")
     if spec.out is not None:
-        raise InputError(f"{spec.name}: a kernel has no bundle; leave its output folder away")
+        raise InputError(f"{spec.name}: a kernel has no bundle; omit --out")
     if path.suffix == DESCRIPTION:
         from tuneloom.tuners.kernel.description import described
 
         described(path)
-
-
-def drop_functions(specs: Iterable[Mapping[str, Any]]) -> None:
-    """Delete the files that held Python functions of jobs which have all ended."""
-    for spec in specs:
-        if str(spec.get("model", "")).endswith(FUNCTIONS):
-            Path(spec["model"]).unlink(missing_ok=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import BundleError, InputError
+from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.importing.sources import TensorInfo
 from tuneloom.tuners.tvm.models.final import LIBRARY, Array, RunningModel, load_compiled
 from tuneloom.tuners.tvm.targets.cpu import check_cpu
 

@@ -1,12 +1,12 @@
 """How a model comes in: from a file, or from the zoo."""
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import ModelError
+from tuneloom.model import Shapes, TensorInfo
 from tuneloom.tuners.tvm.importing.onnx_files import read_onnx
 from tuneloom.tuners.tvm.importing.onnx_graphs import import_onnx
 from tuneloom.tuners.tvm.importing.relax import Converted
@@ -14,18 +14,8 @@ from tuneloom.tuners.tvm.importing.tflite_files import import_tflite, read_tflit
 from tuneloom.tuners.tvm.importing.torch_files import EXPORT_WORDS, import_exported, read_exported
 from tuneloom.tuners.tvm.zoo.listing import require_name, zoo_model
 
-Shapes = Mapping[str, tuple[int, ...]]
 _ZOO = "zoo:"
 _SUFFIXES = (".onnx", ".pt2", ".tflite")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorInfo:
-    """One input or output of a model."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.importing.sources import ImportedModel, TensorInfo
+from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.layouts.blocking import block_layouts
 from tuneloom.tuners.tvm.lowering.passes import (
     folding_pass,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuneloom.errors import BundleError
+from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.importing.sources import TensorInfo
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.passes import finishing_passes
 from tuneloom.tuners.tvm.lowering.tasks import kernel_key, kernel_module

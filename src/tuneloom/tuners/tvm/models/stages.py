@@ -5,16 +5,15 @@ The model stays in the process that opened it, so it is imported once per job.
 
 import sys
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tuneloom.errors import InputError, OutputError
-from tuneloom.model import Task
+from tuneloom.model import CheckResult, ModelRecipe, ModelSummary, TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.importing.sources import Shapes, TensorInfo, import_model
+from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
@@ -30,46 +29,6 @@ _plain: dict[str, CompiledModel] = {}
 _TOLERANCE = 1e-3
 _TIMING_S = 1.0
 _MOST_RUNS = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSummary:
-    """What the program needs to know of a model that lives in a worker."""
-
-    name: str
-    digest: str
-    target: str
-    family: str
-    tvm_version: str
-    tasks: tuple[Task, ...] = field(repr=False)
-    inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
-    canary: bytes = field(repr=False)
-    facts: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
-    """Outputs of the tuned model against the untuned one, and both timed in turn."""
-
-    difference: float
-    tuned_s: tuple[float, ...]
-    untuned_s: tuple[float, ...]
-
-    @property
-    def same(self) -> bool:
-        return self.difference <= _TOLERANCE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRecipe:
-    """How a worker gets a model; enough to get it again in another worker."""
-
-    key: str
-    source: str
-    shapes: Shapes
-    target: str
-    layout: str = "blocked"
 
 
 def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:

@@ -5,7 +5,6 @@ from typing import Any
 
 from tuneloom.report import KnobPair, Validity, ValidityCell
 from tuneloom.store import JobRecord, TrialRecord
-from tuneloom.tuners.kernel import NAME as KERNEL
 
 
 def validity_of(job: JobRecord, records: Sequence[TrialRecord]) -> Validity | None:
@@ -14,17 +13,12 @@ def validity_of(job: JobRecord, records: Sequence[TrialRecord]) -> Validity | No
     A job that ended has told what it learned. Of one that was interrupted, the trials
     still tell what failed where.
     """
-    if job.spec.get("tuner") != KERNEL or not records:
+    if not records:
         return None
     note = job.result.get("validity") or _of_trials(records)
     importance = tuple((str(knob), float(share)) for knob, share in note.get("importance", {}).items())
     pairs = tuple(_pair(pair) for pair in note.get("pairs", ()))
     return Validity(kernel=job.name, pairs=pairs, importance=importance)
-
-
-def best_of(job: JobRecord) -> str:
-    """The best knobs of a kernel, for people; empty for a model."""
-    return ", ".join(f"{knob} = {value}" for knob, value in job.result.get("best", {}).items())
 
 
 def _of_trials(records: Sequence[TrialRecord]) -> dict[str, Any]:

@@ -1,0 +1,47 @@
+"""Kinds of jobs by name and by model; found by entry points."""
+
+from functools import cache
+from importlib.metadata import entry_points
+
+from tuneloom.app.kinds.base import JobKind
+from tuneloom.app.kinds.tuner.kind import tuner_kind
+from tuneloom.errors import InputError
+
+KINDS = "tuneloom.kinds"
+TUNERS = "tuneloom.tuners"
+FALLBACK = "tvm"
+
+
+def kind_names() -> list[str]:
+    """Every kind there is: those registered as kinds, and tuners that come without one."""
+    return sorted({point.name for group in (KINDS, TUNERS) for point in entry_points(group=group)})
+
+
+@cache
+def kind_named(name: str) -> JobKind:
+    """The kind registered under this name; a tuner without a kind of its own gets a plain one.
+
+    Raises InputError naming the kinds there are.
+    """
+    for point in entry_points(group=KINDS):
+        if point.name == name:
+            kind: JobKind = point.load()
+            return kind
+    if any(point.name == name for point in entry_points(group=TUNERS)):
+        return tuner_kind(name)
+    raise InputError(f"no tuner named {name!r}; known: {', '.join(kind_names())}", field="tuner")
+
+
+def kind_for(model: str) -> JobKind:
+    """The kind of a model that nobody named a tuner for: by its scheme, or by its file."""
+    scheme, colon, _ = model.partition(":")
+    if colon and scheme in kind_names():
+        return kind_named(scheme)
+    registered = (kind_named(point.name) for point in entry_points(group=KINDS))
+    return next((kind for kind in registered if kind.takes(model)), kind_named(FALLBACK))
+
+
+def has_scheme(model: str) -> bool:
+    """Whether a model is the name of something that a kind finds itself, not a path."""
+    scheme, colon, _ = model.partition(":")
+    return bool(colon) and scheme in (*kind_names(), "zoo")

@@ -1,0 +1,40 @@
+"""Models that TVM compiles, as a kind of job."""
+
+from pathlib import Path
+
+from tuneloom.app.bundles.folders import require_free
+from tuneloom.app.kinds.base import JobKind
+from tuneloom.app.kinds.model.job import ModelJob
+from tuneloom.engine.calls import Call
+from tuneloom.model import JobSpec
+from tuneloom.tuners.tvm.importing.naming import is_zoo, model_name, source_files
+from tuneloom.tuners.tvm.importing.sources import require_source
+
+REFUSAL = "tuneloom.tuners.tvm.models.refusals:refusal"
+_IMPORTING_S = 1800.0
+
+
+def _check(spec: JobSpec) -> None:
+    require_source(spec.model)
+    if spec.out is not None:
+        require_free(Path(spec.out))
+
+
+def _refusal(spec: JobSpec) -> Call:
+    arguments = (spec.model, dict(spec.shapes), spec.target)
+    return Call(function=REFUSAL, arguments=arguments, timeout_s=_IMPORTING_S)
+
+
+KIND = JobKind(
+    name="tvm",
+    program=ModelJob,
+    takes=is_zoo,
+    check=_check,
+    refusal=_refusal,
+    warm_up="tuneloom.tuners.tvm.warmth:warm_up",
+    paths=True,
+    files=lambda spec: source_files(spec.model),
+    named=model_name,
+    bundles=True,
+    records="metaschedule",
+)

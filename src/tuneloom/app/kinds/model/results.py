@@ -1,0 +1,61 @@
+"""What came out of a model, as plain data for the store, the bundle and people."""
+
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from tuneloom.app.finishing.finish import Finish
+from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tuning.task_tuning import TaskTuning
+from tuneloom.model import CheckResult, ModelSummary
+
+
+def check_result(check: CheckResult | None) -> dict[str, Any]:
+    """Latencies of the whole model before and after; nothing if it was never run."""
+    if check is None:
+        return {}
+    return {
+        "latency_before_s": median(check.untuned_s),
+        "latency_after_s": median(check.tuned_s),
+        "latencies_before_s": list(check.untuned_s),
+        "latencies_after_s": list(check.tuned_s),
+        "output_difference": check.difference,
+    }
+
+
+def kernel_results(tuning: TaskTuning, finish: Finish) -> dict[str, Any]:
+    """Per task key: what its kernel took before and after, and what was decided about it."""
+    return {t.task.key: _kernel_result(finish, t) for t in tuning.tasks}
+
+
+def _kernel_result(finish: Finish, progress: TaskProgress) -> dict[str, Any]:
+    verdict = finish.verdicts[progress.task.key]
+    used = verdict.chosen is not None
+    return {
+        "before_s": verdict.default_s,
+        "after_s": verdict.used_s,
+        "trials": len(progress.trials),
+        "used": used,
+        "note": verdict.note,
+    }
+
+
+def schedules(tuning: TaskTuning, finish: Finish) -> list[dict[str, Any]]:
+    """The schedule used for each kernel and where it came from, for the bundle."""
+    rows = []
+    for progress in tuning.tasks:
+        chosen = finish.verdicts[progress.task.key].chosen
+        if chosen is not None:
+            candidate = chosen.trial.candidate
+            row = {"task": progress.task.key, "name": progress.task.name, "weight": progress.task.weight}
+            row |= {"candidate": candidate.key, "origin": candidate.origin, "trace": candidate.configuration}
+            rows.append(row)
+    return rows
+
+
+def interface(summary: ModelSummary) -> dict[str, Any]:
+    """Names, shapes and types of a model's inputs and outputs."""
+    return {
+        "inputs": [asdict(info) for info in summary.inputs],
+        "outputs": [asdict(info) for info in summary.outputs],
+    }

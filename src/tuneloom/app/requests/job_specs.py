@@ -1,0 +1,44 @@
+"""Jobs from flat values, wherever those come from."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tuneloom.app.requests.fields import require_fields
+from tuneloom.app.requests.sources import device_for, kind_of
+from tuneloom.model import Budget, JobSpec, MeasuringPolicy
+
+_SPEC_KEYS = ("target", "shapes", "batch", "seed", "priority", "deadline_s", "arrival_s", "layout", "reuse")
+DEFAULT_TRIALS = 1000
+
+
+def job_spec(values: Mapping[str, Any]) -> JobSpec:
+    """A job from flat values under the names that files use; None counts as not given.
+
+    Raises InputError with the field for a value that makes no sense.
+    """
+    values = {field: value for field, value in values.items() if value is not None}
+    require_fields(values)
+    kind = kind_of(values["model"], values.get("tuner"))
+    policy = {name: values[name] for name in ("run_timeout_s", "build_timeout_s") if name in values}
+    spec = JobSpec(
+        name=values["name"],
+        model=values["model"],
+        tuner=kind.name,
+        device_key=values.get("device") or device_for(values.get("target", "cpu")),
+        budget=Budget(
+            trials=values.get("trials", DEFAULT_TRIALS),
+            seconds=values.get("seconds"),
+            goal_ms=values.get("goal_ms"),
+        ),
+        policy=MeasuringPolicy(**policy),
+        waits_for_devices=values.get("waits_for_devices", False),
+        out=values.get("out"),
+        **{name: _tuples(values[name]) for name in _SPEC_KEYS if name in values},
+    )
+    return kind.filled_in(spec, values)
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: tuple(shape) for name, shape in value.items()}
+    return value

@@ -1,0 +1,29 @@
+"""The engine for a run: its workers find imported what the jobs need, and no more."""
+
+from collections.abc import Iterable, Sequence
+
+from tuneloom.app.kinds.base import JobKind
+from tuneloom.app.kinds.finding import kind_named
+from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.watch import MachineWatch
+from tuneloom.model import JobSpec
+from tuneloom.tuners import warming
+
+_WARM_UP = "tuneloom.tuners.warming:warm_up"
+
+
+def engine_for(specs: Sequence[JobSpec], watch: MachineWatch | None = None) -> LocalEngine:
+    """An engine on this machine that is warm for these jobs; others can be run on it, too."""
+    kinds = _kinds(specs)
+    names = list(dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up))
+    environment = {
+        warming.WARM_UPS: ",".join(names),
+        warming.TUNERS: ",".join(kind.name for kind in kinds),
+    }
+    for kind in kinds:
+        environment |= kind.environment([spec for spec in specs if spec.tuner == kind.name])
+    return LocalEngine(_WARM_UP, environment, watch)
+
+
+def _kinds(specs: Iterable[JobSpec]) -> list[JobKind]:
+    return [kind_named(name) for name in dict.fromkeys(spec.tuner for spec in specs)]

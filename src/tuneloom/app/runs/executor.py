@@ -1,0 +1,291 @@
+"""An executor: takes runs over under leases and carries out their jobs in one core, woven together."""
+
+import os
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tuneloom.app.conducting.conductor import Conductor
+from tuneloom.app.conducting.interruptions import Interruptions
+from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.kinds.base import JobProgram
+from tuneloom.app.runs.bookkeeping import Book
+from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
+from tuneloom.app.runs.held_run import HeldRun, TrialListener
+from tuneloom.app.runs.view import RunView, job_picture, resource_pictures
+from tuneloom.engine.api import Engine
+from tuneloom.engine.machine import Machine, Offer
+from tuneloom.errors import LeaseLost, TargetError, TuneloomError
+from tuneloom.scheduling import Core, policy_named, view
+from tuneloom.scheduling.messages import Command, Event
+from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store, Wish, WishKind
+
+_LOOK_S = 1.0
+_ONE_AT_A_TIME = ("sequential", "synchronous", "interleaved")
+_LANES = 3
+_SLOTS_PER_LANE = 4  # a batch keeps about so many build slots busy while others are selected
+
+
+class Interrupted(TuneloomError):  # noqa: N818 - the name is the message
+    """The user ended the run; everything measured is kept."""
+
+    exit_code = 130
+
+
+class Display(Protocol):
+    """Shows a run while it goes on."""
+
+    every_s: float
+
+    def show(self, view: RunView) -> None:
+        """Called about that often."""
+
+
+def new_holder() -> str:
+    """A name for an executor that no other has."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+class Executor(Listener):
+    """Carries out the runs it holds until all have ended; used by one thread.
+
+    Other processes add jobs and leave wishes in the store while it does.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        machine: Machine,
+        policy: str,
+        heartbeat: Heartbeat,
+        *,
+        display: Display | None = None,
+        on_trial: TrialListener | None = None,
+    ) -> None:
+        self.machine = machine
+        self.policy = policy
+        self.holder = new_holder()
+        self.runs: dict[str, HeldRun] = {}
+        self.lost: list[str] = []
+        self._store = store
+        self._engine = engine
+        self._heartbeat = heartbeat
+        self._display = display
+        self._on_trial = on_trial
+        self._interruptions = Interruptions()
+        self._looked_s = self._shown_s = 0.0
+        self._ended: list[HeldRun] = []
+        self._journal: Book | None = None
+        self._offers: dict[str, Offer] = {}
+        self.conductor = Conductor(Core(policy_named(policy)), engine, self)
+
+    def hold(self, lease: Lease) -> HeldRun:
+        """Take the jobs of a run that is ours now."""
+        self._heartbeat.watch(lease)
+        book = Book(self._store, lease.run, self.conductor.now_s())
+        held = HeldRun(
+            store=self._store,
+            lease=lease,
+            book=book,
+            lanes=self._lanes,
+            workers=self.machine.host.slots,
+            cores_of=self.machine.cores_of,
+            on_trial=self._on_trial,
+        )
+        self.runs[lease.run] = held
+        if self._journal is None:
+            self._begin(book)
+        else:
+            for offer in self._offers.values():
+                book.resource_joined(offer, self.conductor.now_s())
+        self._take_new_jobs(held)
+        return held
+
+    def _begin(self, journal: Book) -> None:
+        """Bring the resources in; what the core is told and decides is logged with this run."""
+        self._journal = journal
+        journal.core_began(self.policy)
+        self.conductor.add_machine(self.machine)
+        journal.flush()
+
+    def take(self, run: str) -> HeldRun:
+        """Hold the run of this name; raises StoreError if another executor has it."""
+        return self.hold(self._store.take_run(run, self.holder, TTL_S))
+
+    def execute(self, keep_waiting: Callable[[], bool] = lambda: False) -> None:
+        """Go on until every run that is held has ended; raises Interrupted on Ctrl-C or SIGTERM."""
+        try:
+            self._engine.prepare()
+            with self._interruptions:
+                self.conductor.run(lambda: bool(self.runs) or keep_waiting())
+        except KeyboardInterrupt as error:
+            self._give_back(RunStatus.INTERRUPTED, "ended by the user")
+            names = " ".join(held.id for held in self._ended) or "last"
+            raise Interrupted(f"stopped; everything measured is kept: tuneloom resume {names}") from error
+        finally:
+            self._engine.close()
+            for held in (*self.runs.values(), *self._ended):
+                held.discard_unfinished()
+
+    def _give_back(self, status: RunStatus, message: str) -> None:
+        for held in list(self.runs.values()):
+            held.book.flush()
+            self._store.release_run(held.lease, status, message)
+            self._forget(held)
+
+    def happened(self, event: Event, commands: Sequence[Command]) -> None:
+        if self._journal is not None:
+            self._journal.decided(event, commands)
+
+    def resource_joined(self, offer: Offer, at_s: float) -> None:
+        self._offers[offer.resource.name] = offer
+        for held in self.runs.values():
+            held.book.resource_joined(offer, at_s)
+
+    def resource_left(self, name: str, reason: str, at_s: float) -> None:
+        self._offers.pop(name, None)
+        for held in self.runs.values():
+            held.book.resource_left(name, reason, at_s)
+
+    def ran(self, span: Span) -> None:
+        held = self._of(span.job)
+        if held is not None:
+            held.book.ran(span)
+
+    def job_refused(self, job: str, reason: str) -> None:
+        self._end(job, JobStatus.FAILED, TargetError(reason, field="device"))
+
+    def job_ended(self, job: str, *, cancelled: bool) -> None:
+        held = self._of(job)
+        program = held.programs.get(job) if held else None
+        if held is None or program is None:
+            return
+        self._release(program)
+        if cancelled:
+            self._end(job, JobStatus.CANCELLED, None)
+            return
+        failure = program.failure or program.complete(held.id)
+        self._end(job, JobStatus.FAILED if failure else JobStatus.FINISHED, failure)
+
+    def job_failed(self, job: str, error: Exception) -> None:
+        held = self._of(job)
+        if held is not None and job in held.programs:
+            self._release(held.programs[job])
+            held.break_off(job, error)
+
+    def _release(self, program: JobProgram) -> None:
+        for worker in program.workers:
+            self._engine.release(worker)
+
+    def beat(self, now_s: float) -> None:
+        self._interruptions.check()
+        if now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            for held in list(self.runs.values()):
+                self._look_after(held, now_s)
+        for held in list(self.runs.values()):
+            if held.ended:
+                self._close(held)
+        if self._display is not None and now_s - self._shown_s >= self._display.every_s:
+            self._shown_s = now_s
+            for held in self.runs.values():
+                self._display.show(self.view(held, now_s))
+
+    def view(self, held: HeldRun, now_s: float) -> RunView:
+        """What a run looks like now."""
+        core = view(self.conductor.core, now_s)
+        states = {job.id: job for job in core.jobs}
+        jobs = (
+            job_picture(job, program, states.get(job), held.statuses[job], now_s, held.due_s.get(job, 0.0))
+            for job, program in held.programs.items()
+        )
+        programs = {job: p for other in self.runs.values() for job, p in other.programs.items()}
+        return RunView(
+            run=held.id,
+            policy=self.policy,
+            at_s=held.book.on_run_clock(now_s),
+            resources=resource_pictures(core, programs, now_s),
+            jobs=tuple(jobs),
+        )
+
+    def _look_after(self, held: HeldRun, now_s: float) -> None:
+        """Write what was noted, and do what others want; a run that somebody else has now is let go."""
+        try:
+            held.book.flush()
+            for wish in self._store.open_wishes(held.id):
+                self._apply(held, wish)
+                self._store.close_wish(wish)
+            self._store.set_view(held.id, self.view(held, now_s).to_json())
+        except LeaseLost:
+            self._drop(held)
+
+    def _apply(self, held: HeldRun, wish: Wish) -> None:
+        if wish.kind is WishKind.ADD:
+            self._take_new_jobs(held)
+            return
+        job = wish.job
+        if job is None or job not in held.statuses or held.statuses[job].ended:
+            return
+        match wish.kind:
+            case WishKind.CANCEL:
+                self.conductor.cancel(job)
+            case WishKind.PAUSE:
+                self.conductor.pause(job)
+                self._move(held, job, JobStatus.PAUSED)
+            case WishKind.UNPAUSE:
+                self.conductor.resume(job)
+                self._move(held, job, JobStatus.RUNNING)
+            case WishKind.PRIORITY:
+                self.conductor.prioritise(job, int(wish.body["priority"]))
+
+    def _move(self, held: HeldRun, job: str, status: JobStatus) -> None:
+        held.statuses[job] = status
+        self._store.set_job(job, status)
+
+    def _take_new_jobs(self, held: HeldRun) -> None:
+        for record in held.new_jobs():
+            self._take(held, record)
+
+    def _take(self, held: HeldRun, record: JobRecord) -> None:
+        program = held.take(record, self.conductor.now_s())
+        if program is None:
+            return
+        if held.statuses[record.id] is JobStatus.PAUSED:
+            self.conductor.pause(record.id)
+        self.conductor.submit(program, held.due_s[record.id])
+
+    def _end(self, job: str, status: JobStatus, failure: TuneloomError | None) -> None:
+        held = self._of(job)
+        if held is not None and job in held.programs:
+            held.end(job, status, failure)
+
+    def _close(self, held: HeldRun) -> None:
+        """End a run whose jobs have all ended; if others came in at the last moment, take those."""
+        if held.close():
+            self._forget(held)
+        else:
+            self._look_after(held, self.conductor.now_s())
+
+    def _drop(self, held: HeldRun) -> None:
+        """Another executor has the run: stop what we do for it and write nothing more."""
+        self._forget(held)
+        self.lost.append(held.id)
+        for job, status in held.statuses.items():
+            if not status.ended:
+                self.conductor.cancel(job)
+
+    def _forget(self, held: HeldRun) -> None:
+        self.runs.pop(held.id, None)
+        self._heartbeat.forget(held.id)
+        self._ended.append(held)
+
+    def _of(self, job: str) -> HeldRun | None:
+        return self.runs.get(job.rpartition(".")[0])
+
+    @property
+    def _lanes(self) -> int:
+        if self.policy in _ONE_AT_A_TIME:
+            return 1
+        return _LANES + self.machine.host.slots // _SLOTS_PER_LANE

@@ -1,0 +1,169 @@
+"""One run that an executor carries out: its jobs, how they stand, and what is written about them."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from traceback import format_exception, format_exception_only
+from typing import Any
+
+from tuneloom.app.bundles import folders
+from tuneloom.app.kinds.base import JobContext, JobProgram
+from tuneloom.app.kinds.finding import kind_named
+from tuneloom.app.runs.bookkeeping import Book
+from tuneloom.errors import OutputError, StoreError, TuneloomError
+from tuneloom.model import JobSpec, Trial
+from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store
+
+TrialListener = Callable[[str, Trial], None]
+"""Told of every trial of a job right after it was committed."""
+
+
+@dataclass(slots=True)
+class HeldRun:
+    """A run under our lease. A job that can't be taken fails by itself; the others go on."""
+
+    store: Store
+    lease: Lease
+    book: Book
+    lanes: int
+    workers: int
+    cores_of: Callable[[str], int]
+    on_trial: TrialListener | None = None
+    programs: dict[str, JobProgram] = field(default_factory=dict)
+    statuses: dict[str, JobStatus] = field(default_factory=dict)
+    due_s: dict[str, float] = field(default_factory=dict)
+    failures: dict[str, TuneloomError] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return self.lease.run
+
+    @property
+    def ended(self) -> bool:
+        """Whether every job that was taken has ended."""
+        return all(status.ended for status in self.statuses.values())
+
+    def new_jobs(self) -> list[JobRecord]:
+        """Jobs in the store that were not taken yet and have not ended."""
+        return [r for r in self.store.jobs(self.id) if r.id not in self.statuses and not r.status.ended]
+
+    def take(self, record: JobRecord, now_s: float) -> JobProgram | None:
+        """The program of a job, its times on our clock; None for a job that can't even begin."""
+        try:
+            program = self._program(record, now_s)
+        except StoreError:
+            raise
+        except Exception as error:  # one bad job must not end the others
+            self.end(record.id, JobStatus.FAILED, _as_failure(record, error))
+            return None
+        paused = record.status is JobStatus.PAUSED
+        self.statuses[record.id] = JobStatus.PAUSED if paused else JobStatus.RUNNING
+        self.store.set_job(record.id, self.statuses[record.id])
+        return program
+
+    def _program(self, record: JobRecord, now_s: float) -> JobProgram:
+        spec = _timed(JobSpec.from_json(dict(record.spec)), now_s - (time.time() - record.created))
+        self.due_s[record.id] = spec.arrival_s
+        program = kind_named(spec.tuner).program(self._context(record.id, spec))
+        program.export_to = str(folders.prepare(Path(spec.out))) if spec.out is not None else None
+        self.programs[record.id] = program
+        return program
+
+    def _context(self, job: str, spec: JobSpec) -> JobContext:
+        def keep(task: object, trial: Trial, artifact: object) -> None:
+            self.book.keep(job, task, trial, artifact)  # type: ignore[arg-type]
+            if self.on_trial is not None:
+                self.on_trial(job, trial)
+
+        return JobContext(
+            job=job,
+            spec=spec,
+            store=self.store,
+            opened=lambda summary: self.book.opened(job, spec, summary),
+            keep=keep,
+            lanes=self.lanes,
+            workers=self.workers,
+            device_cores=self.cores_of(spec.device_key),
+        )
+
+    def break_off(self, job: str, error: Exception) -> None:
+        """An error in a job's own code ended it; where it was raised is kept with the job."""
+        if isinstance(error, TuneloomError):
+            failure = error
+        else:
+            name, line = self.programs[job].spec.name, format_exception_only(error)[-1].strip()
+            failure = TuneloomError(f"{name}: {line}; --debug shows where")
+            failure.__cause__ = error
+        self.end(job, JobStatus.FAILED, failure, trace="".join(format_exception(error)))
+
+    def end(self, job: str, status: JobStatus, failure: TuneloomError | None, trace: str = "") -> None:
+        """Keep how a job ended and what came out of it."""
+        program = self.programs.get(job)
+        result = _result_of(program, trace)
+        if program is not None:
+            if not trace:
+                program.settle()
+            if status is not JobStatus.FINISHED:
+                _discard(program)
+        if failure is not None:
+            self.failures[job] = failure
+            result["failure"] = str(failure)
+        self.statuses[job] = status
+        self.store.set_job(job, status, result)
+        self._note_canary()
+        if program is not None:
+            kind_named(program.spec.tuner).ended(program.spec)
+
+    def close(self) -> bool:
+        """End the run unless somebody still wants something of it."""
+        self.book.flush()
+        failed = "; ".join(str(failure) for failure in self.failures.values())
+        status = RunStatus.FAILED if failed else RunStatus.FINISHED
+        return self.store.finish_run(self.id, status, failed, unless_wished=True)
+
+    def discard_unfinished(self) -> None:
+        """Leave no half bundle behind; a resumed job writes it again."""
+        for program in self.programs.values():
+            _discard(program)
+
+    def _note_canary(self) -> None:
+        ratios = sorted(pair for program in self.programs.values() for pair in self._canary(program))
+        if ratios:
+            self.store.set_note(self.id, "canary", ratios)
+
+    def _canary(self, program: JobProgram) -> list[list[float]]:
+        """The canary's times against its fastest: 1 is undisturbed."""
+        if not program.canary_s:
+            return []
+        quiet_s = min(seconds for _, seconds in program.canary_s)
+        return [[self.book.on_run_clock(at_s), seconds / quiet_s] for at_s, seconds in program.canary_s]
+
+
+def _result_of(program: JobProgram | None, trace: str) -> dict[str, Any]:
+    """What a job came to, if it still can tell; where its code raised, if it did."""
+    if not trace:
+        return program.result() if program else {}
+    try:
+        return {**(program.result() if program else {}), "trace": trace}
+    except Exception:
+        return {"trace": trace}
+
+
+def _timed(spec: JobSpec, submitted_s: float) -> JobSpec:
+    """The job with its arrival and its deadline on the executor's clock."""
+    deadline_s = None if spec.deadline_s is None else spec.deadline_s + submitted_s
+    return replace(spec, arrival_s=max(0.0, spec.arrival_s + submitted_s), deadline_s=deadline_s)
+
+
+def _as_failure(record: JobRecord, error: Exception) -> TuneloomError:
+    if isinstance(error, OutputError):
+        return error
+    if isinstance(error, TuneloomError):
+        return TuneloomError(f"{record.name}: {error}")
+    return TuneloomError(f"{record.name}: its description can't be used: {type(error).__name__}: {error}")
+
+
+def _discard(program: JobProgram) -> None:
+    if program.spec.out is not None:
+        folders.discard(Path(program.spec.out))

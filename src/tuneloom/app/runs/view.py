@@ -1,0 +1,139 @@
+"""What people see of a run: a frozen picture, the same for the terminal, for JSON and for a server."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tuneloom.app.kinds.base import JobProgram, JobProgress
+from tuneloom.scheduling import CoreView, JobState, JobView, ResourceView, RunningView
+from tuneloom.store import JobStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPicture:
+    """A job at one moment; `stage` says what it does, or why it does nothing.
+
+    `kernels` are those that have to be tuned, `measured` those of them with a good trial.
+    `left_s` is None while nobody can tell.
+    """
+
+    id: str
+    name: str
+    status: str
+    stage: str
+    measured: int = 0
+    kernels: int = 0
+    spent: int = 0
+    budget: int = 0
+    best_s: float | None = None
+    failures: Mapping[str, int] = field(default_factory=dict)
+    left_s: float | None = None
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcePicture:
+    """A resource at one moment: what it runs in words, how busy it was, how many stages wait for it."""
+
+    name: str
+    key: str | None
+    slots: int
+    taken: int
+    utilisation: float
+    queue: int
+    now: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """A run at one moment; nobody needs to reach into anything that runs to show it."""
+
+    run: str
+    policy: str
+    at_s: float
+    resources: tuple[ResourcePicture, ...]
+    jobs: tuple[JobPicture, ...]
+
+    @property
+    def failures(self) -> Counter[str]:
+        """All failures of the run by kind."""
+        counted: Counter[str] = Counter()
+        for job in self.jobs:
+            counted.update(job.failures)
+        return counted
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for programs and for the store."""
+        return asdict(self)
+
+
+def job_picture(
+    job: str, program: JobProgram, core: JobView | None, status: JobStatus, now_s: float, due_s: float = 0.0
+) -> JobPicture:
+    """A job as its program, the core and the store see it; `due_s` is when it arrives."""
+    progress = program.progress(now_s)
+    going_on = core is not None and not status.ended and core.state is not JobState.PAUSED
+    return JobPicture(
+        id=job,
+        name=program.spec.name,
+        status=status.value,
+        stage=stage_words(core, status, due_s - now_s),
+        measured=progress.measured,
+        kernels=len(progress.kernels),
+        spent=progress.spent,
+        budget=program.spec.budget.trials,
+        best_s=progress.best_s,
+        failures=dict(progress.failures),
+        left_s=progress.left_s if going_on else None,
+        ended=status.ended,
+    )
+
+
+def stage_words(core: JobView | None, status: JobStatus, wait_s: float) -> str:
+    """What a job does now, or why it does nothing."""
+    if status.ended:
+        return status.value
+    if core is None:
+        return f"comes in {max(0.0, wait_s):.0f} s"
+    if core.state in (JobState.PAUSED, JobState.PAUSING):
+        return core.state.value
+    if core.stranded and not core.running:
+        return "no device yet"
+    kinds = Counter(stage.kind for stage in core.running)
+    return ", ".join(f"{n} {kind}" if n > 1 else kind for kind, n in kinds.items()) or "waiting"
+
+
+def resource_pictures(
+    core: CoreView, programs: Mapping[str, JobProgram], now_s: float
+) -> tuple[ResourcePicture, ...]:
+    """Every resource with what it does."""
+    known = {job: (program.spec.name, program.progress(now_s)) for job, program in programs.items()}
+    return tuple(_resource_picture(resource, known, core.at_s) for resource in core.resources)
+
+
+def _resource_picture(
+    resource: ResourceView, known: Mapping[str, tuple[str, JobProgress]], at_s: float
+) -> ResourcePicture:
+    counted = Counter(_stage_name(stage, known) for stage in resource.running)
+    now = ", ".join(f"{n} × {name}" if n > 1 else name for name, n in counted.items())
+    return ResourcePicture(
+        name=resource.name,
+        key=resource.key,
+        slots=resource.slots,
+        taken=resource.taken,
+        utilisation=min(1.0, resource.busy_s / (resource.slots * at_s)) if at_s > 0 else 0.0,
+        queue=resource.queue,
+        now=now or "idle",
+    )
+
+
+def _stage_name(stage: RunningView, known: Mapping[str, tuple[str, JobProgress]]) -> str:
+    """A stage as people call it: what it does, for which job, on which kernel."""
+    name, progress = known.get(stage.job, (stage.job, JobProgress()))
+    number = stage.lane.partition(".")[0]
+    kernel = ""
+    if number.isdecimal() and int(number) < len(progress.kernels):
+        kernel = progress.kernels[int(number)]
+        kernel = kernel if len(kernel) <= 24 else f"{kernel[:23]}…"
+    return " ".join(filter(None, (stage.kind, name, kernel)))

@@ -1,0 +1,64 @@
+"""What is known of a model once a worker has opened it, whatever kind of job it belongs to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuneloom.model.task import Task
+
+_TOLERANCE = 1e-3
+
+Shapes = Mapping[str, tuple[int, ...]]
+"""Shapes of inputs by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorInfo:
+    """One input or output of a model."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRecipe:
+    """How a worker gets a model; enough to get it again in another worker."""
+
+    key: str
+    source: str
+    shapes: Shapes
+    target: str
+    layout: str = "blocked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """What the program needs to know of a model that lives in a worker.
+
+    `family` names the records that may be reused for it, `facts` are for its kind of job alone.
+    """
+
+    name: str
+    digest: str
+    target: str
+    family: str
+    tasks: tuple[Task, ...] = field(repr=False)
+    tvm_version: str = ""
+    inputs: tuple[TensorInfo, ...] = ()
+    outputs: tuple[TensorInfo, ...] = ()
+    canary: bytes = field(default=b"", repr=False)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """Outputs of the tuned model against the untuned one, and both timed in turn."""
+
+    difference: float
+    tuned_s: tuple[float, ...]
+    untuned_s: tuple[float, ...]
+
+    @property
+    def same(self) -> bool:
+        return self.difference <= _TOLERANCE

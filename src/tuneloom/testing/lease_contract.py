@@ -1,0 +1,126 @@
+"""What every store must do for executors: leases, and wishes for whoever holds one."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tuneloom.errors import LeaseLost, StoreError
+from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, WishKind
+from tuneloom.testing.opened_store import OpenAgain, OpenedStore
+
+TTL_S = 30.0
+
+
+class LeaseContract(OpenedStore):
+    """Runs and who carries them out."""
+
+    def test_a_submitted_run_waits_with_its_jobs_until_somebody_claims_it(self, store: Store) -> None:
+        run = store.submit_run("tune", [("a", {"model": "x"}), ("b", {})], {"policy": "load-aware"})
+        assert (run.status, run.jobs) == (RunStatus.WAITING, 2)
+        assert store.open_wishes(run.id) == []
+        lease = store.claim_run("me", TTL_S)
+        assert lease is not None and (lease.run, lease.holder) == (run.id, "me")
+        assert store.run(run.id).status is RunStatus.RUNNING
+        assert store.claim_run("other", TTL_S) is None
+
+    def test_the_oldest_waiting_run_is_claimed_first(self, store: Store) -> None:
+        runs = [store.submit_run("tune", [("a", {})]).id for _ in range(3)]
+        claimed = [store.claim_run("me", TTL_S) for _ in range(3)]
+        assert [lease.run for lease in claimed if lease is not None] == runs
+
+    def test_a_run_that_is_being_carried_out_is_refused_to_others(self, store: Store) -> None:
+        run = store.submit_run("tune", [("a", {})]).id
+        first = store.take_run(run, "me", TTL_S)
+        with pytest.raises(StoreError, match=f"run {run} is being worked on by process"):
+            store.take_run(run, "other", TTL_S)
+        assert store.take_run(run, "me", TTL_S).epoch > first.epoch
+
+    def test_a_lease_that_was_given_back_can_be_taken_again_and_its_epoch_grows(self, store: Store) -> None:
+        run = store.submit_run("tune", [("a", {})]).id
+        first = store.take_run(run, "me", TTL_S)
+        store.release_run(first, RunStatus.WAITING, "drained")
+        assert (store.run(run).status, store.run(run).message) == (RunStatus.WAITING, "drained")
+        second = store.take_run(run, "other", TTL_S)
+        assert second.epoch > first.epoch
+        with pytest.raises(LeaseLost, match=f"run {run} was taken over"):
+            store.renew_lease(first, TTL_S)
+        with pytest.raises(LeaseLost):
+            store.release_run(first, RunStatus.WAITING)
+        store.renew_lease(second, TTL_S)
+
+    def test_whoever_lost_a_run_can_write_nothing_for_it(self, store: Store, open_again: OpenAgain) -> None:
+        run = store.submit_run("tune", [("a", {})]).id
+        (job,) = store.jobs(run)
+        store.take_run(run, "me", TTL_S)
+        thief = open_again()
+        lease = thief.lease_of(run)
+        assert lease is not None
+        thief.release_run(lease, RunStatus.INTERRUPTED)
+        thief.take_run(run, "other", TTL_S)
+        span = SpanRecord(job=job.id, task="t", kind="build", resource="host", start_s=0.0, end_s=1.0)
+        writes: list[Callable[[], object]] = [
+            lambda: store.set_job(job.id, JobStatus.RUNNING),
+            lambda: store.add_spans(run, [span]),
+            lambda: store.set_note(run, "x", 1),
+            lambda: store.set_view(run, {}),
+            lambda: store.finish_run(run, RunStatus.FINISHED),
+        ]
+        for write in writes:
+            with pytest.raises(LeaseLost):
+                write()
+        assert store.jobs(run)[0].status is JobStatus.WAITING
+        thief.set_job(job.id, JobStatus.RUNNING)
+        thief.close()
+
+    def test_a_finished_run_has_no_lease(self, store: Store) -> None:
+        run = store.submit_run("tune", [("a", {})]).id
+        store.take_run(run, "me", TTL_S)
+        assert store.finish_run(run, RunStatus.FINISHED)
+        assert store.lease_of(run) is None
+        assert store.claim_run("other", TTL_S) is None
+
+
+class WishContract(OpenedStore):
+    """What others want of a run."""
+
+    def test_wishes_are_applied_in_the_order_in_which_they_came(self, store: Store) -> None:
+        run = store.submit_run("tune", [("a", {})]).id
+        kinds = [WishKind.PAUSE, WishKind.UNPAUSE, WishKind.PRIORITY, WishKind.CANCEL]
+        for kind in kinds:
+            store.add_wish(run, kind, f"{run}.1", {"priority": 3})
+        wishes = store.open_wishes(run)
+        assert [wish.kind for wish in wishes] == kinds
+        assert (wishes[2].job, wishes[2].body) == (f"{run}.1", {"priority": 3})
+        for wish in wishes[:2]:
+            store.close_wish(wish)
+        assert [wish.kind for wish in store.open_wishes(run)] == kinds[2:]
+
+    def test_an_added_job_is_a_wish_too(self, store: Store) -> None:
+        run = store.submit_run("tune", []).id
+        job = store.add_job(run, "late")
+        (wish,) = store.open_wishes(run)
+        assert (wish.kind, wish.job) == (WishKind.ADD, job.id)
+
+    def test_a_run_does_not_end_while_somebody_wants_something_of_it(self, store: Store) -> None:
+        run = store.submit_run("tune", []).id
+        store.take_run(run, "me", TTL_S)
+        store.add_job(run, "late")
+        assert not store.finish_run(run, RunStatus.FINISHED, unless_wished=True)
+        assert store.run(run).status is RunStatus.RUNNING
+        store.close_wish(store.open_wishes(run)[0])
+        assert store.finish_run(run, RunStatus.FINISHED, unless_wished=True)
+
+    def test_an_ended_run_takes_neither_wishes_nor_jobs(self, store: Store) -> None:
+        run = store.submit_run("tune", []).id
+        store.finish_run(run, RunStatus.FINISHED)
+        with pytest.raises(StoreError, match=f"run {run} is finished; start another"):
+            store.add_wish(run, WishKind.CANCEL)
+        with pytest.raises(StoreError, match="is finished"):
+            store.add_job(run, "late")
+
+    def test_the_newest_view_is_kept(self, store: Store) -> None:
+        run = store.submit_run("tune", []).id
+        assert store.view(run) is None
+        store.set_view(run, {"at_s": 1.0})
+        store.set_view(run, {"at_s": 2.0})
+        assert store.view(run) == {"at_s": 2.0}

@@ -1,0 +1,36 @@
+"""Names of models and the files behind them; nothing is imported for that."""
+
+from pathlib import Path
+
+ZOO = "zoo:"
+
+
+def is_zoo(source: str) -> bool:
+    """Whether a source names a network of the zoo."""
+    return source.startswith(ZOO)
+
+
+def model_name(source: str) -> str:
+    """What people call a model."""
+    return source.removeprefix(ZOO) if is_zoo(source) else Path(source).stem
+
+
+def source_files(source: str) -> list[Path]:
+    """The files of a model: itself, and those beside it in which an ONNX file keeps its weights."""
+    if is_zoo(source):
+        return []
+    path = Path(source)
+    return [path, *(_external_data(path) if path.suffix == ".onnx" else ())]
+
+
+def _external_data(path: Path) -> list[Path]:
+    import onnx
+    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception:
+        return []  # whoever imports it says what is wrong
+    tensors = [t for t in model.graph.initializer if uses_external_data(t)]
+    names = dict.fromkeys(ExternalDataInfo(tensor).location for tensor in tensors)
+    return [path.parent / name for name in names if (path.parent / name).is_file()]
