@@ -157,6 +157,93 @@ def returned_before_it_is_read(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 16, 8, 8), [hidden, net.add("Relu", hidden)]
 
 
+def lines(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.add("Relu", net.conv("x", (24, 1, 10), strides=[5]))
+    hidden = net.conv(hidden, (20, 24, 3), pads=[2, 2], dilations=[2])
+    deep = net.conv(hidden, (20, 1, 3), group=20, pads=[1, 1])
+    return (1, 1, 403), [net.add("Add", deep, hidden), net.add("GlobalAveragePool", deep)]
+
+
+def group_norms(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.conv("x", (24, 3, 3, 3))
+    flat = net.add("Reshape", hidden, net.constant(np.array([1, 4, -1], dtype=np.int64)))
+    normed = net.add("InstanceNormalization", flat, net.draw(4), net.draw(4))
+    shaped = net.add("Reshape", normed, net.constant(np.array([1, 24, 9, 7], dtype=np.int64)))
+    return (1, 3, 11, 9), [net.add("Mul", shaped, net.draw(24, 1, 1))]
+
+
+def layer_norms(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    own = net.add("LayerNormalization", "x", net.draw(70), net.draw(70), axis=-1)
+    mean = net.add("ReduceMean", own, axes=[-1], keepdims=1)
+    away = net.add("Sub", own, mean)
+    square = net.add("Pow", away, net.constant(np.float32(2.0)))
+    variance = net.add("ReduceMean", square, axes=[-1], keepdims=1)
+    root = net.add("Sqrt", net.add("Add", variance, net.constant(np.float32(1e-5))))
+    return (2, 13, 70), [net.add("Mul", net.add("Div", away, root), net.draw(70))]
+
+
+def line_sums(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    kept = net.add("ReduceMean", "x", axes=[2], keepdims=1)
+    return (3, 5, 67), [
+        net.add("Softmax", "x", axis=-1),
+        net.add("Softmax", "x", axis=1),
+        net.add("ReduceMean", "x", axes=[-1], keepdims=0),
+        net.add("Sub", "x", kept),
+    ]
+
+
+def transposed(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    twice = net.add("ConvTranspose", "x", net.draw(20, 12, 2, 2), net.draw(12), strides=[2, 2])
+    pads: dict[str, Any] = {"strides": [2, 2], "pads": [1, 1, 1, 1]}
+    wide = net.add("ConvTranspose", "x", net.draw(20, 16, 4, 4), **pads)
+    odd = net.add("ConvTranspose", "x", net.draw(20, 9, 3, 3), output_padding=[1, 1], **pads)
+    far = net.add("ConvTranspose", "x", net.draw(20, 8, 2, 3), strides=[3, 2], pads=[0, 1, 1, 0])
+    same = net.add("ConvTranspose", "x", net.draw(20, 8, 3, 3), pads=[1, 1, 1, 1])
+    return (1, 20, 7, 6), [net.add("Relu", twice), wide, odd, far, same]
+
+
+def resized(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.conv("x", (18, 5, 3, 3), pads=[1, 1, 1, 1])
+    scales = net.constant(np.array([1, 1, 2, 2], dtype=np.float32))
+    ways = (("linear", "half_pixel"), ("nearest", "asymmetric"), ("linear", "align_corners"))
+    made = [
+        net.add(
+            "Resize", hidden, "", scales, mode=mode, coordinate_transformation_mode=how, nearest_mode="floor"
+        )
+        for mode, how in ways
+    ]
+    return (1, 5, 12, 9), [net.conv(made[0], (16, 18, 3, 3)), *made[1:]]
+
+
+def slopes(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.add("PRelu", net.conv("x", (10, 3, 3, 3)), net.draw(10, 1, 1))
+    pooled = net.add("MaxPool", hidden, kernel_shape=[2, 2], strides=[2, 2])
+    return (1, 3, 14, 16), [net.add("PRelu", pooled, net.draw(1))]
+
+
+def attention(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    split = net.constant(np.array([1, 37, 2, 24], dtype=np.int64))
+    q, k, v = (
+        net.add("Transpose", net.add("Reshape", net.add("MatMul", "x", net.draw(48, 48)), split), perm=perm)
+        for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
+    )
+    scores = net.add("Softmax", net.add("MatMul", q, k), axis=-1)
+    return (1, 37, 48), [net.add("MatMul", scores, v)]
+
+
+def ragged_products(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    return (23, 1, 31), [
+        net.add("Add", net.add("MatMul", "x", net.draw(31, 19)), net.draw(19)),
+        net.add("MatMul", "x", net.draw(31, 64)),
+        net.add("MatMul", "x", net.draw(31, 2)),
+    ]
+
+
+def ragged_widths(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.add("Relu", net.conv("x", (24, 8, 1, 5), pads=[0, 2, 0, 2]))
+    return (1, 8, 3, 59), [net.conv(hidden, (16, 24, 1, 3), strides=[1, 2]), net.conv("x", (16, 8, 1, 1))]
+
+
 NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
     made.__name__: made
     for made in (
@@ -178,6 +265,16 @@ NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
         classifier,
         rows_times_matrix,
         returned_before_it_is_read,
+        lines,
+        group_norms,
+        layer_norms,
+        line_sums,
+        transposed,
+        resized,
+        slopes,
+        attention,
+        ragged_products,
+        ragged_widths,
     )
 }
 

@@ -10,8 +10,9 @@ import pytest
 
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
-from tuneloom.tuners.tvm.lowering.tasks import extract
+from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
 from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
+from tuneloom.tuners.tvm.rules.generator import first_guess
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -46,7 +47,16 @@ def test_plain_layout_is_still_there(name: str, host: TargetSpec, imported: Impo
 
 
 @pytest.mark.parametrize(
-    ("name", "bits"), [("odd_channels", 128), ("depthwise", 256), ("concat_into_narrow", 256), ("norms", 512)]
+    ("name", "bits"),
+    [
+        ("odd_channels", 128),
+        ("depthwise", 256),
+        ("concat_into_narrow", 256),
+        ("norms", 512),
+        ("attention", 512),
+        ("transposed", 256),
+        ("lines", 512),
+    ],
 )
 def test_blocks_for_vectors_of_any_width_compute_the_same(
     name: str, bits: int, host: TargetSpec, imported: Import, agrees: Check
@@ -57,8 +67,9 @@ def test_blocks_for_vectors_of_any_width_compute_the_same(
     agrees(model, build_model(lowered, {}, guess=True))
 
 
-def test_several_cores_give_the_same_result(imported: Import, agrees: Check) -> None:
-    model = network("transformed")
+@pytest.mark.parametrize("name", ["transformed", "attention", "layer_norms", "lines"])
+def test_several_cores_give_the_same_result(name: str, imported: Import, agrees: Check) -> None:
+    model = network(name)
     lowered = lower(imported(model), resolve_target("cpu", cores=2))
     agrees(model, build_model(lowered, {}, guess=True))
 
@@ -77,3 +88,22 @@ def test_narrow_convolution_never_sees_the_concatenation(host: TargetSpec, impor
 def test_unknown_layout_is_refused() -> None:
     with pytest.raises(ValueError, match="'blocked' or 'plain'"):
         LowerOptions(layout="sideways")
+
+
+@pytest.mark.parametrize(
+    "name", ["lines", "group_norms", "layer_norms", "transposed", "slopes", "attention", "ragged_products"]
+)
+def test_every_kernel_has_a_template(name: str, host: TargetSpec, imported: Import) -> None:
+    tasks = extract(lower(imported(network(name)), host))
+    without = [task.name for task in tasks if first_guess(unpack(task).module, host) is None]
+    assert not without
+
+
+def test_standardising_is_one_kernel_however_it_is_written(host: TargetSpec, imported: Import) -> None:
+    classes = [task.kernel_class for task in extract(lower(imported(network("layer_norms")), host))]
+    assert sorted(name.split("_multiply")[0] for name in classes) == ["line_normalised", "line_normalised"]
+
+
+def test_bias_and_activation_stay_in_the_registers_of_a_product(host: TargetSpec, imported: Import) -> None:
+    classes = [task.kernel_class for task in extract(lower(imported(network("ragged_products")), host))]
+    assert "product_add" in classes

@@ -5,6 +5,8 @@ import pytest
 
 from tuneloom.tuners.tvm.layouts import values
 from tuneloom.tuners.tvm.layouts.groups import Groups
+from tuneloom.tuners.tvm.layouts.matrices import padded_rows, panel_width
+from tuneloom.tuners.tvm.layouts.transposed import Transposed
 from tuneloom.tuners.tvm.layouts.windows import Window
 from tuneloom.tuners.tvm.layouts.winograd import pays, winograd_weight
 
@@ -122,3 +124,34 @@ def test_transforming_pays_for_many_tiles_of_cached_weights() -> None:
     assert not pays(open_conv((64, 64), 56, stride=2))
     assert not pays(open_conv((64, 64), 56, kernel=5))
     assert not pays(open_conv((64, 64), 56, groups=2))
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [((2, 2), (2, 2)), ((3, 4), (2, 2)), ((2, 3), (3, 1))])
+def test_every_tap_of_a_transposed_kernel_is_in_one_phase(
+    kernel: tuple[int, int], stride: tuple[int, int]
+) -> None:
+    weight = random(5, 7, *kernel)
+    form = Transposed(kernel=kernel, stride=stride, padding=(0, 0, 0, 0))
+    packed = form.pack(weight, 4)
+    assert packed.shape == (2, 2, *stride, form.taps(0), form.taps(1), 4, 4)
+    for y in range(kernel[0]):
+        for x in range(kernel[1]):
+            taps = packed[:, :, y % stride[0], x % stride[1], y // stride[0], x // stride[1]]
+            np.testing.assert_array_equal(
+                taps.transpose(1, 2, 0, 3).reshape(8, 8)[:5, :7], weight[:, :, y, x]
+            )
+    assert np.count_nonzero(packed) == np.count_nonzero(weight)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 49, 55, 197, 1021])
+def test_rows_are_padded_little_and_only_where_no_tile_divides_them(rows: int) -> None:
+    padded = padded_rows(rows)
+    assert rows <= padded <= rows + 4
+    assert padded == rows or not any(rows % tile == 0 for tile in range(4, 9))
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 1000), (128, 256), (197, 21), (5, 3)])
+def test_panels_are_whole_vectors_and_add_few_columns(rows: int, width: int) -> None:
+    panel = panel_width(rows, width, 4)
+    assert panel % 4 == 0
+    assert -width % panel <= max(3, 0.1 * width)

@@ -10,8 +10,19 @@ from typing import Any
 from tuneloom.tuners.tvm.layouts.rewriter import Rewriter
 from tuneloom.tuners.tvm.layouts.rules import RULES
 
-_OPAQUE = 8
-"""TVM's number for operators that nothing is fused with."""
+_TAIL, _OPAQUE = 4, 8
+_PATTERNS = {
+    "winograd_input": _OPAQUE,
+    "product": _TAIL,
+    "line_": _TAIL,
+    "conv2d_transposed": _TAIL,
+    "resize": _TAIL,
+}
+"""TVM's numbers for what may be fused with a kernel: elementwise operators after it, or nothing.
+
+Transforms into tiles, products and resizes read every value several times, lines go through
+memory more than once: what makes their values must not be computed again each time.
+"""
 
 
 def block_layouts(module: Any, lanes: int) -> Any:
@@ -27,7 +38,8 @@ def block_layouts(module: Any, lanes: int) -> Any:
         return module
     others = {gvar: one for gvar, one in module.functions.items() if gvar.name_hint != "main"}
     builder = relax.BlockBuilder(type(module)(others))
-    rewriter = Rewriter(builder, lanes, uses(main))
+    made = {binding.var: binding.value for binding in blocks[0].bindings}
+    rewriter = Rewriter(builder, lanes, uses(main), made)
     with builder.function("main", params=list(main.params)):
         with builder.dataflow():
             for binding in blocks[0].bindings:
@@ -57,10 +69,11 @@ def uses(function: Any) -> dict[Any, int]:
 
 
 def _keep_apart(module: Any) -> Any:
-    """Transforms into tiles read every value several times: never fuse what makes the values."""
+    """Say what may be fused with our kernels, where TVM would guess wrong by their loops."""
     for gvar in module.get_global_vars():
-        if gvar.name_hint.startswith("winograd_input"):
-            module[gvar] = module[gvar].with_attr("op_pattern", _OPAQUE)
+        for prefix, pattern in _PATTERNS.items():
+            if gvar.name_hint.startswith(prefix):
+                module[gvar] = module[gvar].with_attr("op_pattern", pattern)
     return module
 
 
@@ -69,6 +82,6 @@ def _rewrite(rewriter: Rewriter, binding: Any) -> None:
 
     value = binding.value
     name = getattr(value.op, "name", "") if isinstance(value, relax.Call) else type(value).__name__
-    rule = RULES.get(name)
-    if rule is None or not rule(rewriter, binding.var, value):
+    rules = RULES.get(name, ())
+    if not any(rule(rewriter, binding.var, value) for rule in rules):
         rewriter.keep(binding.var, value)

@@ -39,8 +39,10 @@ def conv2d(data: Any, weight: Any, window: Window, groups: Groups | None = None)
 
 def conv2d_from_plain(data: Any, weight: Any, window: Window) -> Any:
     """Plain data with weights (out blocks, in, kh, kw, out): the first layer of most networks."""
-    from tvm import te
+    from tvm import te, topi
 
+    if len(data.shape) == 3:
+        data = topi.expand_dims(data, 2)
     batch, channels, height, width = data.shape
     out_blocks, _, _, _, lanes = weight.shape
     padded = pad(data, window, (2, 3))
@@ -130,49 +132,38 @@ def global_avg_pool2d(data: Any) -> Any:
     )
 
 
-def dense(data: Any, weight: Any) -> Any:
-    """Rows times a matrix stored as (out blocks, in, block); the result is blocked."""
-    from tvm import te
-
-    rows, inner = data.shape
-    blocks, _, lanes = weight.shape
-    k = te.reduce_axis((0, inner), name="k")
-    return te.compute(
-        (blocks, rows, lanes),
-        lambda o, m, c: te.sum(data[m, k] * weight[o, k, c], axis=[k]),
-        name="dense",
-    )
-
-
-def dense_to_plain(data: Any, width: int) -> Any:
-    """(blocks, rows, block) to (rows, width)."""
-    from tvm import te
-
-    _, rows, lanes = data.shape
-    return te.compute((rows, width), lambda m, n: data[n // lanes, m, n % lanes], name="dense_to_plain")
-
-
 def to_blocked(data: Any, lanes: int) -> Any:
-    """Plain (batch, channels, height, width) to blocked; missing channels are zero."""
+    """Plain (batch, channels, height, width) to blocked; missing channels are zero.
+
+    Without a height, the result is an image of one row.
+    """
     from tvm import te, tirx
 
-    batch, channels, height, width = data.shape
+    batch, channels, *sizes = data.shape
     blocks = block_count(int(channels), lanes)
+    height, width = sizes if len(sizes) == 2 else (1, sizes[0])
 
     def value(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
+        place = (y, x) if len(sizes) == 2 else (x,)
         if blocks * lanes == int(channels):
-            return data[n, o * lanes + c, y, x]
+            return data[n, o * lanes + c, *place]
         zero = tirx.const(0, data.dtype)
-        return tirx.if_then_else(o * lanes + c < channels, data[n, o * lanes + c, y, x], zero)
+        return tirx.if_then_else(o * lanes + c < channels, data[n, o * lanes + c, *place], zero)
 
     return te.compute((batch, blocks, height, width, lanes), value, name="to_blocked")
 
 
-def to_plain(data: Any, channels: int) -> Any:
-    """Blocked to plain; added channels are left out."""
+def to_plain(data: Any, channels: int, line: bool = False) -> Any:
+    """Blocked to plain; added channels are left out, and with `line` the height too."""
     from tvm import te
 
     batch, _, height, width, lanes = data.shape
+    if line:
+        return te.compute(
+            (batch, channels, width),
+            lambda n, c, x: data[n, c // lanes, 0, x, c % lanes],
+            name="to_plain",
+        )
     return te.compute(
         (batch, channels, height, width),
         lambda n, c, y, x: data[n, c // lanes, y, x, c % lanes],

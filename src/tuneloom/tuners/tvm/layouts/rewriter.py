@@ -11,12 +11,18 @@ from tuneloom.tuners.tvm.layouts import compute, values, winograd
 from tuneloom.tuners.tvm.layouts.groups import Groups
 from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Value
 
+Rule = Callable[["Rewriter", Any, Any], bool]
+"""Rewrites what a variable is bound to; returns False when it does not apply."""
+
 
 class Rewriter:
     """State of one rewriting: what every variable of the old program has become."""
 
-    def __init__(self, builder: Any, lanes: int, uses: dict[Any, int]) -> None:
+    def __init__(
+        self, builder: Any, lanes: int, uses: dict[Any, int], made: dict[Any, Any] | None = None
+    ) -> None:
         self.lanes = lanes
+        self._made = made or {}
         self.tuples: dict[Any, list[Value]] = {}
         self._builder = builder
         self._uses = uses
@@ -40,6 +46,12 @@ class Rewriter:
         """Whether nobody else reads this variable."""
         return self._uses.get(expression, 0) == 1
 
+    def made_by(self, expression: Any, name: str) -> Any | None:
+        """The call that makes this value in the old program, if it is one of this operator."""
+        call = self._made.get(expression)
+        found = getattr(getattr(call, "op", None), "name", "")
+        return call if found == f"relax.{name}" else None
+
     def is_blocked(self, value: Value) -> bool:
         """Whether the value has a blocked form already, or will have one."""
         return value.blocked is not None or (isinstance(value, OpenConv | OpenConcat) and value.plain is None)
@@ -49,7 +61,7 @@ class Rewriter:
         if value.blocked is None and value.plain is None:
             value.blocked = self._close(value)
         if value.blocked is None:
-            value.blocked = self._kernel(
+            value.blocked = self.kernel(
                 compute.to_blocked, [self.plain(value)], "to_blocked", lanes=self.lanes
             )
         return value.blocked
@@ -60,10 +72,11 @@ class Rewriter:
 
         if value.plain is None:
             blocked = self.blocked(value)
-            if value.shape[2:] == (1, 1) and value.shape[1] % self.lanes == 0:
+            if set(value.shape[2:]) == {1} and value.shape[1] % self.lanes == 0:
                 value.plain = self._builder.emit(relax.op.reshape(blocked, value.shape))
             else:
-                value.plain = self._kernel(compute.to_plain, [blocked], "to_plain", channels=value.shape[1])
+                options = {"channels": value.shape[1], "line": len(value.shape) == 3}
+                value.plain = self.kernel(compute.to_plain, [blocked], "to_plain", **options)
         return value.plain
 
     def keep(self, var: Any, expression: Any) -> None:
@@ -109,21 +122,22 @@ class Rewriter:
         self, var: Any, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any
     ) -> None:
         """Emit one of our kernels whose result is blocked."""
-        emitted = self._kernel(make, arguments, name, **options)
+        emitted = self.kernel(make, arguments, name, **options)
         self.bind(var, Value(shape=static_shape(var) or (), blocked=emitted))
 
-    def emit_dense(self, var: Any, data: Any, matrix: Array, shape: tuple[int, ...]) -> None:
-        """Emit rows × matrix with packed weights; the result is plain again."""
-        from tvm import relax
+    def emit_plain(
+        self, var: Any, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any
+    ) -> None:
+        """Emit one of our kernels whose result is plain."""
+        self.bind_plain(var, self.kernel(make, arguments, name, **options))
 
-        rows = int(np.prod(shape[:-1]))
-        flat = self._builder.emit(relax.op.reshape(self.plain(self.value(data)), (rows, matrix.shape[0])))
-        weight = relax.const(values.pack_matrix(matrix, self.lanes))
-        result = self._kernel(compute.dense, [flat, weight], "dense")
-        if rows > 1 or matrix.shape[1] % self.lanes:
-            result = self._kernel(compute.dense_to_plain, [result], "dense_to_plain", width=matrix.shape[1])
-        emitted = self._builder.emit(relax.op.reshape(result, shape))
-        self.bind(var, Value(shape=shape, plain=emitted))
+    def bind_plain(self, var: Any, emitted: Any) -> None:
+        """Let a variable of the old program stand for something plain."""
+        self.bind(var, Value(shape=static_shape(var) or (), plain=emitted))
+
+    def emit(self, expression: Any) -> Any:
+        """Emit an operator and return what stands for its result."""
+        return self._builder.emit(expression)
 
     def scaled(self, value: Value, scale: Array, shift: Array) -> Value:
         """A blocked value times one number a channel, plus another."""
@@ -180,18 +194,18 @@ class Rewriter:
         if conv.depthwise:
             weight = relax.const(values.pack_depthwise_weight(conv.weight, self.lanes))
             arguments = [self.blocked(conv.data), weight]
-            return self._kernel(compute.depthwise_conv2d, arguments, "depthwise_conv2d", window=conv.window)
+            return self.kernel(compute.depthwise_conv2d, arguments, "depthwise_conv2d", window=conv.window)
         if first and conv.groups == 1:
             weight = relax.const(values.pack_first_weight(conv.weight, self.lanes))
             arguments = [self.plain(conv.data), weight]
-            return self._kernel(compute.conv2d_from_plain, arguments, "conv2d", window=conv.window)
+            return self.kernel(compute.conv2d_from_plain, arguments, "conv2d", window=conv.window)
         if winograd.pays(conv):
             return self._winograd(conv)
         if conv.groups > 1:
             return self._grouped(conv)
         weight = relax.const(values.pack_weight(conv.weight, self.lanes))
         arguments = [self.blocked(conv.data), weight]
-        return self._kernel(compute.conv2d, arguments, "conv2d", window=conv.window)
+        return self.kernel(compute.conv2d, arguments, "conv2d", window=conv.window)
 
     def _grouped(self, conv: OpenConv) -> Any:
         from tvm import relax
@@ -199,19 +213,20 @@ class Rewriter:
         outside, inside = conv.weight.shape[0] // conv.groups, conv.weight.shape[1]
         groups = Groups(count=conv.groups, inside=inside, outside=outside, lanes=self.lanes)
         arguments = [self.blocked(conv.data), relax.const(groups.pack(conv.weight))]
-        return self._kernel(compute.conv2d, arguments, "conv2d", window=conv.window, groups=groups)
+        return self.kernel(compute.conv2d, arguments, "conv2d", window=conv.window, groups=groups)
 
     def _winograd(self, conv: OpenConv) -> Any:
         from tvm import relax
 
         weight = relax.const(winograd.winograd_weight(conv.weight, self.lanes))
         data = [self.blocked(conv.data)]
-        tiles = self._kernel(winograd.winograd_input, data, "winograd_input", window=conv.window)
-        products = self._kernel(winograd.winograd_product, [tiles, weight], "winograd_product")
+        tiles = self.kernel(winograd.winograd_input, data, "winograd_input", window=conv.window)
+        products = self.kernel(winograd.winograd_product, [tiles, weight], "winograd_product")
         rows, cols = conv.shape[2:]
-        return self._kernel(winograd.winograd_output, [products], "winograd_output", rows=rows, cols=cols)
+        return self.kernel(winograd.winograd_output, [products], "winograd_output", rows=rows, cols=cols)
 
-    def _kernel(self, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any) -> Any:
+    def kernel(self, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any) -> Any:
+        """Emit one of our kernels and return what stands for its result."""
         return self._builder.emit_te(partial(make, **options), *arguments, primfunc_name_hint=name)
 
 
@@ -232,3 +247,9 @@ def static_shape(expression: Any) -> tuple[int, ...] | None:
         return None
     extents = [getattr(extent, "value", None) for extent in shape.values]
     return None if None in extents else tuple(int(str(extent)) for extent in extents)
+
+
+def scalar(expression: Any) -> float | None:
+    """The value of a constant with one element, None for anything else."""
+    found = constant(expression)
+    return float(found.item()) if found is not None and found.size == 1 else None

@@ -3,27 +3,28 @@
 A rule returns False when it does not apply; the operator is then kept as it is.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tuneloom.tuners.tvm.layouts import compute
-from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, constant, static_shape
+from tuneloom.tuners.tvm.layouts.operators import along_lines, images, products
+from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, constant, static_shape
 from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Value
 from tuneloom.tuners.tvm.layouts.windows import Window
-
-Rule = Callable[[Rewriter, Any, Any], bool]
 
 
 def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
     attrs, weight = call.attrs, constant(call.args[1])
-    plain = str(attrs.data_layout) == "NCHW" and str(attrs.kernel_layout) == "OIHW"
+    layouts = (str(attrs.data_layout), str(attrs.kernel_layout))
     shape = static_shape(var)
-    if weight is None or shape is None or not plain or str(var.ty.dtype) != "float32":
+    known = layouts in (("NCHW", "OIHW"), ("NCW", "OIW"))
+    if weight is None or shape is None or not known or str(var.ty.dtype) != "float32":
         return False
     if weight.shape[0] < rewriter.lanes // 2:
         return False
+    if weight.ndim == 3:
+        weight = weight[:, :, None, :]  # a line is an image of one row
     rewriter.bind(
         var,
         OpenConv(
@@ -50,7 +51,7 @@ def _batch_norm(rewriter: Rewriter, var: Any, call: Any) -> bool:
         data.shift(shift)
         rewriter.bind_tuple(var, [data])
         return True
-    if len(data.shape) != 4 or not rewriter.is_blocked(data):
+    if len(data.shape) not in (3, 4) or not rewriter.is_blocked(data):
         return False
     rewriter.bind_tuple(var, [rewriter.scaled(data, scale, shift)])
     return True
@@ -81,7 +82,7 @@ def _unary(rewriter: Rewriter, var: Any, call: Any) -> bool:
 def _binary(rewriter: Rewriter, var: Any, call: Any) -> bool:
     sides = [rewriter.value(argument) for argument in call.args]
     shape = static_shape(var)
-    if shape is None or len(shape) != 4 or not any(rewriter.is_blocked(side) for side in sides):
+    if shape is None or len(shape) not in (3, 4) or not any(rewriter.is_blocked(side) for side in sides):
         return False
     if _folded(rewriter, var, call, sides, shape):
         return True
@@ -125,10 +126,11 @@ def _per_channel(argument: Any, shape: tuple[int, ...]) -> Array | None:
     values = constant(argument)
     if values is None:
         return None
-    aligned = (1,) * (4 - values.ndim) + values.shape
+    aligned = (1,) * (len(shape) - values.ndim) + values.shape
     if values.size == 1:
         return np.full(shape[1], values.item(), dtype=np.float32)
-    return values.reshape(-1) if aligned == (1, shape[1], 1, 1) else None
+    wanted = (1, shape[1], *(1 for _ in shape[2:]))
+    return values.reshape(-1) if aligned == wanted else None
 
 
 def _pool(rewriter: Rewriter, var: Any, call: Any) -> bool:
@@ -173,8 +175,9 @@ def _pool_parts(rewriter: Rewriter, var: Any, call: Any, data: OpenConcat) -> bo
 
 def _mean(rewriter: Rewriter, var: Any, call: Any) -> bool:
     data, attrs = rewriter.value(call.args[0]), call.attrs
-    axes = sorted(int(axis) % 4 for axis in attrs.axis or ())
-    if not rewriter.is_blocked(data) or axes != [2, 3] or not attrs.keepdims:
+    rank = len(data.shape)
+    axes = sorted(int(axis) % rank for axis in attrs.axis or ())
+    if not rewriter.is_blocked(data) or axes != list(range(2, rank)) or not attrs.keepdims:
         return False
     rewriter.emit_kernel(var, compute.global_avg_pool2d, [rewriter.blocked(data)], "global_avg_pool2d")
     return True
@@ -185,7 +188,7 @@ def _concat(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
     fields = call.args[0].fields if isinstance(call.args[0], relax.Tuple) else ()
     parts = [rewriter.value(one) for one in fields]
-    whole = all(len(part.shape) == 4 and part.shape[1] % rewriter.lanes == 0 for part in parts)
+    whole = all(len(part.shape) in (3, 4) and part.shape[1] % rewriter.lanes == 0 for part in parts)
     blocked = any(rewriter.is_blocked(part) for part in parts)
     if not parts or not whole or not blocked or int(call.attrs.axis) != 1:
         return False
@@ -194,22 +197,22 @@ def _concat(rewriter: Rewriter, var: Any, call: Any) -> bool:
     return True
 
 
-def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    matrix, shape = constant(call.args[1]), static_shape(var)
-    if matrix is None or matrix.ndim != 2 or shape is None or matrix.shape[1] < rewriter.lanes:
-        return False
-    rewriter.emit_dense(var, call.args[0], matrix, shape)
-    return True
-
-
 def _window(attrs: Any, kernel: tuple[int, ...]) -> Window:
-    top, left, bottom, right = (int(size) for size in attrs.padding)
+    strides, dilation = _both(attrs.strides), _both(attrs.dilation)
+    padding = [int(size) for size in attrs.padding]
+    top, left, bottom, right = padding if len(padding) == 4 else (0, padding[0], 0, padding[1])
     return Window(
         kernel=(kernel[0], kernel[1]),
-        stride=(int(attrs.strides[0]), int(attrs.strides[1])),
-        dilation=(int(attrs.dilation[0]), int(attrs.dilation[1])),
+        stride=strides,
+        dilation=dilation,
         padding=(top, left, bottom, right),
     )
+
+
+def _both(sizes: Any) -> tuple[int, int]:
+    """Down and across; a line has only the latter."""
+    first, *rest = (int(size) for size in sizes)
+    return (first, rest[0]) if rest else (1, first)
 
 
 _UNARY = (
@@ -226,7 +229,8 @@ _UNARY = (
 )
 _BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 
-RULES: dict[str, Rule] = {
+_BLOCKED: dict[str, Rule] = {
+    "relax.nn.conv1d": _conv2d,
     "relax.nn.conv2d": _conv2d,
     "relax.nn.batch_norm": _batch_norm,
     "relax.nn.dropout": _dropout,
@@ -234,8 +238,16 @@ RULES: dict[str, Rule] = {
     "relax.nn.avg_pool2d": _pool,
     "relax.mean": _mean,
     "relax.concat": _concat,
-    "relax.matmul": _matmul,
     "TupleGetItem": _tuple_item,
     **{f"relax.{name}": _unary for name in _UNARY},
     **{f"relax.{name}": _binary for name in _BINARY},
 }
+
+
+def _together(*rooms: dict[str, Rule]) -> dict[str, tuple[Rule, ...]]:
+    names = dict.fromkeys(name for room in rooms for name in room)
+    return {name: tuple(room[name] for room in rooms if name in room) for name in names}
+
+
+RULES = _together(_BLOCKED, images.RULES, products.RULES, along_lines.RULES)
+"""The rules of every operator, to be tried in order."""

@@ -10,6 +10,7 @@ from typing import Any
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.rules.elementwise import elementwise_sketch
 from tuneloom.tuners.tvm.rules.kernel import Shape, shape_of
+from tuneloom.tuners.tvm.rules.lines import line_sketch
 from tuneloom.tuners.tvm.rules.registers import register_budget
 from tuneloom.tuners.tvm.rules.stages import is_staged, staged_sketch
 from tuneloom.tuners.tvm.rules.tiles import Variant, tiled_sketch, variants
@@ -59,7 +60,7 @@ def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
         return []
     shape = shape_of(module, target.lanes)
     if shape is None:
-        return []
+        return [_attempt(module, lambda sch: line_sketch(sch, target))]
     if is_staged(shape):
         return [_attempt(module, lambda sch: staged_sketch(sch, shape, target))]
     if shape.anchor is None:

@@ -1,5 +1,6 @@
 """The form of a kernel: which blocks it has and which of them does the work."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,27 @@ class Shape:
     padded: str | None = None
     windowed: bool = False
     """Whether lanes never mix, as in pooling and depthwise convolution."""
+    operands: tuple[frozenset[int], ...] = ()
+    """Which of the anchor's result axes each thing it reads depends on."""
+    trimmed: bool = False
+    """Whether the anchor computes more than the result needs, so that tiles fit."""
+
+    panel: int = 1
+    """How many neighbouring vectors of the operand with lanes lie together; 1 if unknown."""
+    wide: bool = True
+    """Whether what the rows need is smaller than what the channels need."""
+
+    def is_row(self, axis: int) -> bool:
+        """Whether a step along an axis needs the same vectors as the step before."""
+        return not any(axis in one for one in self.operands if self._lane in one)
+
+    def is_channel(self, axis: int) -> bool:
+        """Whether a step along an axis needs the same numbers that all lanes share."""
+        return not any(axis in one for one in self.operands if self._lane not in one)
+
+    @property
+    def _lane(self) -> int:
+        return max((max(one, default=0) for one in self.operands), default=0)
 
 
 def shape_of(module: Any, lanes: int) -> Shape | None:
@@ -36,7 +58,7 @@ def shape_of(module: Any, lanes: int) -> Shape | None:
     if not reducing:
         return Shape(before=(), anchor=None, after=tuple(names))
     at = reducing[0]
-    if not _fills_vectors(blocks[-1], lanes):
+    if not _fills_vectors(blocks[at], lanes) or not _same_axes(blocks[at], blocks[-1]):
         return None
     padded = [name for name in names[:at] if name.startswith("padded")]
     return Shape(
@@ -46,7 +68,54 @@ def shape_of(module: Any, lanes: int) -> Shape | None:
         reductions=_reductions(blocks[at]),
         padded=padded[0] if padded else None,
         windowed=not _broadcasts(blocks[at]),
+        operands=_operands(blocks[at]),
+        trimmed=_extents(blocks[at]) != _extents(blocks[-1]),
+        panel=_panel(blocks[at]) // lanes,
+        wide=_is_wide(blocks[at]),
     )
+
+
+def _same_axes(anchor: Any, result: Any) -> bool:
+    """Whether every value that is reduced makes one value of the result, some of which may be left out.
+
+    A mean that is spread over a row again is another kind of kernel.
+    """
+    made, kept = _extents(anchor), _extents(result)
+    return len(made) == len(kept) and all(one >= other for one, other in zip(made, kept, strict=True))
+
+
+def _extents(block: Any) -> list[int]:
+    return [int(getattr(var.dom.extent, "value", 0)) for var in _spatial(block)]
+
+
+def _spatial(block: Any) -> list[Any]:
+    return [var for var in block.iter_vars if int(var.iter_type) != _REDUCE]
+
+
+def _operands(block: Any) -> tuple[frozenset[int], ...]:
+    axes = [var.var for var in _spatial(block)]
+    return tuple(
+        frozenset(at for at, axis in enumerate(axes) if _mentions(region, axis)) for region in block.reads
+    )
+
+
+def _is_wide(block: Any) -> bool:
+    """Whether the operand that all lanes share is smaller than the one with a value for each."""
+    lane = _spatial(block)[-1].var
+    sizes = {True: 0, False: 0}
+    for region in block.reads:
+        sizes[_mentions(region, lane)] += math.prod(_shape(region))
+    return sizes[False] <= sizes[True]
+
+
+def _panel(block: Any) -> int:
+    lane = _spatial(block)[-1].var
+    widths = [_shape(region)[-1] for region in block.reads if _mentions(region, lane)]
+    return min(widths, default=1)
+
+
+def _shape(region: Any) -> list[int]:
+    return [int(getattr(extent, "value", 1)) for extent in region.source.ty.shape] or [1]
 
 
 def _reductions(block: Any) -> int:
@@ -55,7 +124,7 @@ def _reductions(block: Any) -> int:
 
 def _broadcasts(block: Any) -> bool:
     """Whether some operand is the same for all lanes, as one side of a matrix product is."""
-    lane = [var.var for var in block.iter_vars if int(var.iter_type) != _REDUCE][-1]
+    lane = _spatial(block)[-1].var
     return any(not _mentions(region, lane) for region in block.reads)
 
 
@@ -67,6 +136,5 @@ def _mentions(region: Any, wanted: Any) -> bool:
 
 
 def _fills_vectors(block: Any, lanes: int) -> bool:
-    spatial = [var for var in block.iter_vars if int(var.iter_type) != _REDUCE]
-    extent = getattr(spatial[-1].dom.extent, "value", 0) if spatial else 0
-    return bool(extent) and int(extent) % lanes == 0
+    extents = _extents(block)
+    return bool(extents) and extents[-1] > 0 and extents[-1] % lanes == 0

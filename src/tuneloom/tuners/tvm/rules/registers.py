@@ -5,12 +5,13 @@ Candidates whose accumulators do not fit are not built.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from tuneloom.tuners.tvm.rules.kernel import Shape
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
-_REGISTERS = {512: 32, 256: 16, 128: 16}
 _SPARE = 2
 _WIDEST_ROW, _WIDEST_OTHER = 32, 8
 _LATENCY_PRODUCTS = 10
@@ -19,7 +20,7 @@ _LATENCY_PRODUCTS = 10
 
 def most_vectors(target: TargetSpec) -> int:
     """How many accumulators a tile may have."""
-    return _REGISTERS.get(target.vector_bits, 16) - _SPARE
+    return target.vector_registers - _SPARE
 
 
 def widest(position: int, axes: int) -> int:
@@ -27,25 +28,60 @@ def widest(position: int, axes: int) -> int:
     return _WIDEST_ROW if position == axes - 2 else _WIDEST_OTHER
 
 
-def good_tile(extents: Sequence[int], target: TargetSpec, *, windowed: bool) -> tuple[int, ...]:
+def good_tile(extents: Sequence[int], target: TargetSpec, shape: Shape) -> tuple[int, ...]:
     """A tile size for every axis that should be near the best, without measuring.
 
-    The axes are those of a result in order, channels second of at least four.
+    The axes are those of the anchor's result in order, the last one counted in vectors.
     """
     choices = [_divisors(extent, widest(at, len(extents))) for at, extent in enumerate(extents)]
-    fitting = [tile for tile in product(*choices) if math.prod(tile) <= most_vectors(target) - 2]
-    return max(fitting, key=lambda tile: _merit(tile, windowed))
+    tiles = [_Tile(sizes=sizes, shape=shape) for sizes in product(*choices)]
+    return max((tile for tile in tiles if tile.fits(target)), key=lambda tile: tile.merit(target)).sizes
 
 
-def _merit(tile: tuple[int, ...], windowed: bool) -> tuple[float, ...]:
-    """Products per cycle first; then few loads, then long rows."""
-    channels = tile[1] if len(tile) > 3 else tile[0]
-    vectors = math.prod(tile)
-    rows = vectors // channels
-    loads = vectors if windowed else rows + channels
-    cycles = max(vectors, loads, _LATENCY_PRODUCTS) / 2
-    alone = windowed and channels == 1
-    return (round(vectors / cycles, 2), float(alone), -abs(channels - 2), -loads / vectors, tile[-2])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tile:
+    """Sizes of a tile along the axes of a result, and what computing it takes."""
+
+    sizes: tuple[int, ...]
+    shape: Shape
+
+    @property
+    def vectors(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def loads(self) -> int:
+        """Vectors and single numbers that one step of the reduction reads."""
+        if self.shape.windowed:
+            return self.vectors
+        read = (math.prod(self.sizes[at] for at in one) for one in self.shape.operands)
+        return sum(read)
+
+    @property
+    def across(self) -> int:
+        """How many vectors meet the same number; for windows, how many blocks of channels."""
+        if self.shape.windowed:
+            return self.sizes[1] if len(self.sizes) > 3 else self.sizes[0]
+        return math.prod(size for at, size in enumerate(self.sizes) if not self.shape.is_row(at))
+
+    def fits(self, target: TargetSpec) -> bool:
+        if target.broadcasts_from_memory or self.shape.windowed:
+            return self.vectors <= most_vectors(target) - 2
+        return self.vectors == 1 or self.vectors + self.loads <= most_vectors(target)
+
+    def merit(self, target: TargetSpec) -> tuple[float, ...]:
+        """Products per cycle first; then few loads, then long rows."""
+        cycles = max(self.vectors, self.loads, _LATENCY_PRODUCTS) / 2
+        alone = self.shape.windowed and self.across == 1
+        per_product = -self.loads / self.vectors
+        return (
+            round(self.vectors / cycles, 2),
+            float(alone),
+            float(self.shape.panel > 1 and self.across == self.shape.panel),
+            -abs(self.across - 2) if target.broadcasts_from_memory else 0,
+            per_product,
+            self.sizes[-2] if len(self.sizes) > 1 else 1,
+        )
 
 
 def _divisors(extent: int, most: int) -> list[int]:

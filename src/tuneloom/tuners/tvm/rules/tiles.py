@@ -33,7 +33,7 @@ def variants(shape: Shape) -> list[Variant]:
     if shape.windowed:
         places = ("inline", "row", "block") if shape.padded else ("whole",)
         return [Variant(padding=place) for place in places]
-    return [Variant(), Variant(channels_first=False)]
+    return [Variant(channels_first=first) for first in (shape.wide, not shape.wide)]
 
 
 def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -> None:
@@ -42,13 +42,28 @@ def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -
     anchor = sch.get_sblock(shape.anchor)
     _inline(sch, shape, variant)
     result = _result_block(sch, shape, anchor)
-    outer = _tile_result(sch, result, shape, target, variant)
-    sch.compute_at(anchor, outer[-1], preserve_unit_loops=True)
+    outer = _tile_result(sch, anchor if shape.trimmed else result, shape, target, variant)
+    if shape.trimmed:
+        _trim(sch, result, outer, target)
+    else:
+        sch.compute_at(anchor, outer[-1], preserve_unit_loops=True)
     reduction = _order_reduction(sch, anchor, len(outer), shape)
     _place_padding(sch, shape, variant, outer, target)
     sch.decompose_reduction(anchor, reduction)
     if target.cores > 1:
-        sch.parallel(sch.fuse(*outer[:2]))
+        sch.parallel(sch.fuse(*outer[:2]) if len(outer) > 1 else outer[0])
+
+
+def _trim(sch: Any, result: Any, outer: list[Any], target: TargetSpec) -> None:
+    """Store what is needed of a tile as soon as it is computed."""
+    width = int(sch.get(sch.get_loops(result)[-1]).extent)
+    sch.reverse_compute_at(result, outer[-1], preserve_unit_loops=True)
+    *loops, last = sch.get_loops(result)[len(outer) :]
+    if width % target.lanes == 0:
+        last, vector = sch.split(last, [None, target.lanes])
+        sch.vectorize(vector)
+    for loop in (*loops, last):
+        sch.unroll(loop)
 
 
 def _inline(sch: Any, shape: Shape, variant: Variant) -> None:
@@ -66,13 +81,14 @@ def _result_block(sch: Any, shape: Shape, anchor: Any) -> Any:
     return sch.get_sblock(shape.after[-1])
 
 
-def _tile_result(sch: Any, result: Any, shape: Shape, target: TargetSpec, variant: Variant) -> list[Any]:
-    """Split the result's loops into outer and inner ones; returns the outer ones."""
-    *axes, last = sch.get_loops(result)
+def _tile_result(sch: Any, block: Any, shape: Shape, target: TargetSpec, variant: Variant) -> list[Any]:
+    """Split the loops over the result into outer and inner ones; returns the outer ones."""
+    loops = sch.get_loops(block)
+    *axes, last = loops[: len(loops) - shape.reductions] if shape.trimmed else loops
     whole, vector = sch.split(last, [None, target.lanes])
     axes.append(whole)
     extents = [int(sch.get(axis).extent) for axis in axes]
-    guess = good_tile(extents, target, windowed=shape.windowed)
+    guess = good_tile(extents, target, shape)
     outer, inner = [], []
     for position, axis in enumerate(axes):
         tile = sch.sample_perfect_tile(
@@ -84,34 +100,37 @@ def _tile_result(sch: Any, result: Any, shape: Shape, target: TargetSpec, varian
         out, into = sch.split(axis, list(tile))
         outer.append(out)
         inner.append(into)
-    order = _outer_order(outer, variant)
-    sch.reorder(*order, *_inner_order(inner), vector)
-    for loop in inner:
-        sch.unroll(loop)
-    sch.vectorize(vector)
+    order = _outer_order(outer, shape, variant)
+    sch.reorder(*order, *_inner_order(inner, shape), vector)
+    if not shape.trimmed:
+        for loop in inner:
+            sch.unroll(loop)
+        sch.vectorize(vector)
     return order
 
 
-def _outer_order(outer: list[Any], variant: Variant) -> list[Any]:
-    if variant.channels_first or len(outer) < 4:
+def _outer_order(outer: list[Any], shape: Shape, variant: Variant) -> list[Any]:
+    if shape.windowed:
         return outer
-    batch, channels, *rest = outer
-    return [batch, *rest[:1], *rest[1:], channels]
+    rows = [loop for at, loop in enumerate(outer) if shape.is_row(at)]
+    channels = [loop for at, loop in enumerate(outer) if shape.is_channel(at)]
+    batch = [loop for at, loop in enumerate(outer) if not (shape.is_row(at) or shape.is_channel(at))]
+    return [*batch, *channels, *rows] if variant.channels_first else [*batch, *rows, *channels]
 
 
-def _inner_order(inner: list[Any]) -> list[Any]:
+def _inner_order(inner: list[Any], shape: Shape) -> list[Any]:
     """Channel blocks innermost: one broadcast value then meets several weight vectors."""
-    if len(inner) < 4:
-        return inner
-    batch, channels, *rest = inner
-    return [batch, *rest, channels]
+    if shape.windowed:
+        return inner if len(inner) < 4 else [inner[0], *inner[2:], inner[1]]
+    rows = [loop for at, loop in enumerate(inner) if shape.is_row(at)]
+    return rows + [loop for at, loop in enumerate(inner) if not shape.is_row(at)]
 
 
 def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape) -> Any:
     """Reduction loops around the tile; the innermost partly unrolled. Returns the first."""
     loops = sch.get_loops(anchor)[outer:]
     spatial, reduction = loops[: -shape.reductions], loops[-shape.reductions :]
-    sch.reorder(*reduction, *_inner_order(spatial[:-1]), spatial[-1])
+    sch.reorder(*reduction, *_inner_order(spatial[:-1], shape), spatial[-1])
     for loop in spatial[:-1]:
         sch.unroll(loop)
     sch.vectorize(spatial[-1])

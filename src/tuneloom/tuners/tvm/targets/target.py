@@ -10,6 +10,7 @@ from tuneloom.tuners.tvm.targets.gpu import cuda_config
 
 _FLOAT_BITS = 32
 _SHORT_NAMES = ("cpu", "llvm", "cuda")
+_MANY_REGISTERS = frozenset(("avx512f", "neon", "sve"))
 _VECTOR_FEATURES = (
     ("avx512f", 512),
     ("avx2", 256),
@@ -29,6 +30,9 @@ class TargetSpec:
     mcpu: str = ""
     cores: int = 1
     vector_bits: int = 128
+    vector_registers: int = 16
+    broadcasts_from_memory: bool = True
+    """Whether a product takes one number from memory for all lanes; else it needs a register."""
 
     @property
     def lanes(self) -> int:
@@ -107,8 +111,15 @@ def _cpu_spec(config: dict[str, Any], cores: int) -> TargetSpec:
     target = _make_target(full, json.dumps(config))
     mcpu = str(full.get("mcpu", ""))
     _check_cpu(mcpu, target)
+    features = cpu_features_of(target)
     return TargetSpec(
-        kind="llvm", config=full, mcpu=mcpu, cores=int(full["num-cores"]), vector_bits=_vector_bits(target)
+        kind="llvm",
+        config=full,
+        mcpu=mcpu,
+        cores=int(full["num-cores"]),
+        vector_bits=_vector_bits(features),
+        vector_registers=32 if features & _MANY_REGISTERS else 16,
+        broadcasts_from_memory="neon" not in features,
     )
 
 
@@ -140,8 +151,7 @@ def _check_cpu(mcpu: str, target: Any) -> None:
         raise TargetError(f"LLVM knows no CPU {mcpu!r}; known: {', '.join(near[:12])}, …")
 
 
-def _vector_bits(target: Any) -> int:
-    features = cpu_features_of(target)
+def _vector_bits(features: frozenset[str]) -> int:
     return next((bits for name, bits in _VECTOR_FEATURES if name in features), 128)
 
 

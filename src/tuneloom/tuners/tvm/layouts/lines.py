@@ -1,0 +1,82 @@
+"""Softmax and normalisations over the last axis, written as tensor expressions.
+
+Every line is summed in vectors first: several sums side by side, whose own sum comes
+last. What does not fill a vector is taken in there.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+Read = Callable[..., Any]
+"""The value at an index."""
+_CHAINS = 4
+"""Vectors summed side by side, so that one sum need not wait for the one before."""
+
+
+def softmax(data: Any, lanes: int) -> Any:
+    """Exponentials of a line divided by their sum."""
+    from tvm import te, topi
+
+    largest = _reduced(lambda *at: data[at], data.shape, lanes, "max")
+    moved = te.compute(data.shape, lambda *at: data[at] - largest[at[:-1]], name="moved")
+    powers = topi.fast_exp(moved)
+    total = _reduced(lambda *at: powers[at], data.shape, lanes, "sum")
+    share = te.compute(total.shape, lambda *at: te.const(1.0, data.dtype) / total[at], name="share")
+    return te.compute(data.shape, lambda *at: powers[at] * share[at[:-1]], name="line_softmax")
+
+
+def normalised(data: Any, lanes: int, epsilon: float, centred: bool = True) -> Any:
+    """A line minus its mean, divided by its standard deviation (or its root mean square)."""
+    from tvm import te
+
+    part = te.const(1.0 / int(data.shape[-1]), data.dtype)
+    away = data
+    if centred:
+        total = _reduced(lambda *at: data[at], data.shape, lanes, "sum")
+        away = te.compute(data.shape, lambda *at: data[at] - total[at[:-1]] * part, name="away")
+    square = _reduced(lambda *at: away[at] * away[at], data.shape, lanes, "sum")
+    scale = te.compute(
+        square.shape,
+        lambda *at: te.const(1.0, data.dtype) / te.sqrt(square[at] * part + te.const(epsilon, data.dtype)),
+        name="scale",
+    )
+    return te.compute(data.shape, lambda *at: away[at] * scale[at[:-1]], name="line_normalised")
+
+
+def mean(data: Any, lanes: int, keep: bool) -> Any:
+    """The mean of every line."""
+    from tvm import te
+
+    total = _reduced(lambda *at: data[at], data.shape, lanes, "sum")
+    part = te.const(1.0 / int(data.shape[-1]), data.dtype)
+    shape = (*total.shape, 1) if keep else total.shape
+    return te.compute(shape, lambda *at: total[at[: len(total.shape)]] * part, name="line_mean")
+
+
+def _reduced(read: Read, shape: Any, lanes: int, kind: str) -> Any:
+    """The sum or the largest value of every line."""
+    from tvm import te, tirx
+
+    fold = te.sum if kind == "sum" else te.max
+    *lead, length = (int(extent) for extent in shape)
+    wide = lanes * _CHAINS if length >= 2 * lanes * _CHAINS else lanes
+    whole = length // wide * wide
+    if not whole:
+        k = te.reduce_axis((0, length), name="k")
+        return te.compute(lead, lambda *at: fold(read(*at, k), axis=[k]), name=f"line_{kind}")
+    r = te.reduce_axis((0, length // wide), name="r")
+    parts = te.compute(
+        (*lead, wide),
+        lambda *at: fold(read(*at[:-1], r * wide + at[-1]), axis=[r]),
+        name=f"line_parts_{kind}",
+    )
+    k = te.reduce_axis((0, wide + length - whole), name="k")
+
+    def rest(*at: Any) -> Any:
+        if whole == length:
+            return parts[*at, k]
+        return tirx.if_then_else(
+            k < wide, parts[*at, te.min(k, wide - 1)], read(*at, te.max(k - wide, 0) + whole)
+        )
+
+    return te.compute(lead, lambda *at: fold(rest(*at), axis=[k]), name=f"line_{kind}")

@@ -1,0 +1,48 @@
+"""Matrix products: constant matrices are packed into panels once, others where they are made."""
+
+from typing import Any
+
+import numpy as np
+
+from tuneloom.tuners.tvm.layouts import matrices
+from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, constant, static_shape
+from tuneloom.tuners.tvm.layouts.values import Array, pack_matrix
+
+_WORTH_PACKING = 4
+"""With so many rows a right side that must be packed in every run is worth it."""
+
+
+def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
+    left, right = (static_shape(side) for side in call.args)
+    if left is None or right is None or min(len(left), len(right)) < 2 or str(var.ty.dtype) != "float32":
+        return False
+    matrix = constant(call.args[1])
+    if matrix is not None and matrix.ndim == 2:
+        _with_constant(rewriter, var, call.args[0], matrix, left)
+        return True
+    if left[:-2] != right[:-2] or left[-2] < _WORTH_PACKING or right[-1] < rewriter.lanes:
+        return False
+    _with_variable(rewriter, var, call, left, right)
+    return True
+
+
+def _with_constant(rewriter: Rewriter, var: Any, data: Any, matrix: Array, left: tuple[int, ...]) -> None:
+    from tvm import relax
+
+    rows, width = int(np.prod(left[:-1])), int(matrix.shape[1])
+    panel = matrices.panel_width(rows, width, rewriter.lanes)
+    arguments = [rewriter.plain(rewriter.value(data)), relax.const(pack_matrix(matrix, panel))]
+    rewriter.emit_plain(var, matrices.product, arguments, "product", width=width)
+
+
+def _with_variable(
+    rewriter: Rewriter, var: Any, call: Any, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    width = right[-1]
+    panel = matrices.panel_width(left[-2], width, rewriter.lanes)
+    data, other = (rewriter.plain(rewriter.value(side)) for side in call.args)
+    panels = rewriter.kernel(matrices.to_panels, [other], "to_panels", panel=panel)
+    rewriter.emit_plain(var, matrices.product, [data, panels], "product", width=width)
+
+
+RULES: dict[str, Rule] = {"relax.matmul": _matmul}

@@ -1,0 +1,82 @@
+"""Transposed convolutions without the zeros between: one small convolution for each phase.
+
+With stride s, every s-th point of the result along an axis sees the same taps of the
+kernel. The points of one such phase are an ordinary convolution of the image; the
+phases lie side by side and are interleaved in the end.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuneloom.tuners.tvm.layouts.values import Array, blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transposed:
+    """A transposed convolution's kernel size, stride, and padding as (top, left, bottom, right)."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int, int, int]
+
+    def taps(self, axis: int) -> int:
+        """How many points of the image a point of the result sees along an axis, at most."""
+        return -(-self.kernel[axis] // self.stride[axis])
+
+    def pack(self, weight: Array, lanes: int) -> Array:
+        """(in, out, kh, kw) to (out blocks, in blocks, phase y, phase x, tap y, tap x, in, out)."""
+        inside, out, kh, kw = weight.shape
+        (sy, sx), (ty, tx) = self.stride, (self.taps(0), self.taps(1))
+        ib, ob = blocks(inside, lanes), blocks(out, lanes)
+        whole = np.zeros((ib * lanes, ob * lanes, ty * sy, tx * sx), dtype=np.float32)
+        whole[:inside, :out, :kh, :kw] = weight
+        split = whole.reshape(ib, lanes, ob, lanes, ty, sy, tx, sx)
+        return np.ascontiguousarray(split.transpose(2, 0, 5, 7, 4, 6, 1, 3))
+
+
+def conv2d_transposed(data: Any, weight: Any, form: Transposed, size: tuple[int, int]) -> Any:
+    """Blocked data to (batch, out blocks, phase y, phase x, rows, cols, block), phases apart."""
+    from tvm import te, topi
+
+    batch, in_blocks, _, _, inner = data.shape
+    out_blocks, lanes = weight.shape[0], weight.shape[-1]
+    ty, tx = form.taps(0), form.taps(1)
+    rows, cols = _points(form, size)
+    before = [0, 0, ty - 1, tx - 1, 0]
+    missing = (rows - int(data.shape[2]), cols - int(data.shape[3]))
+    after = [0, 0, max(0, missing[0]), max(0, missing[1]), 0]
+    padded = topi.nn.pad(data, before, after, pad_value=0.0, name="padded") if any(before + after) else data
+    k, ki = te.reduce_axis((0, in_blocks), name="k"), te.reduce_axis((0, inner), name="ki")
+    ky, kx = te.reduce_axis((0, ty), name="ky"), te.reduce_axis((0, tx), name="kx")
+    return te.compute(
+        (batch, out_blocks, *form.stride, rows, cols, lanes),
+        lambda n, o, py, px, y, x, c: te.sum(
+            padded[n, k, y + (ty - 1) - ky, x + (tx - 1) - kx, ki] * weight[o, k, py, px, ky, kx, ki, c],
+            axis=[k, ky, kx, ki],
+        ),
+        name="conv2d_transposed",
+    )
+
+
+def interleaved(data: Any, form: Transposed, size: tuple[int, int]) -> Any:
+    """The phases of `conv2d_transposed` as one blocked image."""
+    from tvm import te
+
+    batch, blocks_, _, _, _, _, lanes = data.shape
+    (sy, sx), (top, left, *_) = form.stride, form.padding
+
+    def value(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
+        v, u = y + top, x + left
+        return data[n, o, v % sy, u % sx, v // sy, u // sx, c]
+
+    return te.compute((batch, blocks_, *size, lanes), value, name="interleaved")
+
+
+def _points(form: Transposed, size: tuple[int, int]) -> tuple[int, int]:
+    """How many points of each phase the result needs."""
+    top, left, *_ = form.padding
+    rows = (size[0] - 1 + top) // form.stride[0] + 1
+    cols = (size[1] - 1 + left) // form.stride[1] + 1
+    return rows, cols
