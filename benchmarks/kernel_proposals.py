@@ -15,7 +15,7 @@ from statistics import median
 
 from threadpoolctl import threadpool_limits
 
-from tuneloom.tuners.kernel.search.factors import Point
+from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.guided import GuidedSearch
 from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.kernel.space import Space

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from kernel_runs import BLIND, CEILING, OURS, PRESAMPLED, RANDOM_START, Line, Run, keep, kept, measured
-from tuneloom.tuners.kernel.search.factors import Points
+from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.search.guided import GuidedSearch, Vector
 from tuneloom.tuners.kernel.search.presampling import presampled
 from tuneloom.tuners.kernel.search.terms import Start, Terms

@@ -11,6 +11,7 @@ TuneloomError
 │   └── OutputError       the place where results should go
 ├── OrderError            a method called before the one it needs
 ├── SchedulingError       an event the scheduling core can't accept
+├── PolicyError           a scheduling policy granted what it may not
 ├── EngineError           workers can't be started or reached
 ├── StoreError            the store can't be opened, read or written; the CLI exits with 2
 │   └── LeaseLost         another executor has taken the run over
@@ -69,6 +70,10 @@ class OrderError(TuneloomError):
 
 class SchedulingError(TuneloomError):
     """An event that the scheduling core can't accept."""
+
+
+class PolicyError(TuneloomError):
+    """A scheduling policy granted what is not there or not free: a bug in the policy."""
 
 
 class EngineError(TuneloomError):

@@ -71,3 +71,51 @@ def test_heavy_packages_stay_in_their_rooms(path: Path) -> None:
     for module in imports_of(path):
         rooms = ONLY_IN.get(module.split(".")[0])
         assert rooms is None or place.startswith(rooms), f"{place} may not import {module}"
+
+
+def children_imported(package: Path) -> dict[str, set[str]]:
+    """For each file and room directly in a package, which others of them it imports, type hints included."""
+    inside = "tuneloom." + "".join(f"{part}." for part in package.relative_to(SOURCE).parts)
+    children = {path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir()}
+    graph: dict[str, set[str]] = {child: set() for child in children - {"__init__", "__pycache__"}}
+    for path in package.rglob("*.py"):
+        here = path.relative_to(package).parts[0].removesuffix(".py")
+        modules = names_imported(path) if here in graph else ()
+        found = {module.removeprefix(inside).split(".")[0] for module in modules if module.startswith(inside)}
+        graph.get(here, set()).update((found & graph.keys()) - {here})
+    return graph
+
+
+def names_imported(path: Path) -> Iterator[str]:
+    """Modules that a file imports, and what it imports from them, which may be modules, too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def circle_in(graph: dict[str, set[str]]) -> list[str]:
+    """Names of which each imports the next and the last imports the first; empty if there is none."""
+    left = {name: set(needed) for name, needed in graph.items()}
+    while free := [name for name, needed in left.items() if not needed & left.keys()]:
+        for name in free:
+            del left[name]
+    way: list[str] = [min(left)] if left else []
+    while way and way[-1] not in way[:-1]:
+        way.append(min(left[way[-1]] & left.keys()))
+    return way[way.index(way[-1]) :] if way else []
+
+
+PACKAGES = sorted(path.parent for path in FILES if path.name == "__init__.py")
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.relative_to(SOURCE.parent).as_posix())
+def test_no_circle_of_imports_between_the_files_and_rooms_of_a_package(package: Path) -> None:
+    circle = circle_in(children_imported(package))
+    assert not circle, f"{' imports '.join(circle)}"
+
+
+def test_a_circle_is_found_and_a_tree_has_none() -> None:
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b", "c", "b"]

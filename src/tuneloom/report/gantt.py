@@ -11,7 +11,7 @@ from tuneloom.report.data import ReportData
 from tuneloom.report.kinds import kinds_in_order, look_of, swatch
 from tuneloom.report.markup import EMPTY, Markup, data_script, el, joined
 from tuneloom.report.scales import nice_seconds
-from tuneloom.report.tracks import Lane, Layout, Placed, lay_out
+from tuneloom.report.tracks import Layout, Placed, Track, lay_out
 from tuneloom.report.units import clipped, count, duration
 
 WIDTH = 1120.0
@@ -70,7 +70,7 @@ def _controls(data: ReportData, order: list[str]) -> Markup:
 def _chart(layout: Layout, order: list[str], end_s: float) -> Markup:
     return el(
         "svg",
-        [_lane(lane) for lane in layout.lanes],
+        [_track(track) for track in layout.tracks],
         el("g", _axis(end_s, layout.height), id="gantt-axis"),
         el("g", _marks(layout, order, end_s), id="gantt-marks"),
         el("rect", x=LEFT, y=0, width=0, height=layout.height, id="gantt-brush", class_="brush"),
@@ -88,11 +88,11 @@ def _chart(layout: Layout, order: list[str], end_s: float) -> Markup:
     )
 
 
-def _lane(lane: Lane) -> Markup:
-    resource = lane.resource
+def _track(track: Track) -> Markup:
+    resource = track.resource
     about = resource.device_key or (f"{resource.slots} slots" if resource.slots > 1 else "1 slot")
-    middle = lane.top + lane.height / 2
-    two_lines = lane.height >= 30
+    middle = track.top + track.height / 2
+    two_lines = track.height >= 30
     name = el(
         "text",
         clipped(resource.name, 20),
@@ -107,9 +107,9 @@ def _lane(lane: Lane) -> Markup:
     )
     rules = [
         el("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, class_="slot-rule")
-        for y in (lane.top + row * lane.row_height for row in range(1, lane.rows))
+        for y in (track.top + row * track.row_height for row in range(1, track.rows))
     ]
-    idle = el("rect", x=LEFT, y=lane.top, width=PLOT, height=lane.height, class_="idle")
+    idle = el("rect", x=LEFT, y=track.top, width=PLOT, height=track.height, class_="idle")
     return el("g", idle, rules, name, detail)
 
 
@@ -136,26 +136,26 @@ def clock(seconds: float, step: float) -> str:
 
 def _marks(layout: Layout, order: list[str], end_s: float) -> list[Markup]:
     scale = PLOT / end_s
-    lane_of = [lane for lane in layout.lanes for _ in range(lane.rows)]
+    track_of = [track for track in layout.tracks for _ in range(track.rows)]
     marks = []
     columns: dict[tuple[int, int], dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for item in layout.placed:
         look = look_of(item.span.kind, order)
         if item.span.seconds * scale >= NARROW:
-            marks.append(_bar(item, lane_of[item.row], look, scale))
+            marks.append(_bar(item, track_of[item.row], look, scale))
         else:
             column = int(item.span.start_s * scale / COLUMN)
             for row in range(item.row, item.row + item.span.slots):
                 columns[row, column][look] += item.span.seconds
     for (row, column), shares in columns.items():
-        marks += _column(lane_of[row], row, column, shares, scale)
+        marks += _column(track_of[row], row, column, shares, scale)
     return marks
 
 
-def _bar(item: Placed, lane: Lane, look: int, scale: float) -> Markup:
+def _bar(item: Placed, track: Track, look: int, scale: float) -> Markup:
     x, width = LEFT + item.span.start_s * scale, item.span.seconds * scale
-    y = lane.top + (item.row - lane.first_row) * lane.row_height
-    height = lane.row_height * item.span.slots
+    y = track.top + (item.row - track.first_row) * track.row_height
+    height = track.row_height * item.span.slots
     bar = el("rect", x=x, y=y, width=width, height=height, class_=f"k{look} mark", data_i=item.number)
     if width < LABEL_WIDTH or height < LABEL_HEIGHT:
         return bar
@@ -163,12 +163,12 @@ def _bar(item: Placed, lane: Lane, look: int, scale: float) -> Markup:
     return joined((bar, el("text", text, x=x + width / 2, y=y + height / 2 + 3.5, class_="bar-label")))
 
 
-def _column(lane: Lane, row: int, column: int, shares: dict[int, float], scale: float) -> list[Markup]:
-    bottom = lane.top + (row - lane.first_row + 1) * lane.row_height
+def _column(track: Track, row: int, column: int, shares: dict[int, float], scale: float) -> list[Markup]:
+    bottom = track.top + (row - track.first_row + 1) * track.row_height
     x, whole = LEFT + column * COLUMN, COLUMN / scale
     marks = []
     for look, seconds in sorted(shares.items()):
-        height = max(0.5, lane.row_height * min(1.0, seconds / whole))
+        height = max(0.5, track.row_height * min(1.0, seconds / whole))
         bottom -= height
         marks.append(el("rect", x=x, y=bottom, width=COLUMN, height=height, class_=f"s{look} mark gathered"))
     return marks
@@ -181,7 +181,7 @@ def _remark(layout: Layout, data: ReportData) -> Markup:
         "Drag across the chart to zoom in, double-click to see the whole run again.",
     ]
     if layout.left_out:
-        shown = f"The {len(layout.lanes)} busiest resources are shown"
+        shown = f"The {len(layout.tracks)} busiest resources are shown"
         parts.append(f"{shown}; {layout.left_out} more are in the table below.")
     return el("p", " ".join(parts), class_="remark")
 
@@ -195,9 +195,9 @@ def _numbers(data: ReportData, layout: Layout, order: list[str], end_s: float) -
         "plot": [LEFT, PLOT, layout.height],
         "end": end_s,
         "rows": [
-            [round(lane.top + row * lane.row_height, 2), round(lane.row_height, 2), lane.resource.name]
-            for lane in layout.lanes
-            for row in range(lane.rows)
+            [round(track.top + row * track.row_height, 2), round(track.row_height, 2), track.resource.name]
+            for track in layout.tracks
+            for row in range(track.rows)
         ],
         "kinds": [[kind, look_of(kind, order)] for kind in order],
         "jobs": [[job, data.called(job)] for job in jobs],

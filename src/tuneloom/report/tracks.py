@@ -22,7 +22,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class Track:
     """A resource's rows on the chart."""
 
     resource: ResourceInfo
@@ -38,9 +38,9 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """All lanes from top to bottom with the spans in them; some resources may be left out."""
+    """All tracks from top to bottom with the spans in them; some resources may be left out."""
 
-    lanes: tuple[Lane, ...]
+    tracks: tuple[Track, ...]
     placed: tuple[Placed, ...]
     height: float
     left_out: int = 0
@@ -54,18 +54,18 @@ def lay_out(resources: Sequence[ResourceInfo], spans: Sequence[ResourceSpan]) ->
         if span.resource in by_resource:
             by_resource[span.resource].append((number, span))
     tallest = TALLEST if sum(resource.slots for resource in shown) <= FEW_ROWS else USUAL_HEIGHT
-    lanes: list[Lane] = []
+    tracks: list[Track] = []
     placed: list[Placed] = []
     top, first_row = 0.0, 0
     for resource in shown:
         found, rows = _stack(by_resource[resource.name], resource.slots, first_row)
         height = min(tallest, RESOURCE_HEIGHT / rows)
-        lanes.append(Lane(resource=resource, first_row=first_row, rows=rows, top=top, row_height=height))
+        tracks.append(Track(resource=resource, first_row=first_row, rows=rows, top=top, row_height=height))
         placed += found
         top, first_row = top + rows * height + GAP, first_row + rows
     ordered = tuple(sorted(placed, key=lambda item: item.span.start_s))
     left_out = len(_known(resources, spans)) - len(shown)
-    return Layout(lanes=tuple(lanes), placed=ordered, height=max(0.0, top - GAP), left_out=left_out)
+    return Layout(tracks=tuple(tracks), placed=ordered, height=max(0.0, top - GAP), left_out=left_out)
 
 
 def _known(resources: Sequence[ResourceInfo], spans: Sequence[ResourceSpan]) -> list[ResourceInfo]:

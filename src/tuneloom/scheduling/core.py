@@ -6,7 +6,7 @@ from typing import assert_never
 from tuneloom.errors import SchedulingError
 from tuneloom.scheduling.admission import reason_to_refuse, require_acceptable, require_continuation
 from tuneloom.scheduling.floor import Floor
-from tuneloom.scheduling.invariants import check_core
+from tuneloom.scheduling.invariants import check_books
 from tuneloom.scheduling.messages import (
     Command,
     Event,
@@ -74,7 +74,8 @@ class Core:
 
     def check(self) -> None:
         """Raise SchedulingError if any invariant is broken; takes time linear in the state."""
-        check_core(self)
+        check_books(self.floor, self.jobs, self.ended, overlaps=self.policy.overlaps)
+        self.policy.check()
 
     def _apply(self, event: Event) -> None:
         match event:

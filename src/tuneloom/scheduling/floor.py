@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
-from tuneloom.errors import SchedulingError
+from tuneloom.errors import PolicyError, SchedulingError
 from tuneloom.model import Device, Host
 from tuneloom.scheduling.records import Stage
 from tuneloom.scheduling.stages import Demand, DeviceDemand, Grant
@@ -97,12 +97,12 @@ class Floor:
         return seat
 
     def take(self, stage: Stage, grant: Grant, at_s: float) -> Seat:
-        """Give a grant out; raises SchedulingError if that would disturb another holder."""
+        """Give a grant out; raises PolicyError if that would disturb another holder."""
         seat = self.seats.get(grant.resource)
         if seat is None:
-            raise SchedulingError(f"a stage was granted {grant.resource!r}, which is not here")
+            raise PolicyError(f"a stage was granted {grant.resource!r}, which is not here")
         if not grant.shared and grant.slots > seat.slots - seat.taken:
-            raise SchedulingError(f"{grant.slots} slots of {grant.resource!r} granted, {seat.free} are free")
+            raise PolicyError(f"{grant.slots} slots of {grant.resource!r} granted, {seat.free} are free")
         seat.advance(at_s)
         seat.holders[stage] = grant.slots
         seat.taken += grant.slots

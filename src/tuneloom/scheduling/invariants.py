@@ -1,16 +1,13 @@
 """What must hold after every event, as code."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from tuneloom.errors import SchedulingError
 from tuneloom.model import Device
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.moves import JobState
-from tuneloom.scheduling.records import Job, Stage, StageState
+from tuneloom.scheduling.records import EndedJob, Job, Stage, StageState
 from tuneloom.scheduling.stages import DeviceDemand, SlotDemand
-
-if TYPE_CHECKING:
-    from tuneloom.scheduling.core import Core
 
 
 def require(holds: bool, what: str) -> None:
@@ -19,31 +16,32 @@ def require(holds: bool, what: str) -> None:
         raise SchedulingError(f"broken invariant: {what}")
 
 
-def check_core(core: "Core") -> None:
-    """Check the books of floor, jobs and policy against each other."""
-    for seat in core.floor.seats.values():
-        _check_seat(seat, shares=core.policy.shares)
-    holding = {stage for seat in core.floor.seats.values() for stage in seat.holders}
+def check_books(
+    floor: Floor, jobs: Mapping[str, Job], ended: Mapping[str, EndedJob], *, overlaps: bool
+) -> None:
+    """Check the books of floor and jobs against each other; with `overlaps`, grants are shared on purpose."""
+    for seat in floor.seats.values():
+        _check_seat(seat, overlaps=overlaps)
+    holding = {stage for seat in floor.seats.values() for stage in seat.holders}
     running: set[Stage] = set()
-    for job in core.jobs.values():
+    for job in jobs.values():
         _check_job(job)
         running.update(stage for stage in job.stages.values() if stage.state is StageState.RUNNING)
     require(holding == running, "who holds something is exactly who runs")
-    require(not core.jobs.keys() & core.ended.keys(), "an ended job is not alive")
+    require(not jobs.keys() & ended.keys(), "an ended job is not alive")
     if not running:
-        _check_nothing_could_run(core)
-    core.policy.check()
+        _check_nothing_could_run(floor, jobs)
 
 
-def _check_seat(seat: Seat, *, shares: bool) -> None:
+def _check_seat(seat: Seat, *, overlaps: bool) -> None:
     require(seat.taken == sum(seat.holders.values()), f"{seat.name} counts what it gave out")
     for stage, slots in seat.holders.items():
         grant = stage.grant
         require(grant is not None and grant.resource == seat.name, f"{seat.name} is held by grant")
         require(grant is not None and grant.slots == slots, f"{seat.name} gave what was granted")
-        require(grant is not None and grant.shared == shares, "grants are shared under synchronous only")
+        require(grant is not None and grant.shared == overlaps, "grants are shared under synchronous only")
         _check_grant(seat, stage)
-    if shares:
+    if overlaps:
         _check_shared_seat(seat)
         return
     require(seat.taken <= seat.slots, f"no slot of {seat.name} is given twice")
@@ -87,11 +85,11 @@ def _check_job(job: Job) -> None:
         require(not held, f"{job.id} is {job.state} and has no held stage")
 
 
-def _check_nothing_could_run(core: "Core") -> None:
+def _check_nothing_could_run(floor: Floor, jobs: Mapping[str, Job]) -> None:
     """Nothing runs at all: then each job with ready stages has one that no resource here fits."""
-    for job in core.jobs.values():
+    for job in jobs.values():
         waiting = [stage for stage in job.stages.values() if stage.state is StageState.WAITING]
-        able = all(core.floor.could_ever(stage.request.needs) for stage in waiting)
+        able = all(floor.could_ever(stage.request.needs) for stage in waiting)
         require(not waiting or not able, f"nothing runs, yet {job.id} could")
 
 

@@ -22,7 +22,7 @@ class HeldSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceUse:
-    """One resource: the busy share of its slots over the makespan, and how long stages waited for it."""
+    """One resource: the busy fraction of its slots over the makespan, and how long stages waited for it."""
 
     name: str
     key: str | None

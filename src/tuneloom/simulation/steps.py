@@ -69,7 +69,7 @@ class ChainClock:
         pattern = lane.steps if isinstance(lane, Rounds) else tuple(lane)
         self._until = [0.0]
         for step in pattern:
-            self._until.append(self._until[-1] + _chain_share(step))
+            self._until.append(self._until[-1] + _chain_s(step))
         self._rounds = len(lane) // len(pattern) if pattern else 0
 
     def remaining_s(self, step: int) -> float:
@@ -78,7 +78,7 @@ class ChainClock:
         return (self._rounds - done_rounds) * self._until[-1] - self._until[place]
 
 
-def _chain_share(step: TimedStep) -> float:
+def _chain_s(step: TimedStep) -> float:
     """Streamed parts overlap with what they feed; parts on a device follow each other."""
     if step.streamed:
         return step.parts[0]

@@ -30,12 +30,17 @@ class ScriptedEngine:
     Time stands still except in `poll`, which moves it to the next end of a call or to the
     next thing that was planned to happen. The lists `started`, `stopped` and `released` tell
     what was asked for, in order. All calls are carried out at once, also those of one named
-    worker; but when that dies, calls that it has not ended are lost.
+    worker; but when that dies, calls that it has not ended are lost. `forget` is told which
+    named workers were released.
     """
 
     def __init__(
-        self, answer: Callable[[Call], CallResult | Lost], takes_s: Callable[[Call], float] = lambda _: 1.0
+        self,
+        answer: Callable[[Call], CallResult | Lost],
+        takes_s: Callable[[Call], float] = lambda _call: 1.0,
+        forget: Callable[[str], None] = lambda _worker: None,
     ) -> None:
+        self._forget = forget
         self._answer = answer
         self._takes_s = takes_s
         self._now_s = 0.0
@@ -71,6 +76,7 @@ class ScriptedEngine:
 
     def release(self, worker: str) -> None:
         self.released.append(worker)
+        self._forget(worker)
 
     def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
         limit_s = self._now_s + timeout_s if timeout_s is not None else None

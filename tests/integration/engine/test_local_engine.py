@@ -2,13 +2,19 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Lost, Raised, Returned, TimedOut
+from tuneloom.app.conducting.calling import end_of
+from tuneloom.engine.api import Engine
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Lost, Raised, Returned
 from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.reports import ResourceLeft
+from tuneloom.testing.engine_contract import EngineContract
 
 CALLS = "tuneloom.testing.calls"
 
@@ -20,34 +26,19 @@ def engine() -> Iterator[LocalEngine]:
     engine.close()
 
 
+class TestLocalEngine(EngineContract):
+    @pytest.fixture
+    def engine(self) -> Iterator[Engine]:
+        opened = LocalEngine()
+        yield opened
+        opened.close()
+
+
 def result_of(engine: LocalEngine, call: Call) -> CallResult:
     engine.start("the call", call)
-    while not (ended := engine.poll(30)):
-        pass
-    assert [end.id for end in ended] == ["the call"]
-    assert ended[0].ended_s >= ended[0].started_s
-    return ended[0].result
-
-
-def test_a_call_returns_its_value(engine: LocalEngine) -> None:
-    assert result_of(engine, Call(function=f"{CALLS}:add", arguments=(2, 3))) == Returned(value=5)
-
-
-def test_an_exception_is_a_value_with_its_last_line(engine: LocalEngine) -> None:
-    result = result_of(engine, Call(function=f"{CALLS}:refuse"))
-    assert isinstance(result, Raised)
-    assert result.error == "ValueError: no such thing"
-    assert "in refuse" in result.trace
-
-
-def test_a_crash_costs_one_call_and_names_the_signal(engine: LocalEngine) -> None:
-    assert result_of(engine, Call(function=f"{CALLS}:crash")) == Died(cause=KilledBy(signal.SIGSEGV))
-    assert result_of(engine, Call(function=f"{CALLS}:add", arguments=(1, 1))) == Returned(value=2)
-
-
-def test_a_hang_that_blocks_signals_is_ended_by_the_watchdog(engine: LocalEngine) -> None:
-    assert result_of(engine, Call(function=f"{CALLS}:hang", timeout_s=0.2)) == TimedOut(after_s=0.2)
-    assert result_of(engine, Call(function=f"{CALLS}:add", arguments=(1, 1))) == Returned(value=2)
+    result = end_of(engine, "the call", 30)
+    assert not isinstance(result, Lost)
+    return result
 
 
 def test_memory_without_end_is_refused_to_the_call_alone(engine: LocalEngine) -> None:
@@ -59,54 +50,6 @@ def test_memory_without_end_is_refused_to_the_call_alone(engine: LocalEngine) ->
 def test_megabytes_on_stdout_disturb_nobody(engine: LocalEngine, capfd: pytest.CaptureFixture[str]) -> None:
     assert result_of(engine, Call(function=f"{CALLS}:chatter")) == Returned(value=8)
     assert capfd.readouterr().out == ""
-
-
-def test_a_named_worker_keeps_its_state_and_serves_in_order(engine: LocalEngine) -> None:
-    call = Call(function=f"{CALLS}:count", arguments=("it",), worker="tuner")
-    engine.start("first", call)
-    engine.start("second", call)
-    ends = []
-    while len(ends) < 2:
-        ends += engine.poll(30)
-    assert [(end.id, end.result) for end in ends] == [
-        ("first", Returned(value=1)),
-        ("second", Returned(value=2)),
-    ]
-
-
-def test_calls_waiting_behind_a_dead_worker_are_reported_and_the_name_is_free_again(
-    engine: LocalEngine,
-) -> None:
-    engine.start("crash", Call(function=f"{CALLS}:crash", worker="tuner"))
-    engine.start("behind", Call(function=f"{CALLS}:count", arguments=("it",), worker="tuner"))
-    ends = []
-    while len(ends) < 2:
-        ends += engine.poll(30)
-    assert {end.id: type(end.result) for end in ends} == {"crash": Died, "behind": Lost}
-    again = Call(function=f"{CALLS}:count", arguments=("it",), worker="tuner")
-    assert result_of(engine, again) == Returned(value=1)
-
-
-def test_a_spoiled_worker_is_replaced_and_who_waits_is_served_by_its_successor(engine: LocalEngine) -> None:
-    for number, function in enumerate(("count", "spoil", "count")):
-        arguments = ("x",) if function == "count" else ()
-        engine.start(str(number), Call(function=f"{CALLS}:{function}", arguments=arguments, worker="gpu"))
-    results: dict[str, CallResult] = {}
-    while len(results) < 3:
-        results |= {end.id: end.result for end in engine.poll(30)}
-    spoiled = results["1"]
-    assert isinstance(spoiled, Returned) and spoiled.value.message == "the device is upset"
-    assert (results["0"], results["2"]) == (Returned(value=1), Returned(value=1))
-
-
-def test_a_stopped_call_is_never_reported(engine: LocalEngine) -> None:
-    engine.start("hang", Call(function=f"{CALLS}:hang"))
-    engine.start("add", Call(function=f"{CALLS}:add", arguments=(1, 2)))
-    engine.stop("hang")
-    engine.stop("unknown")
-    ends = [end.id for end in engine.poll(30)]
-    assert ends == ["add"]
-    assert list(engine.poll(0)) == []
 
 
 def test_calls_are_pinned_to_their_cores_and_run_side_by_side(engine: LocalEngine) -> None:
@@ -144,6 +87,28 @@ def test_a_worker_that_dies_before_its_first_call_costs_that_call(engine: LocalE
     os.kill(ahead.pop(), signal.SIGKILL)
     assert result_of(engine, Call(function="os:getpid")) == Died(cause=KilledBy(signal.SIGKILL))
     assert value_of(engine, Call(function=f"{CALLS}:add", arguments=(1, 1))) == 2
+
+
+def test_a_waiting_poll_is_woken_from_another_thread(engine: LocalEngine) -> None:
+    reports: list[object] = []
+    waiting = threading.Thread(target=lambda: reports.append(engine.poll(None)))
+    waiting.start()
+    engine.wake()
+    waiting.join(30)
+    assert reports == [[]]
+
+
+def test_what_a_watch_finds_is_reported_in_its_turn() -> None:
+    class Once:
+        def __init__(self) -> None:
+            self.found = [ResourceLeft(name="gpu0", reason="unplugged")]
+
+        def look(self) -> list[ResourceLeft]:
+            found, self.found = self.found, []
+            return found
+
+    with closing(LocalEngine(watch=Once())) as engine:
+        assert list(engine.poll(30)) == [ResourceLeft(name="gpu0", reason="unplugged")]
 
 
 def value_of(engine: LocalEngine, call: Call) -> int:

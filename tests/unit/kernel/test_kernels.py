@@ -25,8 +25,8 @@ from tuneloom.tuners.kernel.cargo import Cargo, for_build, for_profile, runner_o
 from tuneloom.tuners.kernel.kernel import as_ran, spare_process
 from tuneloom.tuners.kernel.opening import keep_functions, kept_functions, open_kernel
 from tuneloom.tuners.kernel.search.searches import SEARCHES as BUILT_IN
-from tuneloom.tuners.kernel.search.searching import insight, presample
 from tuneloom.tuners.kernel.search.terms import Start
+from tuneloom.tuners.kernel.searching import insight, presample
 from tuneloom.tuners.kernel.tuner import KernelTuner
 
 SPACE = Space({"a": [1, 2, 4, 8], "b": [1, 2, 4, 8]}, where=["a * b <= 32"])

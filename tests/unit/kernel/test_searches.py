@@ -7,7 +7,7 @@ import pytest
 
 from tuneloom.errors import InputError
 from tuneloom.kernel import Space
-from tuneloom.tuners.kernel.search.factors import Point
+from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.guided import GuidedSearch
 from tuneloom.tuners.kernel.search.searches import SEARCHES, new_search
 from tuneloom.tuners.kernel.search.terms import Start, Terms

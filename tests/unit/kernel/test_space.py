@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tuneloom.errors import SpaceError
 from tuneloom.kernel import Space
-from tuneloom.tuners.kernel.search.factors import factorise
+from tuneloom.tuners.kernel.factors import factorise
 
 
 def test_the_size_counts_what_is_allowed() -> None:

@@ -42,7 +42,7 @@ def test_no_two_spans_share_a_row_at_a_time(spans: list[ResourceSpan]) -> None:
 @given(SPANS)
 def test_every_row_belongs_to_the_resource_of_its_spans(spans: list[ResourceSpan]) -> None:
     layout = lay_out([ResourceInfo(name="host", slots=2)], spans)
-    owner = [lane.resource.name for lane in layout.lanes for _ in range(lane.rows)]
+    owner = [track.resource.name for track in layout.tracks for _ in range(track.rows)]
     assert all(owner[item.row + item.span.slots - 1] == item.span.resource for item in layout.placed)
 
 
@@ -51,12 +51,12 @@ def test_spans_that_fit_use_no_more_rows_than_slots() -> None:
         [ResourceInfo(name="host", slots=2)],
         [span("host", 0, 2), span("host", 0, 1), span("host", 1, 3), span("host", 3, 4, slots=2)],
     )
-    assert [lane.rows for lane in layout.lanes] == [2]
+    assert [track.rows for track in layout.tracks] == [2]
 
 
 def test_the_busiest_of_very_many_resources_are_shown() -> None:
     spans = [span(f"device {number}", 0, number + 1) for number in range(100)]
     layout = lay_out([], spans)
-    assert len(layout.lanes) == MOST_RESOURCES
+    assert len(layout.tracks) == MOST_RESOURCES
     assert layout.left_out == 100 - MOST_RESOURCES
-    assert "device 99" in [lane.resource.name for lane in layout.lanes]
+    assert "device 99" in [track.resource.name for track in layout.tracks]

@@ -20,8 +20,8 @@ class Policy(Protocol):
     """
 
     name: str
-    shares: bool
-    """Whether its grants are shared on purpose; False for all but `synchronous`."""
+    overlaps: bool
+    """Whether it gives one resource to several stages at once on purpose; False for all but `synchronous`."""
 
     def attach(self, floor: Floor) -> None:
         """Meet the resources; called once, before anything else."""

@@ -49,18 +49,6 @@ class Gate:
             del self._held[part]
         return freed
 
-    @property
-    def undone(self) -> int:
-        """Parts of the open stage that are not done."""
-        return len(self._parts[self.open]) if self.open is not None else 0
-
-    @property
-    def kind(self) -> str | None:
-        """The label of the open stage."""
-        if self.open is None:
-            return None
-        return next(iter(self._parts[self.open])).request.kind
-
     def check(self) -> None:
         """Raise SchedulingError if a part of a closed stage runs."""
         for name, parts in self._parts.items():

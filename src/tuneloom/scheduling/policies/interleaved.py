@@ -20,7 +20,7 @@ class Interleaved:
     """
 
     name = "interleaved"
-    shares = False
+    overlaps = False
 
     def __init__(self) -> None:
         self._floor = Floor()

@@ -17,7 +17,7 @@ class Sequential:
     """
 
     name = "sequential"
-    shares = False
+    overlaps = False
 
     def __init__(self) -> None:
         self._floor = Floor()

@@ -24,7 +24,7 @@ class Synchronous:
     """
 
     name = "synchronous"
-    shares = True
+    overlaps = True
 
     def __init__(self) -> None:
         self._floor = Floor()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tuneloom.errors import SpaceError
 from tuneloom.tuners.kernel.expressions import Column, Restriction, parse
-from tuneloom.tuners.kernel.search.factors import Factor, Factors, Points, columns_of, factorise
+from tuneloom.tuners.kernel.factors import Factor, Factors, Points, columns_of, factorise
 
 KnobValue = int | float | str | bool
 Configuration = dict[str, KnobValue]

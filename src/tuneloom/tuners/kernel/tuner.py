@@ -17,7 +17,7 @@ from tuneloom.model import (
 )
 from tuneloom.tuners.kernel import NAME, PRESAMPLED, stages
 from tuneloom.tuners.kernel.cargo import space_of
-from tuneloom.tuners.kernel.search.factors import Point
+from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.presampling import Presample
 from tuneloom.tuners.kernel.search.searches import PointSearch, new_search
 from tuneloom.tuners.kernel.search.terms import Start, Terms

@@ -14,7 +14,7 @@ def warm_up() -> None:
     A user's functions may come from modules that take long to import; every fork then
     has them. A file that can't be loaded is left to the stage that opens it, which says why.
     """
-    import tuneloom.tuners.kernel.search.searching
+    import tuneloom.tuners.kernel.searching
     import tuneloom.tuners.stages
     from tuneloom.tuners.kernel.opening import opened
 

@@ -9,7 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from tuneloom.model import Measurement, Trial
-from tuneloom.tuners.kernel.search.factors import Points
+from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.search.guided import Vector
 from tuneloom.tuners.kernel.search.searches import new_search
 from tuneloom.tuners.kernel.search.terms import Knowledge, Terms

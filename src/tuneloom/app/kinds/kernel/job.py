@@ -20,7 +20,7 @@ from tuneloom.scheduling.stages import ANY_CORE, StageRequest
 from tuneloom.tuners.kernel import ON_DEVICE, PRESAMPLED, cargo
 
 _OPEN = "tuneloom.tuners.kernel.opening:open_kernel"
-_INSIGHT = "tuneloom.tuners.kernel.search.searching:insight"
+_INSIGHT = "tuneloom.tuners.kernel.searching:insight"
 
 _OPENING_S = 600.0  # computing a reference may take long, but not for ever
 

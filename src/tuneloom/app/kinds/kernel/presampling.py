@@ -13,7 +13,7 @@ from tuneloom.model import Artifact, Candidate, JobSpec, SearchOptions, StageKin
 from tuneloom.scheduling.stages import ANY_CORE, StageRequest
 from tuneloom.tuners.kernel import cargo
 
-_SEARCHING = "tuneloom.tuners.kernel.search.searching"
+_SEARCHING = "tuneloom.tuners.kernel.searching"
 _LANE = "presample"
 
 Sample = tuple[str, bool]

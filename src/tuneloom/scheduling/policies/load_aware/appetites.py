@@ -8,10 +8,10 @@ STEPS_TO_COME = 64
 
 @dataclass(slots=True)
 class KeyUse:
-    """One job on one device key: seconds spent, the share of its time, seconds to come."""
+    """One job on one device key: seconds spent, the fraction of its time, seconds to come."""
 
     spent_s: float = 0.0
-    share: float = 0.0
+    fraction: float = 0.0
     left_s: float = 0.0
 
 
@@ -20,12 +20,12 @@ class Appetite:
     """What one job spent where, and what it is expected to spend.
 
     `took_s` and `promised_s` tell how far its own forecasts are off: a new one is read
-    as these teach. `expected_s` is the remaining time that was counted last, `host_share` the
-    share of its time that it spends on hosts.
+    as these teach. `expected_s` is the remaining time that was counted last, `host_fraction` the
+    fraction of its time that it spends on hosts.
     """
 
     total_s: float = 0.0
-    host_share: float = 0.0
+    host_fraction: float = 0.0
     keys: dict[str, KeyUse] = field(default_factory=dict)
     host_left_s: float = 0.0
     expected_s: float = 0.0

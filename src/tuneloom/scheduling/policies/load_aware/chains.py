@@ -4,7 +4,7 @@ from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.policies.load_aware.appetites import Appetite, KeyUse
 from tuneloom.scheduling.records import Job
 
-FIRST_SHARE = 0.5
+FIRST_FRACTION = 0.5
 """The part of a new job's time that it is thought to spend on its device keys."""
 
 SHARPNESS = 2
@@ -84,8 +84,8 @@ class Chains:
             appetite.keys = {key: KeyUse() for key in sorted(job.ticket.device_keys)}
         rest = 1.0
         for key, use in appetite.keys.items():
-            share = use.share or FIRST_SHARE / len(appetite.keys)
-            left_s, rest = remaining_s * share, rest - share
+            fraction = use.fraction or FIRST_FRACTION / len(appetite.keys)
+            left_s, rest = remaining_s * fraction, rest - fraction
             self._left[key] = self._left.get(key, 0.0) + left_s - use.left_s
             use.left_s = left_s
         host_left_s = remaining_s * max(0.0, rest)

@@ -2,8 +2,8 @@
 
 from heapq import heapify, heappop, heappush, heapreplace
 
+from tuneloom.scheduling.policies.load_aware.fairness import Pool
 from tuneloom.scheduling.policies.load_aware.notes import JobNotes
-from tuneloom.scheduling.policies.load_aware.shares import Pool
 from tuneloom.scheduling.records import Stage
 
 

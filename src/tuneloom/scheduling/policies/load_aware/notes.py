@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from tuneloom.scheduling.policies.load_aware.appetites import Appetite
+from tuneloom.scheduling.policies.load_aware.fairness import Account
 from tuneloom.scheduling.policies.load_aware.paths import Path
-from tuneloom.scheduling.policies.load_aware.shares import Account
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.invariants import idle_devices_with_work, require
 from tuneloom.scheduling.policies.base import Choice
 from tuneloom.scheduling.policies.load_aware.chains import Chains
+from tuneloom.scheduling.policies.load_aware.fairness import Account, Pool
 from tuneloom.scheduling.policies.load_aware.feeding import Feeding
 from tuneloom.scheduling.policies.load_aware.host_lines import HostLines
 from tuneloom.scheduling.policies.load_aware.lines import Line, LineEntry
@@ -11,7 +12,6 @@ from tuneloom.scheduling.policies.load_aware.loans import Loans
 from tuneloom.scheduling.policies.load_aware.notes import JobNotes
 from tuneloom.scheduling.policies.load_aware.predictions import Predictions
 from tuneloom.scheduling.policies.load_aware.pressure import Pressure
-from tuneloom.scheduling.policies.load_aware.shares import Account, Pool
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant, SlotDemand
 
@@ -27,7 +27,7 @@ class LoadAware:
     """
 
     name = "load-aware"
-    shares = False
+    overlaps = False
 
     def __init__(self, *, ageing_s: float = 600.0) -> None:
         self._ageing_s = ageing_s

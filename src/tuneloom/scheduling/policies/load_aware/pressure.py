@@ -29,18 +29,18 @@ class Pressure:
                 use = appetite.keys[key] = KeyUse()
             use.spent_s += seconds
         for name, use in appetite.keys.items():
-            share = use.spent_s / total_s if total_s > 0 else 0.0
-            self._demand[name] += share - use.share
-            use.share = share
-        host_share = 1.0 - sum(use.share for use in appetite.keys.values())
-        self._host_demand += host_share - appetite.host_share
-        appetite.host_share = host_share
+            fraction = use.spent_s / total_s if total_s > 0 else 0.0
+            self._demand[name] += fraction - use.fraction
+            use.fraction = fraction
+        host_fraction = 1.0 - sum(use.fraction for use in appetite.keys.values())
+        self._host_demand += host_fraction - appetite.host_fraction
+        appetite.host_fraction = host_fraction
 
     def left(self, appetite: Appetite) -> None:
         """A job ended: it wants nothing any more."""
         for name, use in appetite.keys.items():
-            self._demand[name] -= use.share
-        self._host_demand -= appetite.host_share
+            self._demand[name] -= use.fraction
+        self._host_demand -= appetite.host_fraction
 
     def queue(self, key: str, seconds: float) -> None:
         """Predicted work joined the line in front of a key."""

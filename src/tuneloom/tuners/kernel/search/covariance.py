@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.search.encoding import Encoding, Matrix
-from tuneloom.tuners.kernel.search.factors import Points
 from tuneloom.tuners.validity import squared_distances
 
 Vector = NDArray[np.float64]

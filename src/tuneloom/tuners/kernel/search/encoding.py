@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.tuners.kernel.search.factors import Points
+from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.space import KnobValue, Space
 
 Matrix = NDArray[np.float64]

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
+from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.search.covariance import Covariance, Likeness, Spacing
 from tuneloom.tuners.kernel.search.encoding import Encoding, Matrix
-from tuneloom.tuners.kernel.search.factors import Points
 
 Vector = NDArray[np.float64]
 _JITTER = 1e-6

@@ -8,9 +8,9 @@ of the best, and walks uphill from the most promising ones.
 import numpy as np
 from numpy.typing import NDArray
 
+from tuneloom.tuners.kernel.factors import Point, Points
 from tuneloom.tuners.kernel.search.caution import Caution
 from tuneloom.tuners.kernel.search.encoding import Encoding
-from tuneloom.tuners.kernel.search.factors import Point, Points
 from tuneloom.tuners.kernel.search.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.search.pool import Visited, as_point, best_point, open_points, unseen
 from tuneloom.tuners.kernel.search.promise import log_improvement, promising

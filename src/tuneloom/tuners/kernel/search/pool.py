@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.tuners.kernel.search.factors import Point, Points
+from tuneloom.tuners.kernel.factors import Point, Points
 from tuneloom.tuners.kernel.space import Space
 
 Score = Callable[[Points], NDArray[np.float64]]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.encoding import Encoding
-from tuneloom.tuners.kernel.search.factors import Point
 from tuneloom.tuners.kernel.search.pool import as_point, open_points, unseen
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import ValidityModel

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
+from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.search.caution import Caution
-from tuneloom.tuners.kernel.search.factors import Points
 from tuneloom.tuners.kernel.search.pool import WALKERS
 
 Vector = NDArray[np.float64]

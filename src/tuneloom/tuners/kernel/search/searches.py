@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from tuneloom.errors import InputError
-from tuneloom.tuners.kernel.search.factors import Point
+from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.guided import GuidedSearch
 from tuneloom.tuners.kernel.search.pool import Visited, as_point, open_points, unseen
 from tuneloom.tuners.kernel.search.terms import Terms

@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.tuners.kernel.search.factors import Points
+from tuneloom.tuners.kernel.factors import Points
 
 Knowledge = Callable[[Points], NDArray[np.float64]]
 """The probability of points to be valid, known instead of learned."""
