@@ -85,17 +85,8 @@ class Nursery:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(worker.pid, signal.SIGKILL)
         worker.channel.close()
-        return self._cause(status)
-
-    def _cause(self, status: int) -> DeathCause:
-        """What a status says; a kill is for lack of memory if the kernel has counted one more of these."""
         kills, self._memory_kills = self._memory_kills, memory_kills()
-        if not os.WIFSIGNALED(status):
-            return ExitedWith(os.WEXITSTATUS(status))
-        number = os.WTERMSIG(status)
-        if number == signal.SIGKILL and self._memory_kills > kills:
-            return OutOfMemory()
-        return KilledBy(number)
+        return cause_of(status, memory_ran_out=self._memory_kills > kills)
 
     def close(self) -> None:
         """Let the process reap what is ending and end itself; it is killed if that takes long."""
@@ -141,6 +132,14 @@ class Nursery:
             raise EngineError("the process that starts workers is gone; run again")
         number: int = ANSWER.unpack(data)[0]
         return number
+
+
+def cause_of(status: int, *, memory_ran_out: bool) -> DeathCause:
+    """What a status says; a kill is for lack of memory if the kernel killed somebody for that lately."""
+    if not os.WIFSIGNALED(status):
+        return ExitedWith(os.WEXITSTATUS(status))
+    number = os.WTERMSIG(status)
+    return OutOfMemory() if number == signal.SIGKILL and memory_ran_out else KilledBy(number)
 
 
 def memory_kills() -> int:

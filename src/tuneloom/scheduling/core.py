@@ -86,7 +86,7 @@ class Core:
             case StageLost():
                 self._stage_lost(event)
             case ResourceAdded():
-                self.policy.resource_came(self.floor.add(event.resource, self.now_s))
+                self._resource_added(event)
             case ResourceLost():
                 self._resource_lost(event)
             case JobCancelled():
@@ -139,6 +139,12 @@ class Core:
         if stage is not None:
             self._desk.requeue(stage, self.now_s)
             self._settle(stage.job)
+
+    def _resource_added(self, event: ResourceAdded) -> None:
+        seat = self.floor.add(event.resource, self.now_s)
+        self.policy.resource_came(seat)
+        if seat.key is None:
+            self._desk.host_came(self.jobs, self.now_s)
 
     def _resource_lost(self, event: ResourceLost) -> None:
         seat = self.floor.remove(event.name)

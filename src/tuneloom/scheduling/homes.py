@@ -11,7 +11,8 @@ from tuneloom.scheduling.stages import SlotDemand, StageRequest
 class Homes:
     """The host of every home that a stage has started at.
 
-    The first stage of a home that starts decides where it is, until that host is lost.
+    The first stage of a home that starts decides where it is, until that host is lost. While
+    there is one host only, nothing has to be bound to it.
     """
 
     def __init__(self, floor: Floor) -> None:
@@ -28,7 +29,7 @@ class Homes:
         needs = request.needs
         if not isinstance(needs, SlotDemand):
             return request
-        host = self.host_of(request.job, request.home)
+        host = self.host_of(request.job, request.home) if len(self._floor.hosts) > 1 else None
         return request if needs.host == host else replace(request, needs=replace(needs, host=host))
 
     def settle(self, stage: Stage) -> bool:
@@ -48,6 +49,10 @@ class Homes:
         for job, home in lost:
             del self._hosts[job][home]
         return lost
+
+    def all(self) -> list[tuple[str, str]]:
+        """All homes that are somewhere: jobs and homes."""
+        return [(job, home) for job, homes in self._hosts.items() for home in homes]
 
     def forget(self, job: str) -> None:
         """A job ended."""

@@ -40,6 +40,12 @@ class StageDesk:
         if self._homes.settle(stage):
             self._rebind(stage.job, stage.request.home, at_s)
 
+    def host_came(self, jobs: Mapping[str, Job], at_s: float) -> None:
+        """A host is new: if there was one only, it matters from now on where homes are."""
+        if len(self._floor.hosts) == 2:
+            for job, home in self._homes.all():
+                self._rebind(jobs[job], home, at_s)
+
     def host_lost(self, host: str, jobs: Mapping[str, Job], at_s: float) -> None:
         """A host is gone: what had its home there may start anew anywhere."""
         for job, home in self._homes.host_lost(host):
@@ -51,7 +57,10 @@ class StageDesk:
 
     def _rebind(self, job: Job, home: str, at_s: float) -> None:
         for stage in job.stages.values():
-            if stage.request.home == home and stage.state is StageState.WAITING:
+            request = stage.request
+            if request.home != home or stage.state is not StageState.WAITING:
+                continue
+            if self._homes.at_home(request) is not request:
                 self._policy.withdrawn(stage)
                 self._offer(stage, at_s)
 

@@ -160,7 +160,7 @@ class PolicyContract:
 
 
 def troubled_workload(seed: int) -> Workload:
-    """A handful of jobs by chance, in trouble: resources go and come back, stages get lost, jobs are paused."""
+    """A few jobs by chance, in trouble: resources go and come back, stages get lost, jobs are paused."""
     chance = random.Random(seed)
     jobs = tuple(_job(chance, f"j{number}") for number in range(chance.randint(2, 6)))
     trouble: list[Event] = []

@@ -153,3 +153,21 @@ def test_a_machine_that_joins_anew_without_having_left_has_lost_what_ran_there()
     conductor.run()
     assert heard.left == [("one/cpu0", "it joined anew")]
     assert program.tuning.spent == 60 and heard.ended == [("net", False)]
+
+
+def test_resources_that_an_engine_reports_at_once_are_there_before_the_first_job() -> None:
+    engine, heard, program = ScriptedEngine(FakeStages()), Heard(), tuning_job(12)
+    for offer in machine("one").offers:
+        engine.happens(0.0, ResourceJoined(offer=offer))
+    conductor = conductor_on(engine, heard)
+    conductor.submit(program)
+    conductor.run()
+    assert heard.ended == [("net", False)] and program.tuning.spent == 12
+
+
+def test_the_workers_of_a_job_that_ended_are_released() -> None:
+    engine, heard = ScriptedEngine(FakeStages()), Heard()
+    conductor = conductor_on(engine, heard, machine("one"))
+    conductor.submit(tuning_job(12))
+    conductor.run()
+    assert engine.released == ["net:tuner0", "net:tuner1"]

@@ -132,6 +132,14 @@ def test_stages_of_one_home_run_on_one_host(core: Core) -> None:
     core.check()
 
 
+def test_with_one_host_a_home_changes_nothing(core: Core) -> None:
+    core.handle(submitted("a", stage("a", "s", home="search"), stage("a", "t", home="search")))
+    assert core.jobs["a"].stages["t"].request.needs == SlotDemand()
+    core.handle(ResourceAdded(at_s=1.0, resource=Host(name="other", slots=1, machine="other")))
+    assert core.jobs["a"].stages["t"].request.needs == SlotDemand(host="host")
+    core.check()
+
+
 def test_a_home_whose_host_is_lost_may_be_anywhere_again(core: Core) -> None:
     core.handle(submitted("a", stage("a", "s", home="search"), stage("a", "t", home="search")))
     core.handle(ResourceLost(at_s=1.0, name="host"))

@@ -115,6 +115,8 @@ class Conductor:
 
     def run(self, keep_waiting: Callable[[], bool] = lambda: False) -> None:
         """Go on until every job has ended and nobody asks to keep waiting."""
+        for report in self._engine.poll(0):  # resources that are there already, before a job is refused
+            self._hear(report)
         while not self.idle or keep_waiting():
             self._admit()
             self._end_broken()
@@ -346,10 +348,11 @@ class Conductor:
 
     def _forget(self, job: str) -> None:
         self._programs.pop(job, None)
-        self._placing.forget_job(job)
         for call_id in [c for c in self._out if c.startswith(f"{job}\x1f")]:
             self._engine.stop(call_id)
             del self._out[call_id]
+        for worker in self._placing.forget_job(job):
+            self._engine.release(worker)
 
 
 def _call_id(job: str, stage: str) -> str:

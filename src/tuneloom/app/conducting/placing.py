@@ -61,9 +61,11 @@ class Placing:
         """A named worker is gone; None if nothing was known of it."""
         return self._workers.pop((name, machine), None)
 
-    def forget_job(self, job: str) -> None:
-        """A job ended: nobody asks for its workers any more."""
+    def forget_job(self, job: str) -> list[str]:
+        """A job ended; the answer is which named workers nobody asks for any more."""
+        names = {worker.name: None for worker in self._workers.values() if worker.job == job}
         self._workers = {key: worker for key, worker in self._workers.items() if worker.job != job}
+        return list(names)
 
 
 def resident_of(resource: str) -> str:
