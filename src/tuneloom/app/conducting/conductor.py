@@ -115,8 +115,9 @@ class Conductor:
 
     def run(self, keep_waiting: Callable[[], bool] = lambda: False) -> None:
         """Go on until every job has ended and nobody asks to keep waiting."""
-        for report in self._engine.poll(0):  # resources that are there already, before a job is refused
-            self._hear(report)
+        while reports := self._engine.poll(0):  # resources that are there already, before a job is refused
+            for report in reports:
+                self._hear(report)
         while not self.idle or keep_waiting():
             self._admit()
             self._end_broken()
