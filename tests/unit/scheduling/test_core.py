@@ -145,10 +145,11 @@ def test_a_home_whose_host_is_lost_may_be_anywhere_again(core: Core) -> None:
     core.handle(ResourceLost(at_s=1.0, name="host"))
     core.check()
     again = core.handle(ResourceAdded(at_s=2.0, resource=Host(name="other", slots=1, machine="other")))
-    assert started(again) == [("a", "s", "other")]
+    ((_, first, where),) = started(again)
+    assert where == "other"
     core.check()
-    ended = core.handle(StageFinished(at_s=3.0, job="a", stage="s"))
-    assert started(ended) == [("a", "t", "other")]
+    ended = core.handle(StageFinished(at_s=3.0, job="a", stage=first))
+    assert started(ended) == [("a", "t" if first == "s" else "s", "other")]
 
 
 def test_a_paused_job_finds_its_home_again(core: Core) -> None:
