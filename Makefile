@@ -45,6 +45,21 @@ integration: $(STAMP)
 acceptance: $(STAMP) browser
 	$(PYTEST) tests/acceptance
 
+# The same with somebody else at work on both cores: no test may depend on a time or on what is faster.
+busy-test: $(STAMP) browser
+	@for core in 1 2; do $(BIN)/python -c "while True: pass" & loops="$$loops $$!"; done; \
+	  trap "kill $$loops" EXIT; $(PYTEST) tests
+
+# Torch makes every import of TVM slower, so its tests have an environment of their own.
+TORCH = $(VENV)-torch
+torch-tests:
+	$(MAKE) --no-print-directory VENV=$(TORCH) $(TORCH)/.torch
+	$(TORCH)/bin/pytest -q tests/integration/tvm_models/test_torch.py tests/integration/app/test_session.py
+
+$(VENV)/.torch: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,torch]'
+	touch $(VENV)/.torch
+
 # The report page is tested in a real browser; where none can be installed those tests say so and are skipped.
 APT := DEBIAN_FRONTEND=noninteractive $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get -qq
 browser:
@@ -57,4 +72,4 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix src tests benchmarks examples
 
 clean:
-	rm -rf $(VENV) demo-bundle build src/*.egg-info
+	rm -rf $(VENV) $(TORCH) demo-bundle build src/*.egg-info

@@ -19,7 +19,7 @@ from tuneloom.testing.warm import WarmInterpreter
 
 ROOT = Path(__file__).parents[2]
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if blocks_of(page)]
-TOO_LONG_S = 300
+TOO_LONG_S = 900
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from tuneloom.engine.nursery import ANSWER, REQUEST
 from tuneloom.errors import EngineError
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-_PATIENCE_S = 1.0
+_PATIENCE_S = 10.0  # on a busy machine even an end takes its time
 
 
 @dataclass(slots=True)

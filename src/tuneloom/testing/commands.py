@@ -14,7 +14,7 @@ from tuneloom.testing.warm import WarmInterpreter, WarmProcess
 
 Program = subprocess.Popen[str] | WarmProcess
 """A Python program under way."""
-_TOO_LONG_S = 300.0
+_TOO_LONG_S = 900.0
 _GLANCE_S = 0.1
 
 

@@ -11,7 +11,7 @@ from tuneloom.model import Budget, Failure, JobSpec, MeasuringPolicy
 from tuneloom.store import open_store
 from tuneloom.testing.onnx_models import write_network
 
-PATIENT = MeasuringPolicy(build_timeout_s=8.0, run_timeout_s=8.0, memory_bytes=512 << 20)
+PATIENT = MeasuringPolicy(build_timeout_s=15.0, run_timeout_s=15.0, memory_bytes=512 << 20)
 
 
 def job(folder: Path, tuner: str, trials: int) -> JobSpec:
@@ -57,9 +57,9 @@ def ends(run: str) -> dict[str, set[str]]:
 def test_crashing_hanging_hungry_and_talking_candidates_cost_one_trial_each(
     tmp_path: Path, plugged: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = tune([job(tmp_path, "moody", 48)], RunSettings())
+    outcome = tune([job(tmp_path, "moody", 40)], RunSettings())
     assert outcome.failure is None
-    assert outcome.jobs[0].result["trials"] == 48
+    assert outcome.jobs[0].result["trials"] == 40
     found = ends(outcome.run)
     assert {mood: found[mood] for mood in ENDS} == {mood: {end} for mood, end in ENDS.items()}
     assert (tmp_path / "fast" / "model.so").is_file()

@@ -22,7 +22,7 @@ from tuneloom.testing.warm import WarmInterpreter
 pytestmark = pytest.mark.integration
 
 ENDLESS = "mock:size=1000000,build=0.01,profile=0.01"
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 JOBS = f"""
 [defaults]
 batch = 4

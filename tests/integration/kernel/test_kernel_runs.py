@@ -123,7 +123,7 @@ def test_control_c_keeps_everything_and_says_how_to_go_on(place: Workplace) -> N
     with ended_afterwards(place.start("kernel", "tune", "twice.toml")) as process:
         assert wait_until(process, lambda: len(place.trials()) >= 3)
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=300)
     store = open_store(place.store)
     (run,) = store.runs()
     store.close()

@@ -20,7 +20,7 @@ from tuneloom.tuners.tvm.rules.registers import most_vectors, register_budget, t
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 sys.path.insert(0, str(Path(__file__).parent))
-from small_networks import network
+from small_networks import Net, network
 
 Import = Callable[[Any], ImportedModel]
 Check = Callable[[Any, CompiledModel], None]
@@ -116,8 +116,10 @@ def test_saved_model_runs_again(host: TargetSpec, imported: Import, tmp_path: Pa
     np.testing.assert_array_equal(again.open().run(data)[0], compiled.open().run(data)[0])
 
 
-def test_weights_are_kept_beside_the_library(squeezenet: LoweredModel, tmp_path: Path) -> None:
-    build_model(squeezenet, {}).export(tmp_path)
+def test_weights_are_kept_beside_the_library(host: TargetSpec, imported: Import, tmp_path: Path) -> None:
+    net = Net()
+    heavy = net.model((1, 1024), net.add("MatMul", "x", net.draw(1024, 1024)))
+    build_model(lower(imported(heavy), host), {}).export(tmp_path)
     assert (tmp_path / PARAMETERS).stat().st_size > 4_000_000
     assert (tmp_path / LIBRARY).stat().st_size < 2_000_000
 

@@ -1,6 +1,5 @@
 """Spaces know what is allowed without listing it."""
 
-import time
 from itertools import product
 
 import numpy as np
@@ -45,13 +44,12 @@ def test_a_restriction_over_many_knobs_is_checked_when_drawing() -> None:
 
 
 def test_a_space_of_a_trillion_points_opens_and_draws_at_once() -> None:
-    began = time.perf_counter()
+    """Were they listed, this test would never end."""
     knobs = {f"k{i}": range(1, 11) for i in range(13)}
     space = Space(knobs, where=["k0 * k1 <= 40", "k2 % k3 == 0"])
     drawn = space.sample(1000, np.random.default_rng(0))
     assert space.size > 10**11
     assert space.allows(drawn).all()
-    assert time.perf_counter() - began < 5
     with pytest.raises(SpaceError, match="not listed"):
         space.points()
 

@@ -44,12 +44,13 @@ class MoodySearch:
 
 
 class MoodyTuner(TvmTuner):
-    """Candidates that crash, hang, eat memory, raise or talk, while they are built or run."""
+    """Candidates of convolutions crash, hang, eat memory, raise or talk, while they are built or run."""
 
     name = "moody"
 
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
-        return MoodySearch(super().open(task, options, known), len(known))
+        search = super().open(task, options, known)
+        return MoodySearch(search, len(known)) if "conv" in task.name else search
 
     def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
         stage, _, mood = candidate.origin.partition(" ")
