@@ -6,7 +6,9 @@ import pytest
 
 from tuneloom.testing.warm import WarmInterpreter
 
-pytest.register_assert_rewrite("tuneloom.testing.store_contract", "tuneloom.testing.tuner_contract")
+pytest.register_assert_rewrite(
+    "tuneloom.testing.store_contract", "tuneloom.testing.service_contract", "tuneloom.testing.tuner_contract"
+)
 
 DEAR = ("tuned", "postgres_server")
 """Fixtures that take seconds: the tests that use one of them stay together."""

@@ -8,7 +8,9 @@ TuneloomError
 │   ├── SpaceError        knobs or restrictions of a kernel space
 │   ├── JobsFileError     a jobs or grid file, with its line
 │   ├── RecordsError      a foreign database or cache file
-│   └── OutputError       the place where results should go
+│   ├── OutputError       the place where results should go
+│   ├── ConflictError     what is there already stands against it
+│   └── QuotaError        a tenant has used what it may
 ├── OrderError            a method called before the one it needs
 ├── SchedulingError       an event the scheduling core can't accept
 ├── PolicyError           a scheduling policy granted what it may not
@@ -62,6 +64,14 @@ class RecordsError(InputError):
 
 class OutputError(InputError):
     """The place where results should go can't be used."""
+
+
+class ConflictError(InputError):
+    """What is there already stands against what is asked for."""
+
+
+class QuotaError(InputError):
+    """A tenant has used as much as it may."""
 
 
 class OrderError(TuneloomError):

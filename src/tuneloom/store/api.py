@@ -29,6 +29,7 @@ from tuneloom.store.records import (
     WishKind,
     WorkloadRecord,
 )
+from tuneloom.store.service.api import ServiceStore
 
 
 class RunStore(Protocol):
@@ -224,7 +225,7 @@ class LogStore(Protocol):
         """The core's log in the order in which it was written."""
 
 
-class Store(RunStore, LeaseStore, WishStore, JobStore, TrialStore, LogStore, Protocol):
+class Store(RunStore, LeaseStore, WishStore, JobStore, TrialStore, LogStore, ServiceStore, Protocol):
     """Everything Tuneloom keeps. Get one from `open_store`, and close it."""
 
     @property

@@ -17,7 +17,10 @@ from tuneloom.store.faults import told_as_store_errors
 from tuneloom.store.jobs import JobQueries
 from tuneloom.store.logs import LogQueries
 from tuneloom.store.migrations import LATEST, refuse_newer, upgrade, version_of
-from tuneloom.store.runs import RunQueries
+from tuneloom.store.service.audit import AuditQueries
+from tuneloom.store.service.models import ModelQueries
+from tuneloom.store.service.submissions import SubmissionQueries
+from tuneloom.store.service.tenants import TenantQueries
 from tuneloom.store.trials import TrialQueries
 from tuneloom.store.wishes import WishQueries
 
@@ -25,7 +28,17 @@ PATIENCE_S = 30.0
 """How long a transaction waits for other processes before it gives up."""
 
 
-class SqlStore(RunQueries, JobQueries, TrialQueries, BankQueries, LogQueries, WishQueries):
+class SqlStore(
+    SubmissionQueries,
+    JobQueries,
+    TrialQueries,
+    BankQueries,
+    LogQueries,
+    WishQueries,
+    TenantQueries,
+    ModelQueries,
+    AuditQueries,
+):
     """The store for SQLite and PostgreSQL alike."""
 
     @property

@@ -8,10 +8,10 @@ step. `upgrade` applies the missing steps in one transaction.
 from sqlalchemy import Connection, inspect, text
 
 from tuneloom.errors import StoreError
-from tuneloom.store.migrations import s001_journal, s002_logs, s003_bank, s004_leases
+from tuneloom.store.migrations import s001_journal, s002_logs, s003_bank, s004_leases, s005_service
 
 STEPS: tuple[tuple[str, ...], ...] = tuple(
-    step.STATEMENTS for step in (s001_journal, s002_logs, s003_bank, s004_leases)
+    step.STATEMENTS for step in (s001_journal, s002_logs, s003_bank, s004_leases, s005_service)
 )
 LATEST = len(STEPS)
 

@@ -1,0 +1,45 @@
+"""The audit log in the database."""
+
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Row, insert, select
+
+from tuneloom.store.encoding import from_json, to_json
+from tuneloom.store.queries import Queries
+from tuneloom.store.service.records import AuditEntry
+from tuneloom.store.service.schema import AUDIT
+
+
+class AuditQueries(Queries):
+    """The part of a store that `AuditStore` describes."""
+
+    def add_audit(self, entry: AuditEntry) -> None:
+        row = asdict(entry) | {"at": self._clock(), "detail": to_json(dict(entry.detail))}
+        del row["number"]
+        with self._database.writing() as connection:
+            connection.execute(insert(AUDIT).values(**row))
+
+    def audit(
+        self, tenant: str | None = None, *, before: int | None = None, limit: int = 50
+    ) -> list[AuditEntry]:
+        query = select(AUDIT).order_by(AUDIT.c.number.desc()).limit(limit)
+        if tenant is not None:
+            query = query.where(AUDIT.c.tenant == tenant)
+        if before is not None:
+            query = query.where(AUDIT.c.number < before)
+        with self._database.reading() as connection:
+            return [_entry(row) for row in connection.execute(query)]
+
+
+def _entry(row: Row[Any]) -> AuditEntry:
+    return AuditEntry(
+        number=row.number,
+        at=row.at,
+        tenant=row.tenant,
+        token=row.token,
+        action=row.action,
+        subject=row.subject,
+        request_id=row.request_id,
+        detail=from_json(row.detail),
+    )

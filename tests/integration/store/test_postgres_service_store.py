@@ -1,0 +1,32 @@
+"""The store on a real PostgreSQL keeps what a service needs."""
+
+import pytest
+
+from tuneloom.store import open_store
+from tuneloom.testing.opened_store import OpenAgain
+from tuneloom.testing.service_contract import (
+    AuditContract,
+    ModelContract,
+    SubmissionContract,
+    TenantContract,
+)
+
+
+class OnPostgres:
+    """A store in an empty database."""
+
+    @pytest.fixture
+    def open_again(self, postgres: str) -> OpenAgain:
+        return lambda: open_store(postgres)
+
+
+class TestTenants(OnPostgres, TenantContract): ...
+
+
+class TestModels(OnPostgres, ModelContract): ...
+
+
+class TestSubmissions(OnPostgres, SubmissionContract): ...
+
+
+class TestAudit(OnPostgres, AuditContract): ...

@@ -1,0 +1,34 @@
+"""The store on SQLite keeps what a service needs."""
+
+from pathlib import Path
+
+import pytest
+
+from tuneloom.store import open_store
+from tuneloom.testing.opened_store import OpenAgain
+from tuneloom.testing.service_contract import (
+    AuditContract,
+    ModelContract,
+    SubmissionContract,
+    TenantContract,
+)
+
+
+class OnSqlite:
+    """A store in a file."""
+
+    @pytest.fixture
+    def open_again(self, tmp_path: Path) -> OpenAgain:
+        return lambda: open_store(tmp_path / "store.db")
+
+
+class TestTenants(OnSqlite, TenantContract): ...
+
+
+class TestModels(OnSqlite, ModelContract): ...
+
+
+class TestSubmissions(OnSqlite, SubmissionContract): ...
+
+
+class TestAudit(OnSqlite, AuditContract): ...
