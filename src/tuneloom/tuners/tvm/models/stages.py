@@ -13,7 +13,7 @@ import numpy as np
 from tuneloom.errors import InputError, OutputError
 from tuneloom.model import CheckResult, ModelRecipe, ModelSummary, TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.importing.sources import import_model
+from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
@@ -23,6 +23,7 @@ from tuneloom.tuners.tvm.models.final import Array, CompiledModel, RunningModel,
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
+_imported: dict[str, ImportedModel] = {}
 _models: dict[str, LoweredModel] = {}
 _tuned: dict[str, CompiledModel] = {}
 _plain: dict[str, CompiledModel] = {}
@@ -71,6 +72,8 @@ def compile_plain(recipe: ModelRecipe) -> None:
     """
     if recipe.key not in _plain:
         _plain[recipe.key] = build_model(_import(recipe, "plain"), {})
+        if recipe.key in _models:
+            del _imported[recipe.key]  # nothing is made of it any more
 
 
 def usable(lowered: LoweredModel, schedules: dict[str, str]) -> dict[str, str]:
@@ -90,7 +93,9 @@ def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
     if sys.modules.get("torch", sys) is None:
         del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
     spec = resolve_target(recipe.target)
-    return lower(import_model(recipe.source, recipe.shapes), spec, LowerOptions(layout=layout))
+    if recipe.key not in _imported:
+        _imported[recipe.key] = import_model(recipe.source, recipe.shapes)
+    return lower(_imported[recipe.key], spec, LowerOptions(layout=layout))
 
 
 def check_model(key: str, seed: int, device: str) -> CheckResult:

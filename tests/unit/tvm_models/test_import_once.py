@@ -1,0 +1,41 @@
+"""A model is imported once in the worker that keeps it."""
+
+import pytest
+
+from tuneloom.tuners.tvm.models import stages
+from tuneloom.model import ModelRecipe
+
+RECIPE = ModelRecipe(key="once", source="net.onnx", shapes={}, target="cpu")
+
+
+@pytest.fixture
+def imports(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was imported; lowering and compiling are left out."""
+    seen: list[str] = []
+
+    def import_model(source: str, _shapes: object) -> object:
+        seen.append(source)
+        return object()
+
+    monkeypatch.setattr(stages, "import_model", import_model)
+    monkeypatch.setattr(stages, "resolve_target", lambda text: text)
+    monkeypatch.setattr(stages, "lower", lambda imported, _target, options: (imported, options.layout))
+    monkeypatch.setattr(stages, "build_model", lambda lowered, _schedules: lowered)
+    for kept in ("_imported", "_models", "_plain"):
+        monkeypatch.setattr(stages, kept, {})
+    return seen
+
+
+@pytest.mark.parametrize("first", ["tuned", "untuned"])
+def test_the_tuned_and_the_untuned_model_come_from_one_import(imports: list[str], first: str) -> None:
+    steps = [lambda: stages._lowered(RECIPE), lambda: stages.compile_plain(RECIPE)]
+    for step in steps if first == "tuned" else steps[::-1]:
+        step()
+    assert imports == ["net.onnx"]
+
+
+def test_the_imported_model_is_let_go_when_both_are_made_of_it(imports: list[str]) -> None:
+    stages._lowered(RECIPE)
+    stages.compile_plain(RECIPE)
+    stages.compile_plain(RECIPE)
+    assert stages._imported == {} and imports == ["net.onnx"]
