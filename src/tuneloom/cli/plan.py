@@ -81,7 +81,7 @@ _SPOKEN = {
     Action.CONTINUE: "tuned on",
     Action.TRANSFER: "started from similar kernels of the bank",
     Action.REPRESENT: "tuned for others too",
-    Action.SHARE: "started from those",
+    Action.FOLLOW: "started from those",
     Action.KEEP: "left as they are",
 }
 
@@ -97,7 +97,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Table:
 
 def _cells(own: TaskPlan, task: Task, plan: JobPlan) -> tuple[str, str, str, str]:
     why = own.reason
-    if own.action is Action.SHARE and own.representative is not None:
+    if own.action is Action.FOLLOW and own.representative is not None:
         why = f"starts from the best of {plan.of(own.representative).name}, then refined"
     return (own.name, task.shapes, own.action.value, why)
 

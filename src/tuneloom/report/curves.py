@@ -63,7 +63,7 @@ def curves_section(data: ReportData) -> Markup:
     tasks = [task for task in data.tasks if task.curve or task.failed_at]
     if not tasks:
         return EMPTY
-    tasks.sort(key=lambda task: -task.share_s)
+    tasks.sort(key=lambda task: -task.cost_s)
     charts = [
         el("figure", _caption(task, data), _task_chart(task), class_="late" if place >= FIRST_SHOWN else None)
         for place, task in enumerate(tasks)

@@ -120,7 +120,7 @@ class TaskResult:
         return self.before_s / self.after_s if self.before_s and self.after_s else None
 
     @property
-    def share_s(self) -> float:
+    def cost_s(self) -> float:
         """What the kernel costs the model before tuning, or after if that is all that is known."""
         return self.weight * (self.before_s or self.after_s or 0.0)
 

@@ -31,14 +31,14 @@ def _swatch(y: int, height: int, look: str) -> Markup:
 
 
 def _of_model(data: ReportData, job: str, headed: bool) -> Markup:
-    tasks = sorted((t for t in data.tasks if t.job == job and t.share_s > 0), key=lambda t: -t.share_s)
+    tasks = sorted((t for t in data.tasks if t.job == job and t.cost_s > 0), key=lambda t: -t.cost_s)
     if not tasks:
         return EMPTY
     head = el("h3", data.called(job)) if headed else EMPTY
     rest = tasks[MOST:]
     remark = EMPTY
     if rest:
-        share = sum(task.share_s for task in rest) / sum(task.share_s for task in tasks)
+        share = sum(task.cost_s for task in rest) / sum(task.cost_s for task in tasks)
         remark = el(
             "p",
             f"{len(rest)} more kernels cost {percent(share)} together; they are in the table.",
@@ -48,9 +48,9 @@ def _of_model(data: ReportData, job: str, headed: bool) -> Markup:
 
 
 def _chart(shown: list[TaskResult], tasks: list[TaskResult]) -> Markup:
-    longest = max(max(task.share_s, task.weight * (task.after_s or 0.0)) for task in shown)
+    longest = max(max(task.cost_s, task.weight * (task.after_s or 0.0)) for task in shown)
     across = Linear(0.0, longest * 1.02, LEFT, WIDTH - RIGHT)
-    before, after = sum(t.share_s for t in tasks), sum(_after(t) for t in tasks)
+    before, after = sum(t.cost_s for t in tasks), sum(_after(t) for t in tasks)
     rows = [_row(task, place, across, before, after) for place, task in enumerate(shown)]
     bottom = TOP + len(shown) * ROW
     head = [
@@ -94,7 +94,7 @@ def _row(task: TaskResult, place: int, across: Linear, before: float, after: flo
     wide = across(task.weight * task.before_s) - across.start if task.before_s else 0.0
     slim = across(task.weight * task.after_s) - across.start if task.after_s else 0.0
     label = clipped(task.name, 34) + (f" ×{task.weight}" if task.weight > 1 else "")
-    shares = f"{percent(task.share_s / before)} → {percent(_after(task) / after)}"
+    shares = f"{percent(task.cost_s / before)} → {percent(_after(task) / after)}"
     return el(
         "g",
         el("rect", x=0, y=top, width=WIDTH, height=ROW, class_="hit"),

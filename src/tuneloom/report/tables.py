@@ -26,7 +26,7 @@ def task_table(data: ReportData) -> Markup:
     several = len({task.job for task in data.tasks}) > 1
     names = [("model", False), *COLUMNS] if several else list(COLUMNS)
     head = [el("th", _sorter(name), class_="number" if numeric else None) for name, numeric in names]
-    ordered = sorted(data.tasks, key=lambda task: (task.job, -task.share_s))
+    ordered = sorted(data.tasks, key=lambda task: (task.job, -task.cost_s))
     rows = [el("tr", _model_cell(data, task) if several else None, _cells(task)) for task in ordered]
     table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="sortable tasks")
     return el("div", table, class_="scroller")

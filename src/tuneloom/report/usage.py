@@ -25,7 +25,7 @@ class Usage:
     longest_wait_s: float | None = None
 
     @property
-    def share(self) -> float:
+    def utilisation(self) -> float:
         """Busy time as a share of all the time its slots offered."""
         return sum(self.busy_s.values()) / (self.of_s * self.resource.slots) if self.of_s else 0.0
 
@@ -81,7 +81,7 @@ def _row(usage: Usage, order: list[str]) -> Markup:
         "tr",
         el("td", resource.name, el("span", about, class_="under")),
         el("td", _bar(usage, order)),
-        el("td", percent(usage.share), class_="number strong"),
+        el("td", percent(usage.utilisation), class_="number strong"),
         el("td", count(usage.stages), class_="number"),
         el("td", duration(usage.mean_wait_s), class_="number"),
         el("td", duration(usage.longest_wait_s), class_="number"),

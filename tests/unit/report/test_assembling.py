@@ -33,7 +33,7 @@ def test_a_curve_has_a_point_for_every_improvement() -> None:
 def test_the_default_trial_is_before_and_the_best_is_after() -> None:
     result = task_result("job", TASK, TRIALS)
     assert (result.before_s, result.after_s, result.speed_up) == (4.0, 2.0, 2.0)
-    assert (result.origin, result.share_s) == ("donor", 12.0)
+    assert (result.origin, result.cost_s) == ("donor", 12.0)
 
 
 def test_final_times_go_before_those_of_trials() -> None:

@@ -117,9 +117,9 @@ def test_usage_counts_slots_and_waiting() -> None:
         ResourceSpan(job="j", task="t", kind="profile", resource="gpu", start_s=9.0, end_s=10.0),
     )
     host, gpu = usage_of(ReportData(run="r", resources=(ResourceInfo(name="host", slots=2),), spans=spans))
-    assert (host.busy_s, host.share) == ({"build": 8.0, "select": 2.0}, 0.5)
+    assert (host.busy_s, host.utilisation) == ({"build": 8.0, "select": 2.0}, 0.5)
     assert (host.mean_wait_s, host.longest_wait_s) == (1.5, 3.0)
-    assert (gpu.share, gpu.mean_wait_s) == (0.1, None)
+    assert (gpu.utilisation, gpu.mean_wait_s) == (0.1, None)
 
 
 def test_a_span_that_ends_before_it_starts_is_refused() -> None:

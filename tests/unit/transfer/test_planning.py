@@ -54,9 +54,9 @@ def test_nothing_is_reused_when_reuse_is_off() -> None:
 
 def test_similar_tasks_share_and_the_most_important_represents_them() -> None:
     plan = make_plan(spec("auto"), TASKS, SPACES, {})
-    assert actions(plan) == [Action.REPRESENT, Action.SHARE, Action.TUNE]
+    assert actions(plan) == [Action.REPRESENT, Action.FOLLOW, Action.TUNE]
     assert plan.of("mid").representative == plan.of("big").representative == "big"
-    assert plan.of("big").share > 0 and plan.of("mid").seeds > 0
+    assert plan.of("big").lend_after > 0 and plan.of("mid").seeds > 0
 
 
 def test_a_known_class_starts_from_the_bank_and_does_not_wait_for_others() -> None:
@@ -103,7 +103,7 @@ def test_a_small_budget_leaves_every_task_its_few_trials() -> None:
     spaces = [tiled_space(task.key, 64, 56) for task in many]
     plan = make_plan(spec("auto", 200), many, spaces, {})
     (lead,) = [task for task in plan.tasks if task.action is Action.REPRESENT]
-    promised = lead.share + sum(3 + task.seeds for task in plan.tasks if task.action is Action.SHARE)
+    promised = lead.lend_after + sum(3 + task.seeds for task in plan.tasks if task.action is Action.FOLLOW)
     assert promised <= 200
 
 

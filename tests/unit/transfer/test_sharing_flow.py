@@ -76,7 +76,7 @@ def test_a_member_is_given_its_representatives_best_when_that_has_made_its_share
     assert seeds[0].decisions[1] == (7, 4)
     before = stages.log[: stages.log.index("seeds")]
     learned = sum(int(line.split()[2]) for line in before if line.startswith("update lead"))
-    assert learned >= lead.share > 0
+    assert learned >= lead.lend_after > 0
     assert sum(int(line.split()[2]) for line in before if line.startswith("update member")) == GLANCE
     assert member.seeded and tuning.spent == 60
 

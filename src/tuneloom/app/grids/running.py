@@ -57,11 +57,11 @@ class RunResult:
         )
 
 
-Told = Callable[[int, RunResult, bool], None]
+RunListener = Callable[[int, RunResult, bool], None]
 """Told of every combination: its number, how it ended, and whether that was known before."""
 
 
-def run_grid(grid: Grid, folder: Path, told: Told) -> list[RunResult]:
+def run_grid(grid: Grid, folder: Path, listener: RunListener) -> list[RunResult]:
     """Run what has not finished yet; what was finished by an earlier start is kept.
 
     A run that fails or hangs costs itself only. Raises OutputError if the folder can't be
@@ -73,7 +73,7 @@ def run_grid(grid: Grid, folder: Path, told: Told) -> list[RunResult]:
             known = known_result(folder, combination)
             result = known or run_combination(combination, folder, grid.path.parent, grid.limit_s)
             results.append(result)
-            told(number, result, known is not None)
+            listener(number, result, known is not None)
     return results
 
 

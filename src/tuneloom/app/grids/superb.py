@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.app.grids.grid import SEEDS, Grid
-from tuneloom.app.grids.running import RunResult, Told, run_grid
+from tuneloom.app.grids.running import RunListener, RunResult, run_grid
 from tuneloom.app.grids.tables import aggregate_rows, as_csv, run_rows
 from tuneloom.errors import OutputError
 from tuneloom.report.superb.data import GridData, GridGroup, GridRun
@@ -14,7 +14,7 @@ from tuneloom.report.superb.page import render_grid
 RESULTS, AGGREGATE, PAGE = "results.csv", "aggregate.csv", "index.html"
 
 
-def superb(grid: Grid, folder: Path, told: Told) -> list[RunResult]:
+def superb(grid: Grid, folder: Path, listener: RunListener) -> list[RunResult]:
     """Run all combinations and keep the tables up to date after each, so that nothing waits for the end."""
     results: list[RunResult] = []
 
@@ -22,7 +22,7 @@ def superb(grid: Grid, folder: Path, told: Told) -> list[RunResult]:
         results.append(result)
         if not known or number == grid.count:
             write_results(grid, folder, results)
-        told(number, result, known)
+        listener(number, result, known)
 
     run_grid(grid, folder, note)
     return results

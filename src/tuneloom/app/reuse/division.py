@@ -37,7 +37,7 @@ class Division:
     """How trials are promised: the most of all, those of representatives, seeds of each task."""
 
     trials: int
-    shares: Mapping[str, int]
+    lend_after: Mapping[str, int]
     seeds: Mapping[str, int]
 
 
@@ -50,20 +50,20 @@ def divide(spec: JobSpec, tasks: Sequence[Task], clusters: Sequence[TaskCluster]
     work = sum(parts.values())
     leads = {c.representative: sum(parts[m] for m in c.members) / work for c in clusters}
     pool = min(_FOR_LEADS * trials, max(0, trials - _FEWEST * (len(tasks) - len(leads))))
-    shares = {key: round(min(_MOST_FOR_ONE, max(_FEWEST, pool * part))) for key, part in leads.items()}
-    each = _seeds_each(trials, shares, len(tasks))
+    lend_after = {key: round(min(_MOST_FOR_ONE, max(_FEWEST, pool * part))) for key, part in leads.items()}
+    each = _seeds_each(trials, lend_after, len(tasks))
     if spec.reuse == "transfer-only":
         seeds = {key: _worth(part / work, _ONLY_SEEDS) for key, part in parts.items()}
     else:
         seeds = {key: max(1, min(_worth(part / work, _SEEDS), each)) for key, part in parts.items()}
-    return Division(trials=trials, shares=shares, seeds=seeds)
+    return Division(trials=trials, lend_after=lend_after, seeds=seeds)
 
 
 def _worth(part: float, steps: Sequence[tuple[float, int]]) -> int:
     return next(count for least, count in steps if part >= least)
 
 
-def _seeds_each(trials: int, shares: Mapping[str, int], tasks: int) -> int:
+def _seeds_each(trials: int, lend_after: Mapping[str, int], tasks: int) -> int:
     """How many seeds every other task can measure when all have had their first look."""
-    others = max(tasks - len(shares), 1)
-    return (trials - sum(shares.values())) // others - GLANCE
+    others = max(tasks - len(lend_after), 1)
+    return (trials - sum(lend_after.values())) // others - GLANCE

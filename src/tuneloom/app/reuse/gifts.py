@@ -38,14 +38,14 @@ class _Account:
 class GiftDesk:
     """Keeps an account for every task, so that nothing is given twice.
 
-    Without `shares` only other jobs give. `donors` are those who gave, by the origin of
+    Without `within_job` only other jobs give. `donors` are those who gave, by the origin of
     their gifts.
     """
 
-    def __init__(self, bank: DonorBank, device_key: str, *, shares: bool) -> None:
+    def __init__(self, bank: DonorBank, device_key: str, *, within_job: bool) -> None:
         self._bank = bank
         self._device_key = device_key
-        self._shares = shares
+        self._within_job = within_job
         self._accounts: dict[str, _Account] = {}
         self.donors: dict[str, Donor] = {}
 
@@ -100,7 +100,7 @@ class GiftDesk:
         donors = self._bank.donors(task, favourite=favourite)
         fresh = [donor for donor in donors if donor.record > account.newest]
         account.newest = max((donor.record for donor in donors), default=account.newest)
-        return fresh if self._shares else of_others(fresh)
+        return fresh if self._within_job else of_others(fresh)
 
     def _note(self, account: _Account, fitted: Sequence[FittedSeed]) -> None:
         account.points |= {_point(fit) for fit in fitted}

@@ -8,7 +8,15 @@ from typing import Any
 
 from tuneloom.app.reuse.donors import TEACHERS, DonorBank
 from tuneloom.app.reuse.gifts import GiftDesk, Parcel, of_others
-from tuneloom.app.reuse.planning import BORROWS, SHARES, Action, JobPlan, Known, TaskPlan, make_plan
+from tuneloom.app.reuse.planning import (
+    BORROWING_MODES,
+    SHARING_MODES,
+    Action,
+    JobPlan,
+    Known,
+    TaskPlan,
+    make_plan,
+)
 from tuneloom.app.reuse.worth import gifts_of
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace
@@ -25,7 +33,7 @@ def follow(plan: JobPlan, tasks: Sequence[TaskProgress]) -> None:
     by_key = {progress.task.key: progress for progress in tasks}
     for progress in tasks:
         own = plan.of(progress.task.key)
-        progress.share, progress.quota = own.share, own.quota
+        progress.lend_after, progress.quota = own.lend_after, own.quota
         if own.representative not in (None, own.task_key):
             progress.waits_for = by_key.get(str(own.representative))
 
@@ -66,7 +74,7 @@ class JobReuse:
         self._desk = self._open_desk()
         self._asked = {task.key: self._bank.donors(task) for task in tasks}
         self._spaces = {space.task_key: space for space in spaces}
-        if self._spec.reuse not in BORROWS:
+        if self._spec.reuse not in BORROWING_MODES:
             return {}
         found = {task.key: self._formless(task) for task in tasks}
         return {key: donors for key, donors in found.items() if donors}
@@ -160,7 +168,7 @@ class JobReuse:
         return Known(seeds=seeds, names=self._bank.names)
 
     def _open_desk(self) -> GiftDesk:
-        return GiftDesk(self._bank, self._spec.device_key, shares=self._spec.reuse in SHARES)
+        return GiftDesk(self._bank, self._spec.device_key, within_job=self._spec.reuse in SHARING_MODES)
 
     def _formless(self, task: Task) -> list[Donor]:
         space = self._spaces[task.key]

@@ -14,8 +14,8 @@ from tuneloom.transfer import CLUSTERINGS, FittedSeed, KernelProfile, TaskCluste
 
 _SEEDS_A_GUESS = 3  # the default is tried, too, and the template's own guesses
 _SAME = 2  # records of the very same workload: one would do, the second is for noise
-BORROWS = frozenset(("auto", "transfer", "transfer-only"))
-SHARES = frozenset(("auto", "share"))
+BORROWING_MODES = frozenset(("auto", "transfer", "transfer-only"))
+SHARING_MODES = frozenset(("auto", "share"))
 
 
 class Action(StrEnum):
@@ -25,7 +25,7 @@ class Action(StrEnum):
     CONTINUE = "continue"
     TRANSFER = "transfer"
     REPRESENT = "represent"
-    SHARE = "share"
+    FOLLOW = "follow"
     KEEP = "keep"
 
 
@@ -45,7 +45,7 @@ class TaskPlan:
     """What is planned for one task, and why in words.
 
     A plan says where a task starts and who comes first; how many trials it gets is decided
-    while they are made. `share` is how many it makes before others may borrow from it,
+    while they are made. `lend_after` is how many trials it makes before others may borrow from it,
     `quota` the most where nothing is searched (None: as many as it is worth).
     """
 
@@ -56,7 +56,7 @@ class TaskPlan:
     representative: str | None = None
     donors: tuple[DonorNote, ...] = ()
     seeds: int = 0
-    share: int = 0
+    lend_after: int = 0
     quota: int | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def make_plan(
     seconds_per_trial: float | None = None,
 ) -> JobPlan:
     """Decide for every task; spaces in the order of the tasks, none at all if nothing is reused."""
-    clusters = clusters_of(tasks, spaces, known) if spec.reuse in SHARES and spaces else []
+    clusters = clusters_of(tasks, spaces, known) if spec.reuse in SHARING_MODES and spaces else []
     homes = {member: cluster for cluster in clusters for member in cluster.members}
     division = divide(spec, tasks, clusters)
     plans = tuple(
@@ -180,12 +180,12 @@ def _sharing(task: Task, cluster: TaskCluster, seeds: int, division: Division) -
             action=Action.REPRESENT,
             reason=f"tuned for itself and {len(cluster.members) - 1} similar kernels",
             representative=lead,
-            share=division.shares[lead],
+            lend_after=division.lend_after[lead],
         )
     return TaskPlan(
         task_key=task.key,
         name=task.name,
-        action=Action.SHARE,
+        action=Action.FOLLOW,
         reason="starts from the best of its representative, then refined where the model gains",
         representative=lead,
         seeds=seeds,

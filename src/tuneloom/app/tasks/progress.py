@@ -30,7 +30,7 @@ class TaskProgress:
 
     `own` is the best that neither is the default nor was given by another task.
     `waits_for` is the task from whose best this one goes on after its first batch, once
-    that has made `share` trials; `seeded` says that it was given them. `quota` is the most
+    that has made `lend_after` trials; `seeded` says that it was given them. `quota` is the most
     trials it gets (None: no limit of its own).
     """
 
@@ -49,7 +49,7 @@ class TaskProgress:
     exhausted: bool = False
     opened: bool = False
     waits_for: "TaskProgress | None" = field(default=None, repr=False)
-    share: int = 0
+    lend_after: int = 0
     seeded: bool = False
     quota: int | None = None
     _seen: set[str] = field(default_factory=set)
@@ -64,12 +64,12 @@ class TaskProgress:
     @property
     def due(self) -> int:
         """Trials that are still missing until others may borrow."""
-        return 0 if self.exhausted else max(0, self.share - len(self.trials) - self.in_flight)
+        return 0 if self.exhausted else max(0, self.lend_after - len(self.trials) - self.in_flight)
 
     @property
     def gives(self) -> bool:
-        """Whether others may borrow: its share is measured, or there is nothing more to measure."""
-        return self.exhausted or len(self.trials) >= self.share
+        """Whether others may borrow: it has made its first trials, or there is nothing more to measure."""
+        return self.exhausted or len(self.trials) >= self.lend_after
 
     @property
     def waits(self) -> bool:

@@ -18,7 +18,7 @@ _VIEWS = frozenset(("reshape", "flatten", "squeeze", "expand_dims"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class UnpackedKernel:
     """What a task's payload unpacks to: a module whose `main` is the kernel, and its target."""
 
     module: Any = field(repr=False, compare=False)
@@ -74,11 +74,13 @@ def kernel_class(name: str) -> str:
     return _NUMBERING.sub("", name.removeprefix("fused_"))
 
 
-def unpack(task: Task) -> Kernel:
+def unpack(task: Task) -> UnpackedKernel:
     """The kernel inside a task's payload."""
     tvm = load_tvm()
     content = json.loads(task.payload)
-    return Kernel(module=tvm.ir.load_json(content["module"]), target=resolve_target(content["target"]))
+    return UnpackedKernel(
+        module=tvm.ir.load_json(content["module"]), target=resolve_target(content["target"])
+    )
 
 
 def task_of(function: Any, target: TargetSpec) -> Task:
