@@ -11,14 +11,14 @@ from tuneloom.cli.numbers import count
 from tuneloom.cli.tables import print_rows
 
 DESCRIPTION = """\
-The bank is every record of every run: what later runs start from.
+The bank holds the records of all runs; later runs start from them.
 
-  tuneloom bank stats                 what is known, by kernel class
-  tuneloom bank show conv2d_add_relu  the best known of each kernel of a class
-  tuneloom bank export bank.jsonl     for a colleague; `bank import` takes it in
-  tuneloom bank prune --keep 50       drop all but the fastest 50 of each kernel
+  tuneloom bank stats                 number of records, by kernel class
+  tuneloom bank show conv2d_add_relu  the best record of each kernel of a class
+  tuneloom bank export bank.jsonl     write records to a file, for `bank import` elsewhere
+  tuneloom bank prune --keep 50       delete all but the fastest 50 records of each kernel
 
-`tuneloom import DIR` takes stock MetaSchedule databases in.
+`tuneloom import DIR` imports stock MetaSchedule databases.
 """
 
 
@@ -26,31 +26,31 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the commands to the program."""
     parser = subparsers.add_parser(
         "bank",
-        help="look at, exchange and prune what is known",
+        help="inspect, exchange and prune the records of all runs",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _command(commands, "stats", "what is known, by kernel class", show_stats)
-    show = _command(commands, "show", "the best known of each kernel of a class", show_class)
-    show.add_argument("kernel_class", metavar="CLASS")
-    pruning = _command(commands, "prune", "drop all but the fastest records of each kernel", prune_bank)
+    _command(commands, "stats", "show the number of records, by kernel class", show_stats)
+    show = _command(commands, "show", "show the best record of each kernel of a class", show_class)
+    show.add_argument("kernel_class", metavar="CLASS", help="a kernel class, as `bank stats` lists them")
+    pruning = _command(commands, "prune", "delete all but the fastest records of each kernel", prune_bank)
     pruning.add_argument(
-        "--keep", type=count, required=True, metavar="N", help="records to keep of each kernel"
+        "--keep", type=count, required=True, metavar="N", help="number of records to keep per kernel"
     )
     export = _command(commands, "export", "write the measured records to a file", export_to)
-    export.add_argument("path", type=Path, metavar="FILE")
+    export.add_argument("path", type=Path, metavar="FILE", help="output file")
     export.add_argument("--family", help="only records of this target family")
-    importing = _command(commands, "import", "take a colleague's bank in", import_from)
-    importing.add_argument("path", type=Path, metavar="FILE")
+    importing = _command(commands, "import", "import records that `bank export` wrote", import_from)
+    importing.add_argument("path", type=Path, metavar="FILE", help="a file that `bank export` wrote")
 
 
 def _command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str, function: object
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=words, description=words.capitalize() + ".")
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=function)
     return parser
 
@@ -94,7 +94,7 @@ def show_class(options: argparse.Namespace) -> int:
 def prune_bank(options: argparse.Namespace) -> int:
     """Drop records."""
     dropped = prune(options.keep, options.store)
-    print(json.dumps({"dropped": dropped}) if options.json else f"{dropped} records dropped")
+    print(json.dumps({"dropped": dropped}) if options.json else f"{dropped} records deleted")
     return 0
 
 
@@ -116,5 +116,5 @@ def import_from(options: argparse.Namespace) -> int:
         return 0
     print(f"{done.added} records of {done.workloads} kernels imported as run {done.run}")
     for reason, skipped in done.skipped.items():
-        print(f"  left out: {skipped} × {reason}")
+        print(f"  skipped: {skipped} × {reason}")
     return 0

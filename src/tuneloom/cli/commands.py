@@ -8,35 +8,35 @@ from typing import Any
 GROUPS = {
     "tune": {
         "tune": "tune models and write bundles",
-        "resume": "go on with an interrupted run",
+        "resume": "resume an interrupted run",
     },
     "jobs": {
         "add": "add jobs to a running run",
-        "cancel": "end a job of a running run, or all of them",
-        "pause": "start no new stage of a job",
-        "unpause": "let a paused job go on",
-        "stages": "print what the stages of a run took",
+        "cancel": "cancel one job of a running run, or all",
+        "pause": "pause a job of a running run",
+        "unpause": "continue a paused job",
+        "stages": "print how long each stage of a run took",
     },
     "models": {
-        "tasks": "show what would be tuned, and what is known already",
+        "tasks": "list the kernels of a model and what is known about them",
         "run": "run a bundle on NumPy files",
         "evaluate": "time a bundle: median and spread",
-        "zoo": "list the models that need no file",
+        "zoo": "list the built-in models",
     },
     "records": {
         "export": "write a run's records as a stock MetaSchedule database",
-        "import": "take a stock MetaSchedule database into the bank",
+        "import": "import a stock MetaSchedule database into the bank",
     },
-    "runs": {"runs": "list what was run"},
+    "runs": {"runs": "list runs"},
     "kernel": {"kernel": "tune hand-written kernels"},
-    "report": {"report": "write a page about a run"},
+    "report": {"report": "write an HTML report about a run"},
     "replay_log": {"replay-log": "replay the scheduling of a run from its log"},
-    "simulate": {"simulate": "play jobs under a virtual clock and compare policies"},
-    "superb": {"superb": "run all combinations of a grid"},
+    "simulate": {"simulate": "simulate jobs and compare scheduling policies"},
+    "superb": {"superb": "run all combinations of a parameter grid"},
     "plan": {"plan": "show what tuning a model would reuse"},
-    "bank": {"bank": "look at, exchange and prune what is known"},
+    "bank": {"bank": "inspect, exchange and prune the records of all runs"},
 }
-"""Modules beside this one, each with its commands and a line about them."""
+"""Modules beside this one, with the commands of each and one line about every command."""
 
 _MODULES = {command: module for module, commands in GROUPS.items() for command in commands}
 

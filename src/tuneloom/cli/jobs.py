@@ -15,31 +15,30 @@ if TYPE_CHECKING:
     from tuneloom.store import JobRecord
 
 ADD = """\
-Add jobs to a run that another process carries out. They get their share of its hosts and
-devices within a second or two.
+Add jobs to a run that is executing in another process. They start within a second or two.
 
   tuneloom add last zoo:resnet18 --trials 500 --priority 5 --out fast/
   tuneloom add amber-heron-42 --jobs more.toml
 """
 CANCEL = """\
-End a job of a run that another process carries out, or all that go on. What they measured
-is kept.
+Cancel one job of a run that is executing in another process, or all of its jobs. Everything
+they measured is kept.
 
   tuneloom cancel last squeezenet
   tuneloom cancel last
 """
 PAUSE = """\
-Start no new stage of a job; what runs comes to its end. `tuneloom unpause` lets it go on.
+Pause a job: stages that are running finish, no new ones start. `tuneloom unpause` continues it.
 
   tuneloom pause last squeezenet
 """
 UNPAUSE = """\
-Let a paused job go on.
+Continue a paused job.
 
   tuneloom unpause last squeezenet
 """
 STAGES = """\
-Print what every stage of a run took as JSON lines, in the order in which the stages ended.
+Print how long every stage of a run took, as JSON lines, in the order in which they ended.
 
   tuneloom stages last > stages.jsonl
   tuneloom simulate --recorded stages.jsonl --policy all
@@ -50,11 +49,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the commands to the program."""
     _add_add(subparsers)
     _add_cancel(subparsers)
-    _add_move(subparsers, "pause", "start no new stage of a job", PAUSE, pause_job)
-    _add_move(subparsers, "unpause", "let a paused job go on", UNPAUSE, unpause_job)
+    _add_move(subparsers, "pause", "pause a job of a running run", PAUSE, pause_job)
+    _add_move(subparsers, "unpause", "continue a paused job", UNPAUSE, unpause_job)
     stages = subparsers.add_parser(
         "stages",
-        help="print what the stages of a run took",
+        help="print how long each stage of a run took",
         description=STAGES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -71,8 +70,10 @@ def _add_add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     _add_run(add)
     add.add_argument("models", nargs="*", metavar="MODEL", help="a model file, or zoo:NAME")
-    add.add_argument("--jobs", type=Path, metavar="FILE", help="a TOML file of jobs, instead of MODEL")
-    add.add_argument("--name", help="what to call the job (default: after its model)")
+    add.add_argument(
+        "--jobs", type=Path, metavar="FILE", help="a TOML file that lists jobs, instead of MODEL"
+    )
+    add.add_argument("--name", help="name of the job (default: the model's name)")
     add_job_options(add)
     _add_json(add)
     add.set_defaults(func=add_jobs)
@@ -81,12 +82,12 @@ def _add_add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _add_cancel(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     cancel = subparsers.add_parser(
         "cancel",
-        help="end a job of a running run, or all of them",
+        help="cancel one job of a running run, or all",
         description=CANCEL,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_run(cancel)
-    cancel.add_argument("job", nargs="?", metavar="JOB", help="the job's name (default: all that go on)")
+    cancel.add_argument("job", nargs="?", metavar="JOB", help="name of the job (default: all jobs)")
     _add_json(cancel)
     cancel.set_defaults(func=cancel_jobs)
 
@@ -102,18 +103,18 @@ def _add_move(
         name, help=words, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     _add_run(move)
-    move.add_argument("job", metavar="JOB", help="the job's name")
+    move.add_argument("job", metavar="JOB", help="name of the job")
     _add_json(move)
     move.set_defaults(func=function)
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the jobs as JSON, for programs")
+    parser.add_argument("--json", action="store_true", help="print the jobs as JSON")
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="the run's name, or `last`")
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("run", metavar="RUN", help="name of the run, or `last`")
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
 
 
 def add_jobs(options: argparse.Namespace) -> int:
@@ -131,7 +132,9 @@ def named(specs: list[JobSpec], name: str | None) -> list[JobSpec]:
     if name is None:
         return specs
     if len(specs) > 1:
-        raise InputError(f"--name {name!r} names one job, but there are {len(specs)}; add them one by one")
+        raise InputError(
+            f"--name {name!r} is for a single job, but there are {len(specs)}; add them one at a time"
+        )
     return [replace(specs[0], name=name)]
 
 
@@ -140,7 +143,7 @@ def cancel_jobs(options: argparse.Namespace) -> int:
     from tuneloom.app.runs import control as job_control
 
     told = job_control.cancel(options.run, options.job, options.store)
-    return _tell(options, told, "{job} is told to end; what it measured is kept")
+    return _tell(options, told, "cancelling {job}; everything it measured is kept")
 
 
 def pause_job(options: argparse.Namespace) -> int:
@@ -148,14 +151,14 @@ def pause_job(options: argparse.Namespace) -> int:
     from tuneloom.app.runs import control as job_control
 
     told = job_control.pause(options.run, options.job, options.store)
-    return _tell(options, [told], "{job} pauses; go on with: tuneloom unpause {run} {job}")
+    return _tell(options, [told], "pausing {job}; continue it with: tuneloom unpause {run} {job}")
 
 
 def unpause_job(options: argparse.Namespace) -> int:
     """Leave the wish to let a job go on."""
     from tuneloom.app.runs import control as job_control
 
-    return _tell(options, [job_control.unpause(options.run, options.job, options.store)], "{job} goes on")
+    return _tell(options, [job_control.unpause(options.run, options.job, options.store)], "continuing {job}")
 
 
 def _tell(options: argparse.Namespace, jobs: "Sequence[JobRecord]", words: str) -> int:

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 FORMATS = ("csv", "kernel-tuner", "ktt", "t4")
 TUNE = """\
-Tune the kernel that a TOML file describes: its source, its knobs, its arguments, and what
-is right. Failures of any kind cost one trial each and are learned from. What the file says
-under [tuning] counts where no option says otherwise.
+Tune the kernel that a TOML file describes: its source, knobs, arguments and reference result.
+A failure of any kind costs one trial, and the search learns from it. Options override the
+values in the section [tuning] of the file.
 
   tuneloom kernel tune conv.toml
   tuneloom kernel tune conv.toml --trials 100 --export measured.csv.gz
 
-Every trial is kept at once: `tuneloom resume RUN` goes on after an interruption, and
-`tuneloom report RUN` shows what failed where. Kernels can also stand in a jobs file
-beside models: `tuneloom tune --jobs jobs.toml`.
+Every trial is saved immediately: `tuneloom resume RUN` continues after an interruption, and
+`tuneloom report RUN` shows what failed where. A jobs file can list kernels and models side by
+side: `tuneloom tune --jobs jobs.toml`.
 """
 EXPORT = """\
-Write the trials of a run's kernel, finished or not, in a format that other tuners read and
-`tuneloom kernel replay` as well.
+Write the trials of a run's kernel, finished or not, in a format that other tuners and
+`tuneloom kernel replay` can read.
 
   tuneloom kernel export last measured.csv.gz
   tuneloom kernel export last cache.json --format kernel-tuner
@@ -37,7 +37,9 @@ Write the trials of a run's kernel, finished or not, in a format that other tune
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the group of commands."""
-    group = subparsers.add_parser("kernel", help="tune hand-written kernels")
+    group = subparsers.add_parser(
+        "kernel", help="tune hand-written kernels", description="Tune hand-written kernels with knobs."
+    )
     commands = group.add_subparsers(dest="kernel_command", metavar="COMMAND", required=True)
     _add_tune(commands)
     _add_export(commands)
@@ -52,30 +54,53 @@ def _add_tune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="a TOML file that describes a kernel")
-    parser.add_argument("--search", choices=SEARCHES, help=f"how to search (default: {SEARCHES[0]})")
-    parser.add_argument("--init", choices=STARTS, help=f"where to start (default: {STARTS[0]})")
+    parser.add_argument("--search", choices=SEARCHES, help=f"search method (default: {SEARCHES[0]})")
+    parser.add_argument(
+        "--init", choices=STARTS, help=f"how the first points are chosen (default: {STARTS[0]})"
+    )
     _add_budget(parser)
     parser.add_argument(
-        "--presample", action="store_true", default=None, help="build around valid points before running any"
+        "--presample",
+        action="store_true",
+        default=None,
+        help="build points near valid ones before running any",
     )
-    parser.add_argument("--spare", type=natural, metavar="N", help="build N more than are run in a round")
-    parser.add_argument("--export", type=Path, metavar="FILE", help="write every trial to this file")
-    parser.add_argument("--format", choices=FORMATS, default="csv", help="of the export (default: csv)")
-    parser.add_argument("--device", metavar="KEY", help="the device to run on (default: by language)")
-    parser.add_argument("--device-cores", type=count, default=1, help="cores of the CPU device (default: 1)")
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON, for programs")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument(
+        "--spare", type=natural, metavar="N", help="build N more candidates per round than are run"
+    )
+    parser.add_argument("--export", type=Path, metavar="FILE", help="write all trials to this file")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="csv", help="format of the export (default: csv)"
+    )
+    parser.add_argument(
+        "--device", metavar="KEY", help="key of the device to run on (default: chosen by language)"
+    )
+    parser.add_argument(
+        "--device-cores",
+        type=count,
+        default=1,
+        metavar="N",
+        help="number of cores to measure on (default: 1)",
+    )
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
     parser.set_defaults(func=run_tune)
 
 
 def _add_budget(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--trials", type=count, help="evaluations, failed ones included (default: 200)")
-    parser.add_argument("--seconds", type=positive, help="stop after this time")
-    parser.add_argument("--goal-ms", type=positive, help="stop when the kernel is this fast")
-    parser.add_argument("--seed", type=seed, default=0, help="where chance starts (default: 0)")
-    parser.add_argument("--run-timeout", type=positive, metavar="S", help="most time for one run")
-    parser.add_argument("--build-timeout", type=positive, metavar="S", help="most time for one build")
+    parser.add_argument(
+        "--trials", type=count, metavar="N", help="number of trials, including failed ones (default: 200)"
+    )
+    parser.add_argument("--seconds", type=positive, metavar="S", help="stop after S seconds")
+    parser.add_argument(
+        "--goal-ms", type=positive, metavar="MS", help="stop when the kernel takes at most MS milliseconds"
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: 0)")
+    parser.add_argument("--run-timeout", type=positive, metavar="S", help="time limit per run (default: 10)")
+    parser.add_argument(
+        "--build-timeout", type=positive, metavar="S", help="time limit per build (default: 30)"
+    )
 
 
 def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -85,11 +110,13 @@ def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description=EXPORT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("run", metavar="RUN", help="the run's name, or `last`")
-    parser.add_argument("file", type=Path, metavar="FILE", help="where to write; .gz compresses")
-    parser.add_argument("--format", choices=FORMATS, default="csv", help="default: csv")
-    parser.add_argument("--job", metavar="NAME", help="which kernel, if the run has several")
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("run", metavar="RUN", help="name of the run, or `last`")
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="output file; compressed if its name ends in .gz"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="csv", help="output format (default: csv)")
+    parser.add_argument("--job", metavar="NAME", help="name of the kernel, if the run has several")
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
     parser.set_defaults(func=run_export)
 
 

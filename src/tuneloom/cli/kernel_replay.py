@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 _TRIALS = 200
 REPLAY = """\
 Run searches on recorded spaces: cache files of Kernel Tuner, output of KTT, T4 results, or
-our CSV. Prints the median evaluations until within 5 % of the optimum, the median best at
-25, 50, 100 and 200 evaluations relative to it, and the share spent on what is invalid.
+Tuneloom's CSV. Prints the median number of trials needed to get within 5 % of the optimum,
+the median best after 25, 50, 100 and 200 trials relative to the optimum, and the fraction of
+trials spent on invalid points.
 
   tuneloom kernel replay pnpoly.csv.gz --seeds 80
   tuneloom kernel replay pnpoly.csv.gz --seeds 80 --compare kernel-tuner
@@ -37,23 +38,40 @@ def add_parser(
         description=REPLAY,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    parser.add_argument("--search", choices=SEARCHES, default=SEARCHES[0], help=f"default: {SEARCHES[0]}")
-    parser.add_argument("--init", choices=STARTS, default=STARTS[0], help=f"default: {STARTS[0]}")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a recorded space")
     parser.add_argument(
-        "--trials", type=count, default=_TRIALS, help=f"evaluations a run (default: {_TRIALS})"
+        "--search", choices=SEARCHES, default=SEARCHES[0], help=f"search method (default: {SEARCHES[0]})"
     )
     parser.add_argument(
-        "--seeds", type=count, default=20, help="runs with different seeds; 20 can mislead, 80 do not"
+        "--init",
+        choices=STARTS,
+        default=STARTS[0],
+        help=f"how the first points are chosen (default: {STARTS[0]})",
     )
     parser.add_argument(
-        "--compare", choices=["kernel-tuner"], help="run the strategies of this tuner as well"
+        "--trials", type=count, default=_TRIALS, metavar="N", help=f"trials per run (default: {_TRIALS})"
     )
-    parser.add_argument("--strategies", nargs="+", metavar="NAME", help="of the other tuner (default: all)")
-    parser.add_argument("--stress", action="store_true", help="what was not recorded of the grid fails")
+    parser.add_argument(
+        "--seeds",
+        type=count,
+        default=20,
+        metavar="N",
+        help="number of runs, each with its own seed (default: 20; use 80 for comparisons)",
+    )
+    parser.add_argument("--compare", choices=["kernel-tuner"], help="also run the strategies of this tuner")
+    parser.add_argument(
+        "--strategies", nargs="+", metavar="NAME", help="strategies of the other tuner (default: all)"
+    )
+    parser.add_argument(
+        "--stress",
+        action="store_true",
+        help="treat every point of the grid that was not recorded as a failure",
+    )
     parser.add_argument("--export", type=Path, metavar="FILE", help="write the recording to this file")
-    parser.add_argument("--format", choices=formats, default="csv", help="of the export (default: csv)")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.add_argument(
+        "--format", choices=formats, default="csv", help="format of the export (default: csv)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=run_replay)
 
 

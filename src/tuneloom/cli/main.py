@@ -11,16 +11,16 @@ from tuneloom.cli.commands import CommandsAction
 from tuneloom.errors import TuneloomError
 
 DESCRIPTION = """\
-Tunes neural networks for the hardware they run on.
+Tune neural networks for the hardware they run on.
 
   tuneloom tune zoo:squeezenet --trials 500 --out fast/   tune a model, write a bundle
   tuneloom evaluate fast/                                 time the bundle
-  tuneloom report last -o report.html                     look at what happened
+  tuneloom report last -o report.html                     write a report about the run
 """
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """Says in one line what is wrong with a command line, and where to read on."""
+    """Says in one line what is wrong with a command line, and where to read more."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"tuneloom: {message}; see `{self.prog} --help`\n")
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("tuneloom: stopped", file=sys.stderr)
+        print("tuneloom: interrupted", file=sys.stderr)
         return 130
 
 
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         prog="tuneloom", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     top.add_argument("--version", action="version", version=f"tuneloom {__version__}")
-    top.add_argument("--debug", action="store_true", help="show tracebacks")
+    top.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     top.add_subparsers(metavar="COMMAND", required=True, action=CommandsAction)
     return top
 

@@ -14,43 +14,50 @@ if TYPE_CHECKING:
     from tuneloom.app.bundles.models import KnownTask
 
 TASKS = """\
-Show what would be tuned: each different kernel of a model once, with its weight (how often
-the model runs it), its arithmetic, its shapes, and what is known of it from earlier runs.
-Nothing is measured.
+List the kernels that would be tuned, each once, with its weight (how often the model runs
+it), its floating-point operations, its shapes, and the records of earlier runs. Nothing is
+measured.
 
   tuneloom tasks zoo:squeezenet
   tuneloom tasks net.onnx --shape input=1,3,224,224 --json
 """
 RUN = """\
 Run a bundle once: one NumPy file for each input, in the model's order, and one for each
-output. Outputs are written all or not at all.
+output. Either all outputs are written or none.
 
   tuneloom run fast/ --input x.npy --output y.npy
 """
 EVALUATE = """\
-Time a bundle: the median of many runs, and how far they spread. It runs on as many cores
-as it was measured on when it was tuned.
+Time a bundle: the median of many runs and their spread. It uses as many cores as were used
+to measure it when it was tuned.
 
   tuneloom evaluate fast/
   tuneloom evaluate fast/ --seconds 10 --json
+"""
+ZOO = """\
+List the models that can be tuned without a file, as zoo:NAME. Their weights are random.
 """
 COLUMNS = ("kernel", "weight", "GFLOP", "records", "best", "shapes")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the commands to the program."""
-    tasks = _command(subparsers, "tasks", "show what would be tuned, and what is known already", TASKS)
+    tasks = _command(subparsers, "tasks", "list the kernels of a model and what is known about them", TASKS)
     tasks.add_argument("model", metavar="MODEL", help="a model file, or zoo:NAME")
     tasks.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: cpu)")
     tasks.add_argument(
-        "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=1,3,224,224",
+        help="set the shape of an input; may be repeated",
     )
-    tasks.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    tasks.add_argument("--json", action="store_true", help="print JSON, for programs")
+    tasks.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    tasks.add_argument("--json", action="store_true", help="print JSON")
     tasks.set_defaults(func=show_tasks)
     _add_bundle_parsers(subparsers)
-    zoo = subparsers.add_parser("zoo", help="list the models that need no file")
-    zoo.add_argument("--json", action="store_true", help="print JSON, for programs")
+    zoo = _command(subparsers, "zoo", "list the built-in models", ZOO)
+    zoo.add_argument("--json", action="store_true", help="print JSON")
     zoo.set_defaults(func=show_zoo)
 
 
@@ -66,10 +73,10 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
     run = _command(subparsers, "run", "run a bundle on NumPy files", RUN)
     run.add_argument("bundle", type=Path, metavar="BUNDLE", help="a folder that `tuneloom tune --out` wrote")
     run.add_argument(
-        "--input", type=Path, nargs="+", required=True, metavar="X.npy", help="one file for each input"
+        "--input", type=Path, nargs="+", required=True, metavar="X.npy", help="one file per input"
     )
     run.add_argument(
-        "--output", type=Path, nargs="+", required=True, metavar="Y.npy", help="one for each output"
+        "--output", type=Path, nargs="+", required=True, metavar="Y.npy", help="one file per output"
     )
     run.set_defaults(func=run_files)
     evaluate = _command(subparsers, "evaluate", "time a bundle: median and spread", EVALUATE)
@@ -77,12 +84,15 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
         "bundle", type=Path, metavar="BUNDLE", help="a folder that `tuneloom tune --out` wrote"
     )
     evaluate.add_argument(
-        "--seconds", type=positive, default=3.0, metavar="S", help="how long to time it (default: 3)"
+        "--seconds", type=positive, default=3.0, metavar="S", help="how long to measure (default: 3)"
     )
     evaluate.add_argument(
-        "--device-cores", type=count, metavar="N", help="cores to run on (default: as when it was tuned)"
+        "--device-cores",
+        type=count,
+        metavar="N",
+        help="number of cores to use (default: as when it was tuned)",
     )
-    evaluate.add_argument("--json", action="store_true", help="print JSON, for programs")
+    evaluate.add_argument("--json", action="store_true", help="print JSON")
     evaluate.set_defaults(func=evaluate_it)
 
 

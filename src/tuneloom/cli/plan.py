@@ -16,9 +16,9 @@ from tuneloom.cli.tune import shapes_of
 from tuneloom.model import REUSE, Budget, JobSpec, Task
 
 DESCRIPTION = """\
-Show what `tuneloom tune` would do with a model: which kernels the bank knows, which are
-similar and share, who represents them, which records they start from, and how long it
-may take. Nothing is measured and nothing is changed.
+Show what `tuneloom tune` would reuse for a model: which kernels are in the bank, which are
+similar to each other, which kernel represents a group, which records each starts from, and
+how long tuning may take. Nothing is measured or changed.
 """
 
 
@@ -31,15 +31,23 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model file, or zoo:NAME")
-    parser.add_argument("--reuse", choices=REUSE, default="auto", help="as `tuneloom tune` takes it")
-    parser.add_argument("--trials", type=count, default=1000, help="trials it may spend (default: 1000)")
-    parser.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON")
-    parser.add_argument("--device", default="cpu", metavar="KEY", help="the key of the device to profile on")
     parser.add_argument(
-        "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="bind an input"
+        "--reuse", choices=REUSE, default="auto", help="as for `tuneloom tune` (default: auto)"
     )
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.add_argument("--trials", type=count, default=1000, help="number of trials (default: 1000)")
+    parser.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: cpu)")
+    parser.add_argument(
+        "--device", default="cpu", metavar="KEY", help="key of the device to measure on (default: cpu)"
+    )
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=1,3,224,224",
+        help="set the shape of an input; may be repeated",
+    )
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=show_plan)
 
 
@@ -78,11 +86,11 @@ def summary(plan: JobPlan) -> str:
 
 _SPOKEN = {
     Action.TUNE: "tuned from scratch",
-    Action.CONTINUE: "tuned on",
-    Action.TRANSFER: "started from similar kernels of the bank",
-    Action.REPRESENT: "tuned for others too",
-    Action.FOLLOW: "started from those",
-    Action.KEEP: "left as they are",
+    Action.CONTINUE: "tuned further",
+    Action.TRANSFER: "started from similar kernels in the bank",
+    Action.REPRESENT: "tuned for similar kernels as well",
+    Action.FOLLOW: "started from those kernels",
+    Action.KEEP: "left untuned",
 }
 
 
@@ -98,7 +106,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Table:
 def _cells(own: TaskPlan, task: Task, plan: JobPlan) -> tuple[str, str, str, str]:
     why = own.reason
     if own.action is Action.FOLLOW and own.representative is not None:
-        why = f"starts from the best of {plan.of(own.representative).name}, then refined"
+        why = f"starts from the best schedule of {plan.of(own.representative).name}, then refined"
     return (own.name, task.shapes, own.action.value, why)
 
 

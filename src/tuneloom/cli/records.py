@@ -15,8 +15,8 @@ database_workload.json and database_tuning_record.json.
   tuneloom export last --to metaschedule database/
 """
 IMPORT = """\
-Take a stock MetaSchedule database into the bank, where later runs find it. What can't be
-used is left out and counted by reason; nothing in a database is executed.
+Import a stock MetaSchedule database into the bank, where later runs find it. Unusable records
+are skipped and counted by reason; nothing in a database is executed.
 
   tuneloom import database/
 """
@@ -25,15 +25,22 @@ used is left out and counted by reason; nothing in a database is executed.
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the commands to the program."""
     export = _command(subparsers, "export", "write a run's records as a stock MetaSchedule database", EXPORT)
-    export.add_argument("run", metavar="RUN", help="the run's name, or `last`")
+    export.add_argument("run", metavar="RUN", help="name of the run, or `last`")
     export.add_argument(
-        "--to", nargs=2, required=True, metavar=("FORMAT", "DIR"), help=f"{FORMAT} and a folder"
+        "--to",
+        nargs=2,
+        required=True,
+        metavar=("FORMAT", "DIR"),
+        help=f"the format ({FORMAT}) and the output folder",
     )
     export.set_defaults(func=export_run)
-    importing = _command(subparsers, "import", "take a stock MetaSchedule database into the bank", IMPORT)
+    importing = _command(subparsers, "import", "import a stock MetaSchedule database into the bank", IMPORT)
     importing.add_argument("folder", type=Path, metavar="DIR", help="the folder of the database")
     importing.add_argument(
-        "--device", default="cpu", metavar="KEY", help="the device its times come from (default: cpu)"
+        "--device",
+        default="cpu",
+        metavar="KEY",
+        help="key of the device that its times were measured on (default: cpu)",
     )
     importing.set_defaults(func=import_folder)
 
@@ -44,8 +51,8 @@ def _command(
     parser = subparsers.add_parser(
         name, help=words, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
@@ -74,5 +81,5 @@ def import_folder(options: argparse.Namespace) -> int:
         return 0
     print(f"{summary.added} records of {summary.tasks} tasks imported as run {summary.run}")
     for reason, count in summary.skipped.items():
-        print(f"  left out: {count} × {reason}")
+        print(f"  skipped: {count} × {reason}")
     return 0

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 DESCRIPTION = """\
-Write a page about a run: who held which resource when, how busy the resources were,
-the tuning curves, the failures, and every kernel before and after. The page is one
-file that needs no network; open it in any browser.
+Write an HTML report about a run: which stage used which resource when, how busy the
+resources were, tuning curves, failures, and the time of every kernel before and after.
+The report is a single file that works offline in any browser.
 
     tuneloom report                           the newest run, to report.html
     tuneloom report amber-heron-42 -o x.html  one run, to a file of your choice
@@ -18,7 +18,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the command to the program."""
     parser = subparsers.add_parser(
         "report",
-        help="write a page about a run",
+        help="write an HTML report about a run",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -27,7 +27,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         nargs="?",
         default="last",
         metavar="RUN",
-        help="the run's name, its beginning, or `last` (default)",
+        help="name of the run, a prefix of it, or `last` (default)",
     )
     parser.add_argument(
         "-o",
@@ -35,10 +35,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=Path,
         default=Path("report.html"),
         metavar="FILE",
-        help="where to write it (default: report.html)",
+        help="output file (default: report.html)",
     )
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="say where it is as JSON, for programs")
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print the report's path as JSON")
     parser.set_defaults(func=report)
 
 

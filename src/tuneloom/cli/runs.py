@@ -17,8 +17,8 @@ NUMBERS = frozenset({"took", "jobs", "trials"})
 STYLES = {"running": "cyan", "finished": "green", "interrupted": "yellow", "failed": "red"}
 
 DESCRIPTION = """\
-List the runs in the store, newest first. A run whose process is gone is shown as
-interrupted; `tuneloom resume RUN` goes on with it, `tuneloom report RUN` shows it.
+List the runs in the store, newest first. A run whose process has gone away is shown as
+interrupted; `tuneloom resume RUN` continues it, `tuneloom report RUN` shows what it did.
 """
 
 
@@ -26,13 +26,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the command to the program."""
     parser = subparsers.add_parser(
         "runs",
-        help="list what was run",
+        help="list runs",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON list, for programs")
-    parser.add_argument("--limit", type=count, metavar="N", help="only so many, the newest")
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_argument("--limit", type=count, metavar="N", help="show only the newest N runs")
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
     parser.set_defaults(func=list_runs)
 
 

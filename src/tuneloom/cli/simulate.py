@@ -37,27 +37,49 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     default = ",".join(f"{kind}={seconds:g}" for kind, seconds in THESIS_STAGES.items())
     parser = subparsers.add_parser(
         "simulate",
-        help="play jobs under a virtual clock and compare policies",
-        description="Play jobs under a virtual clock: makespan, utilisation and waiting beside the lower "
-        "bound. Utilisation counts slots in use; waits and stays are means.",
+        help="simulate jobs and compare scheduling policies",
+        description="Simulate jobs under a virtual clock and print, for each policy, makespan, utilisation "
+        "and waiting times, and a lower bound that no schedule can beat. Utilisation counts slots in use; "
+        "waiting times and the time jobs stay in the system are means.",
     )
-    parser.add_argument("--stages", default=default, help=f"seconds of each stage of a round ({default})")
-    parser.add_argument("--jobs", type=count, default=4, help="how many equal jobs (4)")
-    parser.add_argument("--rounds", type=count, default=10, help="rounds of each job (10)")
-    parser.add_argument("--parts", type=count, default=1, help="candidates that build and profile stream (1)")
-    parser.add_argument("--lanes", type=count, default=1, help="batches of one job in flight (1)")
     parser.add_argument(
-        "--recorded", type=Path, help="stage times of a real run, JSON lines; replaces --stages"
+        "--stages", default=default, help=f"seconds per stage of a round (default: {default})"
     )
-    parser.add_argument("--hosts", type=count, default=1, help="how many hosts (1)")
-    parser.add_argument("--slots", type=count, default=1, help="slots of each host (1)")
-    parser.add_argument("--devices", type=count, default=1, help="how many devices of each key (1)")
-    parser.add_argument("--policy", default="all", help=f"all, or one of {', '.join(POLICIES)} (all)")
     parser.add_argument(
-        "--arrivals", default="together", help="'together', or 'poisson:RATE' in jobs an hour"
+        "--jobs", type=count, default=4, metavar="N", help="number of identical jobs (default: 4)"
     )
-    parser.add_argument("--seed", type=seed, default=0, help="seed of the arrivals (0)")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--rounds", type=count, default=10, metavar="N", help="rounds per job (default: 10)")
+    parser.add_argument(
+        "--parts",
+        type=count,
+        default=1,
+        metavar="N",
+        help="candidates per round, streamed from build to profile (default: 1)",
+    )
+    parser.add_argument(
+        "--lanes", type=count, default=1, metavar="N", help="batches of one job in flight (default: 1)"
+    )
+    parser.add_argument(
+        "--recorded",
+        type=Path,
+        metavar="FILE",
+        help="use stage times of a real run, from `tuneloom stages`, instead of --stages",
+    )
+    parser.add_argument("--hosts", type=count, default=1, metavar="N", help="number of hosts (default: 1)")
+    parser.add_argument("--slots", type=count, default=1, metavar="N", help="slots per host (default: 1)")
+    parser.add_argument("--devices", type=count, default=1, metavar="N", help="devices per key (default: 1)")
+    parser.add_argument(
+        "--policy", default="all", help=f"all, or one of {', '.join(POLICIES)} (default: all)"
+    )
+    parser.add_argument(
+        "--arrivals",
+        default="together",
+        help="'together' (default), or 'poisson:RATE' with RATE in jobs per hour",
+    )
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="random seed of the arrivals (default: 0)"
+    )
+    parser.add_argument("--json", action="store_true", help="print all results as JSON")
     parser.set_defaults(func=run)
 
 

@@ -58,7 +58,7 @@ def _kernel_line(name: str, result: Any) -> str:
     text += f"; {result['trials']} trials{_failures(result)}"
     ranked = sorted(result.get("validity", {}).get("importance", {}).items(), key=lambda item: -item[1])
     if ranked:
-        text += "\n  knobs by how much they matter: " + ", ".join(f"{k} {share:.0%}" for k, share in ranked)
+        text += "\n  knobs by importance: " + ", ".join(f"{k} {share:.0%}" for k, share in ranked)
     if result["presampling_s"]:
         text += f"\n  presampling took {result['presampling_s']:.1f} s"
     return text

@@ -12,13 +12,13 @@ from tuneloom.report.units import duration
 
 ASKS_ABOVE = 1000
 DESCRIPTION = f"""\
-Run every combination of the parameters that a grid lists, one after another, each in a
-process and a store of its own. Started again, it goes on with what is not finished.
+Run every combination of the parameters in a grid file, one after another, each in its own
+process and with its own store. Started again, it runs what is not finished yet.
 
   tuneloom superb grid.toml -o results/
 
-writes results/{RESULTS} (one row a run), results/{AGGREGATE} (means and spreads over
-seeds) and results/{PAGE} (charts). The grid is a TOML file:
+writes results/{RESULTS} (one row per run), results/{AGGREGATE} (means and standard deviations
+over seeds) and results/{PAGE} (charts). The grid is a TOML file:
 
   [grid]
   models = ["zoo:squeezenet", "zoo:resnet18"]
@@ -34,16 +34,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the command to the program."""
     parser = subparsers.add_parser(
         "superb",
-        help="run all combinations of a grid",
+        help="run all combinations of a parameter grid",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("grid", type=Path, metavar="GRID.toml")
+    parser.add_argument("grid", type=Path, metavar="GRID.toml", help="the grid file")
     parser.add_argument(
-        "-o", "--out", type=Path, metavar="DIR", help="where results go (default: the grid's name)"
+        "-o", "--out", type=Path, metavar="DIR", help="output folder (default: named after the grid file)"
     )
-    parser.add_argument("--yes", action="store_true", help=f"do not ask before more than {ASKS_ABOVE:,} runs")
-    parser.add_argument("--list", action="store_true", help="print the combinations and run nothing")
+    parser.add_argument(
+        "--yes", action="store_true", help=f"start more than {ASKS_ABOVE:,} runs without asking"
+    )
+    parser.add_argument("--list", action="store_true", help="print the commands and exit")
     parser.set_defaults(func=run_superb)
 
 
@@ -60,7 +62,9 @@ def run_superb(options: argparse.Namespace) -> int:
     failed = sum(not result.finished for result in results)
     print(f"{len(results) - failed} of {len(results)} runs finished; see {folder / PAGE}")
     if failed:
-        raise TuneloomError(f"{failed} of {len(results)} runs did not finish; start again to try those again")
+        raise TuneloomError(
+            f"{failed} of {len(results)} runs did not finish; run the same command again to retry them"
+        )
     return 0
 
 
@@ -71,9 +75,9 @@ def require_meant(grid: Grid, *, yes: bool) -> None:
     lists = " × ".join(f"{len(values)} {name}" for name, values in grid.varied.items())
     large = f"{grid.path} has {grid.count:,} combinations ({lists})"
     if not sys.stdin.isatty():
-        raise InputError(f"{large}; say --yes if that is meant")
+        raise InputError(f"{large}; add --yes to run them all")
     if input(f"{large}. Run them all? [y/N] ").strip().lower() not in ("y", "yes"):
-        raise InputError("nothing was run; shorten the lists of the grid")
+        raise InputError("nothing was run; shorten the lists in the grid file")
 
 
 def told_line(grid: Grid, number: int, result: RunResult, known: bool) -> str:

@@ -17,22 +17,23 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Tune models for a device: find fast kernels by trial, build the model with them, check its
-outputs against the untuned model and write a bundle that can be deployed.
+outputs against those of the untuned model and write a bundle that can be deployed.
 
 MODEL is a path (.onnx; .pt2 from torch.export; .tflite), zoo:NAME, or NAME:… for a tuner
-that is installed under that name. Several models are several jobs of one run.
+that is installed under that name. Several models are several jobs of one run, which share
+the machine.
 
   tuneloom tune zoo:squeezenet --trials 500 --out fast/
   tuneloom tune net.onnx --shape input=1,3,224,224 --seconds 600 --out fast/
   tuneloom tune a.onnx b.onnx --trials 800 --out fast/    (writes fast/a and fast/b)
-  tuneloom tune --jobs jobs.toml                          (each job with options of its own)
+  tuneloom tune --jobs jobs.toml                          (each job with its own options)
 
-Every measurement is kept at once: after Ctrl-C, a crash or a power cut,
-`tuneloom resume RUN` goes on where it was.
+Every measurement is saved immediately: after Ctrl-C, a crash or a power failure,
+`tuneloom resume RUN` continues where it stopped.
 """
 RESUME = """\
-Go on with a run that was interrupted, with what is left of its budget. What was measured
-is not measured again; the models must still be where they were.
+Resume an interrupted run with the rest of its budget. Nothing is measured twice; the model
+files must still be where they were.
 
   tuneloom resume last
   tuneloom resume amber-heron-42
@@ -48,26 +49,32 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help="a model file, or zoo:NAME")
-    parser.add_argument("--jobs", type=Path, metavar="FILE", help="a TOML file of jobs, instead of MODEL")
+    parser.add_argument(
+        "--jobs", type=Path, metavar="FILE", help="a TOML file that lists jobs, instead of MODEL"
+    )
     add_job_options(parser)
     parser.add_argument(
         "--policy",
         default="load-aware",
         metavar="NAME",
-        help="who goes first: load-aware (default), interleaved, sequential or synchronous",
+        help="scheduling policy: load-aware (default), interleaved, sequential or synchronous",
     )
     parser.add_argument(
-        "--device-cores", type=count, default=1, metavar="N", help="cores that measure (default: 1, the last)"
+        "--device-cores",
+        type=count,
+        default=1,
+        metavar="N",
+        help="number of cores to measure on (default: 1)",
     )
     _add_common(parser)
     parser.set_defaults(func=run_tune)
     again = subparsers.add_parser(
         "resume",
-        help="go on with an interrupted run",
+        help="resume an interrupted run",
         description=RESUME,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    again.add_argument("run", metavar="RUN", help="the run's name, or `last`")
+    again.add_argument("run", metavar="RUN", help="name of the run, or `last`")
     _add_common(again)
     again.set_defaults(func=run_resume)
 
@@ -75,38 +82,59 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def add_job_options(parser: argparse.ArgumentParser) -> None:
     """Add what can be said of a job, for every command that makes jobs."""
     parser.add_argument(
-        "--target", default="cpu", help="cpu (default: this very CPU), cuda, or a TVM target in JSON"
+        "--target", default="cpu", help="cpu (this machine's CPU, the default), cuda, or a TVM target in JSON"
     )
-    parser.add_argument("--device", metavar="KEY", help="the device to profile on (default: by target)")
-    parser.add_argument("--tuner", metavar="NAME", help="the tuner to use (default: by model)")
+    parser.add_argument(
+        "--device", metavar="KEY", help="key of the device to measure on (default: chosen by target)"
+    )
+    parser.add_argument("--tuner", metavar="NAME", help="tuner to use (default: chosen by model)")
     _add_budget(parser)
     parser.add_argument(
-        "--shape", action="append", default=[], metavar="NAME=1,3,224,224", help="shape of an input"
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=1,3,224,224",
+        help="set the shape of an input; may be repeated",
     )
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="where chance starts (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument(
         "--reuse",
         choices=REUSE,
         default="auto",
-        help="what to do with schedules of other kernels (default: auto; see `tuneloom plan`)",
+        help="how to reuse schedules of other kernels (default: auto; see `tuneloom plan`)",
     )
-    parser.add_argument("--out", metavar="DIR", help="where the bundle goes; an empty or new folder")
+    parser.add_argument("--out", metavar="DIR", help="folder for the bundle; must be new or empty")
     parser.add_argument(
-        "--priority", type=whole, default=0, metavar="N", help="higher goes first (default: 0)"
+        "--priority",
+        type=whole,
+        default=0,
+        metavar="N",
+        help="jobs with a higher priority go first (default: 0)",
     )
-    parser.add_argument("--deadline", type=positive, metavar="S", help="should end so many seconds from now")
-    parser.add_argument("--wait-for-devices", action="store_true", help="accept a KEY no device has yet")
+    parser.add_argument(
+        "--deadline", type=positive, metavar="S", help="the job should finish within S seconds from now"
+    )
+    parser.add_argument(
+        "--wait-for-devices",
+        action="store_true",
+        help="wait for a device with this KEY to appear instead of failing",
+    )
 
 
 def _add_budget(parser: argparse.ArgumentParser) -> None:
     policy = MeasuringPolicy()
     parser.add_argument(
-        "--trials", type=count, default=1000, metavar="N", help="trials for each model (default: 1000)"
+        "--trials", type=count, default=1000, metavar="N", help="number of trials per model (default: 1000)"
     )
-    parser.add_argument("--seconds", type=positive, metavar="S", help="stop tuning a model after so long")
-    parser.add_argument("--goal-ms", type=positive, metavar="MS", help="stop when the model is this fast")
+    parser.add_argument("--seconds", type=positive, metavar="S", help="stop tuning a model after S seconds")
     parser.add_argument(
-        "--batch", type=count, default=16, metavar="N", help="candidates selected at once (default: 16)"
+        "--goal-ms",
+        type=positive,
+        metavar="MS",
+        help="stop when the model's latency is at most MS milliseconds",
+    )
+    parser.add_argument(
+        "--batch", type=count, default=16, metavar="N", help="number of candidates per batch (default: 16)"
     )
     for name, default in (("run", policy.run_timeout_s), ("build", policy.build_timeout_s)):
         parser.add_argument(
@@ -114,14 +142,14 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
             type=positive,
             default=default,
             metavar="S",
-            help=f"give up a candidate whose {name} takes longer (default: {default:g})",
+            help=f"time limit for one {name}, in seconds (default: {default:g})",
         )
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON, for programs")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run_tune(options: argparse.Namespace) -> int:
@@ -171,11 +199,11 @@ def job_specs(options: argparse.Namespace) -> list[JobSpec]:
 
     if options.jobs is not None:
         if options.models:
-            raise InputError("give either models or --jobs FILE, not both; a file names its models itself")
+            raise InputError("give either models or --jobs FILE, not both; a jobs file names its own models")
         jobs = read_jobs(options.jobs, job_values(options))
         return [replace(job, out=job.out or _place(options.out, job.name, True)) for job in jobs]
     if not options.models:
-        raise InputError("no model; give a file, zoo:NAME, or --jobs FILE")
+        raise InputError("no model given; name a file, zoo:NAME, or --jobs FILE")
     names = job_names(options.models, tuner=options.tuner)
     many = len(names) > 1
     return [
@@ -222,7 +250,7 @@ def shapes_of(texts: list[str]) -> dict[str, tuple[int, ...]]:
         except ValueError:
             shape = ()
         if not separator or not shape or min(shape) < 1:
-            raise InputError(f"--shape {text!r} is not understood; write it as name=1,3,224,224")
+            raise InputError(f"can't read --shape {text!r}; write it as name=1,3,224,224")
         shapes[name] = shape
     return shapes
 
