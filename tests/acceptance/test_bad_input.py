@@ -50,7 +50,7 @@ CASES = {
         prepare=lambda folder: write_network(folder / "net.onnx"),
     ),
     "weights saved by torch": Case(
-        words=("weights.pt",), names=("weights.pt", "weights alone are no model", "torch.export.save")
+        words=("weights.pt",), names=("weights.pt", "weights alone are not a model", "torch.export.save")
     ),
     "a good model beside a bad one": Case(
         words=("net.onnx", "letter.onnx"),

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from tuneloom.scheduling.replaying import Difference, Replay
 
 DESCRIPTION = """\
-Replay the scheduling of a run from its log: every event that the scheduler was told
-goes into a fresh scheduler, and what that decides is compared with what was decided
-then. They are the same unless the scheduler was changed since, or has a bug.
+Replay the scheduling of a run from its log: every logged event is fed to a new scheduler,
+whose decisions are compared with the logged ones. They are the same unless the scheduler
+has been changed since, or has a bug.
 
     tuneloom replay-log last          the newest run
 
@@ -26,9 +26,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("run", metavar="RUN", help="a run, or the beginning of its name, or `last`")
-    parser.add_argument("--json", action="store_true", help="print a JSON object, for programs")
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("run", metavar="RUN", help="name of the run, a prefix of it, or `last`")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
     parser.set_defaults(func=replay_run)
 
 

@@ -108,7 +108,7 @@ class Nursery:
         try:
             socket.send_fds(self._control, [REQUEST.pack(b"F", 0)], [theirs.fileno()])
         except OSError as error:
-            raise EngineError(f"the process that starts workers is gone ({error}); run again") from error
+            raise EngineError(f"the process that starts workers has died ({error}); try again") from error
         theirs.close()
         self._ordered = Channel(ours)
 
@@ -122,14 +122,16 @@ class Nursery:
         try:
             warmed = Channel(self._control).receive()
         except EOFError as error:
-            raise EngineError("the process that starts workers ended at once; run with --debug") from error
+            raise EngineError(
+                "the process that starts workers ended immediately; run again with --debug"
+            ) from error
         if isinstance(warmed, Raised):
             raise EngineError(f"workers can't be prepared: {warmed.error}")
 
     def _answer(self) -> int:
         data = self._control.recv(ANSWER.size, socket.MSG_WAITALL)
         if len(data) < ANSWER.size:
-            raise EngineError("the process that starts workers is gone; run again")
+            raise EngineError("the process that starts workers has died; try again")
         number: int = ANSWER.unpack(data)[0]
         return number
 

@@ -41,7 +41,7 @@ class JobSpec:
 
     def __post_init__(self) -> None:
         if self.reuse not in REUSE:
-            raise InputError(f"no way to reuse schedules named {self.reuse!r}; known: {', '.join(REUSE)}")
+            raise InputError(f"unknown reuse mode {self.reuse!r}; known: {', '.join(REUSE)}")
         COUNT.require("batch", self.batch)
         SEED.require("seed", self.seed)
         WHOLE.require("priority", self.priority)

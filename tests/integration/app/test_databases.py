@@ -64,13 +64,13 @@ def test_what_was_exported_comes_back_and_torn_lines_are_counted(
     assert done.returncode == 0, done.stderr
     tasks = {key for key, _ in tuned.place.trials()}
     assert f"16 records of {len(tasks)} tasks imported" in done.stdout
-    assert "left out: 2 × record can't be read" in done.stdout
-    assert "left out: 1 × record without its workload" in done.stdout
+    assert "skipped: 2 × record can't be read" in done.stdout
+    assert "skipped: 1 × record without its workload" in done.stdout
     assert set(place.trials()) == set(tuned.place.trials())
 
 
 def test_a_folder_with_a_database_is_not_written_over(tuned: Any, tmp_path: Path) -> None:
     (tmp_path / WORKLOADS).write_text("precious")
     done = tuned.place.run("export", "last", "--to", "metaschedule", str(tmp_path))
-    assert done.returncode == 2 and "holds a database already" in done.stderr
+    assert done.returncode == 2 and "already contains a database" in done.stderr
     assert (tmp_path / WORKLOADS).read_text() == "precious"

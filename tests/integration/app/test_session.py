@@ -61,7 +61,7 @@ def test_things_that_are_no_model_are_refused_at_once(tmp_path: Path) -> None:
         Session().from_model(tmp_path / "missing.onnx")
     with pytest.raises(ModelError, match="known:"):
         Session().from_model("zoo:unicorn")
-    with pytest.raises(BundleError, match="no bundle"):
+    with pytest.raises(BundleError, match="not a bundle"):
         Session.load(tmp_path)
 
 

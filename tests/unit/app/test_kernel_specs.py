@@ -122,8 +122,16 @@ def test_only_files_of_functions_are_deleted(file: Path, tmp_path: Path) -> None
         ("run_timeout_s = 2", "run_timeout_s = 0", "'run_timeout_s' in [tuning] must be a number above 0"),
         ('entry = "twice"', 'entry = "twice"\ntolerance = nan', "'tolerance' in [kernel] must be a number"),
         ("[launch]", '[[arguments]]\ntype = "int32"\nvalue = inf\n[launch]', "must be a finite number"),
-        ("[launch]", '[[arguments]]\ntype = "int32"\nvalue = 3e9\n[launch]', "3000000000.0 is no int32"),
-        ("[launch]", '[[arguments]]\ntype = "float32"\nvalue = 1e39\n[launch]', "1e+39 is no float32"),
+        (
+            "[launch]",
+            '[[arguments]]\ntype = "int32"\nvalue = 3e9\n[launch]',
+            "3000000000.0 can't be passed as int32",
+        ),
+        (
+            "[launch]",
+            '[[arguments]]\ntype = "float32"\nvalue = 1e39\n[launch]',
+            "1e+39 can't be passed as float32",
+        ),
         ("[launch]", '[[arguments]]\ntype = "float32"\nshape = [0]\n[launch]', "of at least 1, got [0]"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_combination_keeps_its_id_when_others_are_added(tmp_path: Path) -> Non
         ('[grid]\nmodels = ["a"]\npolicy = ["best"]', "line 3: 'policy' must be one of load-aware, "),
         (
             '[fixed]\nseed = 1\n[grid]\nmodels = ["a"]\nseed = [2]',
-            "line 5: 'seed' is fixed in line 2 already",
+            "line 5: 'seed' is already fixed in line 2",
         ),
         ('[fixed]\ntrials = [1]\n[grid]\nmodels = ["a"]', "line 2: 'trials' must be a whole number"),
         ("[gird]\n", "line 1: unknown key 'gird'; did you mean 'grid'?"),
@@ -100,7 +100,7 @@ def test_a_large_grid_is_refused_where_nobody_can_be_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(there=False))
-    with pytest.raises(InputError, match=r"2,002 combinations \(2 models × 1001 seed\); say --yes"):
+    with pytest.raises(InputError, match=r"2,002 combinations \(2 models × 1001 seed\); add --yes"):
         require_meant(large(tmp_path), yes=False)
     require_meant(large(tmp_path), yes=True)
 

@@ -141,4 +141,4 @@ def test_the_commands_say_what_they_did(
     assert "3 records of 1 kernels imported as run" in told
     assert '"kernel_class": "conv2d"' in told
     assert "500.000\t2.0\tcpu" in told
-    assert "1 records dropped" in told
+    assert "1 records deleted" in told

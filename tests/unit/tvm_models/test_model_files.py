@@ -59,7 +59,7 @@ def test_text_under_the_name_of_an_exported_program_is_recognised(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["net.pt", "net.pth"])
 def test_weights_saved_by_torch_are_no_model(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ModelError, match=r"weights alone are no model.*torch\.export\.save"):
+    with pytest.raises(ModelError, match=r"weights alone are not a model.*torch\.export\.save"):
         import_model(str(tmp_path / name))
 
 

@@ -122,9 +122,11 @@ def _check_head(path: Path, line: str) -> None:
     except (ValueError, AttributeError):
         right = False
     if not right:
-        raise RecordsError(f"{path} is no bank: `tuneloom bank export` writes one")
+        raise RecordsError(f"{path} is not a bank file; `tuneloom bank export` writes one")
     if head.get("version") != VERSION:
-        raise RecordsError(f"{path} has version {head.get('version')}, this program reads {VERSION}: upgrade")
+        raise RecordsError(
+            f"{path} has version {head.get('version')}, this program reads version {VERSION}; upgrade it"
+        )
 
 
 @dataclass(slots=True)

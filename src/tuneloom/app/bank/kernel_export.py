@@ -38,6 +38,6 @@ def _chosen(run: str, jobs: Sequence[JobRecord], name: str | None) -> JobRecord:
     known = ", ".join(repr(job.name) for job in tuned)
     if not known:
         raise RecordsError(
-            f"run {run} tuned no kernel with knobs; `tuneloom export` writes records of models"
+            f"run {run} tuned no hand-written kernel; `tuneloom export` writes records of models"
         )
     raise RecordsError(f"run {run} has the kernels {known}; name one of them with --job")

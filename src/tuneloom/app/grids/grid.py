@@ -130,7 +130,7 @@ def _require_list(file: TomlFile, name: str, values: Any) -> None:
     if not isinstance(values, list):
         raise file.wrong(f"{name!r} must be a list in [grid], got {shown(values)}; see [fixed]", *place)
     if not values:
-        raise file.wrong(f"the list {name!r} is empty: no combination would be left", *place)
+        raise file.wrong(f"the list {name!r} is empty, so there would be no combinations", *place)
     for value in values:
         file.require(PARAMETERS[name], value, name, *place)
     for number, value in enumerate(values):
@@ -142,4 +142,4 @@ def _require_list(file: TomlFile, name: str, values: Any) -> None:
 
 def _twice(file: TomlFile, name: str) -> JobsFileError:
     line = file.lines.of("fixed", name)
-    return file.wrong(f"{name!r} is fixed in line {line} already; give it in one place", "grid", name)
+    return file.wrong(f"{name!r} is already fixed in line {line}; give it in one place only", "grid", name)

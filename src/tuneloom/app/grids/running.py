@@ -170,5 +170,5 @@ def _alone_in(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OutputError(f"another process is at work in {folder}; wait for it to end") from error
+            raise OutputError(f"another process is using {folder}; wait until it has finished") from error
         yield

@@ -151,7 +151,7 @@ class PythonReference:
         """The right outputs for these values."""
         spec = importlib.util.spec_from_file_location("tuneloom_reference", self.path)
         if spec is None or spec.loader is None:
-            raise SpaceError(f"the reference {self.path} is no Python file")
+            raise SpaceError(f"the reference {self.path} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         returned = getattr(module, self.function)(*values)

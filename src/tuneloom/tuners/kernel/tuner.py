@@ -78,7 +78,7 @@ class KernelSearch:
         try:
             return self._space.point(json.loads(candidate.configuration))
         except ValueError as error:
-            raise SpaceError(f"{candidate.configuration[:80]!r} is no configuration: {error}") from None
+            raise SpaceError(f"{candidate.configuration[:80]!r} is not a configuration: {error}") from None
 
 
 def candidate_of(space: Space, point: Point) -> Candidate:

@@ -51,7 +51,7 @@ def read_database(folder: str) -> ForeignDatabase | RecordsError:
     place = Path(folder)
     for name in (WORKLOADS, RECORDS):
         if not (place / name).is_file():
-            return RecordsError(f"{place} is no MetaSchedule database: {name} is missing")
+            return RecordsError(f"{place} is not a MetaSchedule database: {name} is missing")
     skipped: Counter[str] = Counter()
     modules = [_workload(line, skipped) for line in _lines(place / WORKLOADS)]
     found: dict[tuple[int, str], list[Trial]] = {}
@@ -122,7 +122,7 @@ def write_database(folder: str, tasks: Sequence[tuple[Task, str, Sequence[Trial]
     try:
         place.mkdir(parents=True, exist_ok=True)
         if any((place / name).exists() for name in (WORKLOADS, RECORDS)):
-            return OutputError(f"{place} holds a database already; choose another folder")
+            return OutputError(f"{place} already contains a database; choose another folder")
         return _write(place, tasks)
     except OSError as error:
         return OutputError(f"can't write {place}: {error.strerror}")

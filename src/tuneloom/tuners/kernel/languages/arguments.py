@@ -53,7 +53,9 @@ class Number:
         if self.dtype not in ("int32", "int64", "float32", "float64"):
             raise SpaceError(f"no number type {self.dtype!r}; known: int32, int64, float32, float64")
         if not _holds(self.dtype, self.value):
-            raise SpaceError(f"{self.value!r} is no {self.dtype}; give a finite number in its range")
+            raise SpaceError(
+                f"{self.value!r} can't be passed as {self.dtype}; give a finite number in its range"
+            )
 
 
 def _holds(dtype: str, value: float) -> bool:

@@ -104,7 +104,7 @@ def _device_answers() -> bool:
 def _imported(path: str) -> Any:
     spec = importlib.util.spec_from_file_location("tuneloom_triton_kernel", path)
     if spec is None or spec.loader is None:
-        raise SpaceError(f"{path} is no Python file")
+        raise SpaceError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

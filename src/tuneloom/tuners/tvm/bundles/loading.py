@@ -58,7 +58,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
     except FileNotFoundError as error:
         raise BundleError(
-            f"{folder} is no bundle: it has no {MANIFEST}; `tuneloom tune --out` writes one"
+            f"{folder} is not a bundle: it has no {MANIFEST}; `tuneloom tune --out` writes one"
         ) from error
     except (OSError, ValueError) as error:
         raise BundleError(f"{folder / MANIFEST} can't be read: {error}") from error

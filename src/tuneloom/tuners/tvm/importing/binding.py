@@ -28,7 +28,7 @@ def bind(declared: Mapping[str, Dims | None], given: Mapping[str, tuple[int, ...
     """
     for name in given:
         if name not in declared:
-            raise ModelError(f"{where}: no input {name!r} to give a shape; inputs: {', '.join(declared)}")
+            raise ModelError(f"{where}: there is no input {name!r}; inputs: {', '.join(declared)}")
     sizes = _named_sizes(declared, given, where)
     batch = {d[0] for n, d in declared.items() if d and n not in given and isinstance(d[0], str)} - set(sizes)
     sizes |= {name: 1 for name in batch if name != _OPEN}

@@ -74,7 +74,7 @@ def bind_shapes(
     sizes: dict[str, int] = {}
     for name, given in shapes.items():
         if name not in open_inputs:
-            raise ModelError(f"{where}: no input {name!r} to give a shape; inputs: {', '.join(open_inputs)}")
+            raise ModelError(f"{where}: there is no input {name!r}; inputs: {', '.join(open_inputs)}")
         for dim, size in _open_dims(name, open_inputs[name], given, where):
             if sizes.setdefault(dim, size) != size:
                 raise ModelError(f"{where}: {dim} can't be {sizes[dim]} and {size} at once; bind it once")

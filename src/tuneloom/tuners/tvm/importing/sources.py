@@ -57,10 +57,10 @@ def require_source(source: str) -> None:
         require_name(source.removeprefix(_ZOO))
         return
     if path.suffix in (".pt", ".pth"):
-        raise ModelError(f"{source}: weights alone are no model; export it: {EXPORT_WORDS}")
+        raise ModelError(f"{source}: weights alone are not a model; export it: {EXPORT_WORDS}")
     if path.suffix not in _SUFFIXES:
         raise ModelError(
-            f"{source}: not a model file I know; give a path ending in {', '.join(_SUFFIXES)} or zoo:NAME"
+            f"{source}: unknown kind of model file; give a path ending in {', '.join(_SUFFIXES)} or zoo:NAME"
         )
     if not path.is_file():
         raise ModelError(f"{source}: no such file; check the path, or use zoo:NAME for a built-in network")

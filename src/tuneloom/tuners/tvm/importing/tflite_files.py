@@ -93,7 +93,7 @@ def _bound_shapes(
     tensors = {_name(graph, number): graph.Tensors(number) for number in graph.InputsAsNumpy()}
     for name in shapes:
         if name not in tensors:
-            raise ModelError(f"{where}: no input {name!r} to give a shape; inputs: {', '.join(tensors)}")
+            raise ModelError(f"{where}: there is no input {name!r}; inputs: {', '.join(tensors)}")
     return {name: _bound_shape(name, tensor, where, shapes.get(name)) for name, tensor in tensors.items()}
 
 
