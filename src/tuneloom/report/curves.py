@@ -11,7 +11,7 @@ from tuneloom.report.units import brief, clipped, count, duration, time_unit, ti
 
 FIRST_SHOWN = 12
 LINES = 6
-KEY = "Best time so far; dashed is the untuned schedule, red marks on the axis are failed trials."
+KEY = "Best time so far. The dashed line is the untuned schedule; red marks on the axis are failed trials."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ def failures_section(data: ReportData) -> Markup:
     if not trials:
         return EMPTY
     if not data.failures:
-        return el("p", f"None: all {count(trials)} trials ended in a measurement.")
+        return el("p", f"None: all {count(trials)} trials were measured.")
     most = max(failure.count for failure in data.failures)
     rows = [
         el(
@@ -31,8 +31,8 @@ def failures_section(data: ReportData) -> Markup:
         el("th", "kind"),
         el("th", ""),
         el("th", "trials", class_="number"),
-        el("th", "share", class_="number"),
-        el("th", "the first message"),
+        el("th", "fraction", class_="number"),
+        el("th", "first message"),
     )
     return el("div", el("table", el("thead", head), el("tbody", rows), class_="failures"), class_="scroller")
 

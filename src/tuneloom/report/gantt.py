@@ -176,9 +176,9 @@ def _column(track: Track, row: int, column: int, shares: dict[int, float], scale
 
 def _remark(layout: Layout, data: ReportData) -> Markup:
     parts = [
-        f"{count(len(data.spans))} stages. What is empty is idle time; where stages are too short to see,",
-        "columns show which share of the time each kind took.",
-        "Drag across the chart to zoom in, double-click to see the whole run again.",
+        f"{count(len(data.spans))} stages. Gaps are idle time; where stages are too short to be visible,",
+        "columns show the fraction of time that each kind took.",
+        "Drag across the chart to zoom in; double-click to see the whole run again.",
     ]
     if layout.left_out:
         shown = f"The {len(layout.tracks)} busiest resources are shown"

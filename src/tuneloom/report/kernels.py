@@ -41,7 +41,7 @@ def _of_model(data: ReportData, job: str, headed: bool) -> Markup:
         share = sum(task.cost_s for task in rest) / sum(task.cost_s for task in tasks)
         remark = el(
             "p",
-            f"{len(rest)} more kernels cost {percent(share)} together; they are in the table.",
+            f"{len(rest)} more kernels account for {percent(share)}; they are in the table.",
             class_="remark",
         )
     return el("div", head, el("div", _chart(tasks[:MOST], tasks), class_="scroller"), remark)
@@ -55,7 +55,7 @@ def _chart(shown: list[TaskResult], tasks: list[TaskResult]) -> Markup:
     bottom = TOP + len(shown) * ROW
     head = [
         el("text", "speed-up", x=WIDTH - RIGHT + 64, y=11, class_="axis-name right"),
-        el("text", "share of the model", x=WIDTH, y=11, class_="axis-name right"),
+        el("text", "fraction of the model", x=WIDTH, y=11, class_="axis-name right"),
     ]
     return el(
         "svg",

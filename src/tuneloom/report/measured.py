@@ -28,7 +28,7 @@ def _drift(points: tuple[DriftPoint, ...]) -> Markup:
     across = Linear(0.0, max(point.at_s for point in points) or 1.0, LEFT, WIDTH - 12)
     up = Linear(1 - farthest, 1 + farthest, HEIGHT - BOTTOM, 10)
     worst = max(points, key=lambda point: abs(point.ratio - 1))
-    title = f"Canary kernel against its quiet time: at most {percent(abs(worst.ratio - 1))} off"
+    title = f"Canary kernel relative to its fastest time: at most {percent(abs(worst.ratio - 1))} off"
     return el(
         "figure",
         el("figcaption", el("span", title, class_="name")),

@@ -43,14 +43,14 @@ def document(title: str, body: Markup) -> str:
 
 def _sections(data: ReportData) -> list[Markup]:
     return [
-        section("Who held what, when", gantt(data)),
+        section("Timeline of resources", gantt(data)),
         section("Utilisation and waiting", usage_section(data)),
         section("Progress", progress_section(data)),
         section("Kernels before and after", kernels_section(data)),
         section("Tuning curves", curves_section(data)),
         section("Failures", failures_section(data)),
-        section("Schedules shared and reused", reuse_section(data)),
-        section("What is valid where", validity_section(data)),
+        section("Reused schedules", reuse_section(data)),
+        section("Valid and invalid configurations", validity_section(data)),
         section("All tasks", task_table(data)),
         section("How it was measured", measured_section(data)),
     ]

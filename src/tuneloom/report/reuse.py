@@ -25,8 +25,8 @@ def _summary(data: ReportData) -> Markup:
         parts.append(f"{members} tasks in {len(data.clusters)} clusters.")
     if data.gifts:
         parts.append(
-            f"{len(data.gifts)} schedules were handed over: {won} beat the untuned kernel, "
-            f"{len(data.gifts) - won} did not, {used} are in the final model."
+            f"{len(data.gifts)} schedules were borrowed: {won} were faster than the untuned kernel, "
+            f"{len(data.gifts) - won} were not; {used} are used in the final model."
         )
     return el("p", " ".join(parts))
 
@@ -42,7 +42,7 @@ def _cluster(cluster: Cluster, data: ReportData) -> Markup:
     return el(
         "li",
         el("span", clipped(data.called(cluster.representative), 44), class_="chip strong"),
-        el("span", "tuned for", class_="quiet") if others else el("span", "alone", class_="quiet"),
+        el("span", "tuned for", class_="quiet") if others else el("span", "single", class_="quiet"),
         [el("span", clipped(data.called(member), 44), class_="chip") for member in others],
     )
 
@@ -55,7 +55,7 @@ def _gifts(data: ReportData) -> Markup:
         el("th", "from"),
         el("th", "to"),
         el("th", "untuned", class_="number"),
-        el("th", "with the gift", class_="number"),
+        el("th", "borrowed", class_="number"),
         el("th", "slower ◂ ▸ faster", class_="middle"),
         el("th", "gain", class_="number"),
         el("th", "used"),

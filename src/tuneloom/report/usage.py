@@ -26,7 +26,7 @@ class Usage:
 
     @property
     def utilisation(self) -> float:
-        """Busy time as a share of all the time its slots offered."""
+        """Busy time as a fraction of the time that its slots offered."""
         return sum(self.busy_s.values()) / (self.of_s * self.resource.slots) if self.of_s else 0.0
 
 
@@ -49,7 +49,7 @@ def usage_section(data: ReportData) -> Markup:
     head = el(
         "tr",
         el("th", "resource"),
-        el("th", "utilisation, share of all slot time"),
+        el("th", "utilisation (fraction of slot time)"),
         el("th", "busy", class_="number"),
         el("th", "stages", class_="number"),
         el("th", "mean wait", class_="number"),

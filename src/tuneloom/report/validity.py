@@ -24,7 +24,7 @@ def _key() -> Markup:
     return el(
         "p",
         "Each cell is one pair of values: the darker it is, the more of its trials were valid; a cross "
-        "means that none was; an empty cell was never tried, its border shows what the model expects.",
+        "means that none was. An empty cell was never tried; its border shows what the model predicts.",
         class_="remark",
     )
 
@@ -90,7 +90,7 @@ def _importance(importance: tuple[tuple[str, float], ...]) -> Markup:
         )
         for name, share in sorted(importance, key=lambda pair: -pair[1])
     ]
-    head = el("tr", el("th", "knob"), el("th", "importance for the time"), el("th", "share", class_="number"))
+    head = el("tr", el("th", "knob"), el("th", "effect on the time"), el("th", "importance", class_="number"))
     return el("table", el("thead", head), el("tbody", rows), class_="importance")
 
 

@@ -111,7 +111,7 @@ def test_its_report_shows_stages_failures_and_maps_of_knobs(place: Workplace) ->
     assert "twice: best" in done.stdout and "run_error" in done.stdout
     assert place.run("report", "last", "-o", "page.html").returncode == 0
     page = (place.folder / "page.html").read_text()
-    for title in ("Who held what, when", "Tuning curves", "Failures", "What is valid where"):
+    for title in ("Timeline of resources", "Tuning curves", "Failures", "Valid and invalid configurations"):
         assert f"<h2>{title}</h2>" in page
     assert "SHIFT against STEP" in page and "expected to be valid" in page
     assert "importance for the time" in page and "killed by SIGSEGV" in page

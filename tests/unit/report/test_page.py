@@ -11,14 +11,14 @@ from tuneloom.report.usage import usage_of
 from tuneloom.testing.sample_report import sample_report
 
 ALL_SECTIONS = [
-    "Who held what, when",
+    "Timeline of resources",
     "Utilisation and waiting",
     "Progress",
     "Kernels before and after",
     "Tuning curves",
     "Failures",
-    "Schedules shared and reused",
-    "What is valid where",
+    "Reused schedules",
+    "Valid and invalid configurations",
     "All tasks",
     "How it was measured",
 ]
@@ -41,10 +41,10 @@ def test_an_empty_run_still_has_a_page() -> None:
 def test_sections_without_data_are_left_out() -> None:
     page = render_report(replace(sample_report(), clusters=(), gifts=(), validity=(), spans=()))
     left_out = {
-        "Who held what, when",
+        "Timeline of resources",
         "Utilisation and waiting",
-        "Schedules shared and reused",
-        "What is valid where",
+        "Reused schedules",
+        "Valid and invalid configurations",
     }
     assert sections(page) == [title for title in ALL_SECTIONS if title not in left_out]
 

@@ -47,7 +47,7 @@ def _sections(data: GridData) -> list[Markup]:
         section("Where the time went", stages_chart(data)),
         section("Latency after tuning", measure_chart(data, LATENCY)),
         section("Speed-up", measure_chart(data, SPEED_UP)),
-        section("What time buys", trade_chart(data)),
+        section("Latency against tuning time", trade_chart(data)),
         section("All runs", runs_table(data)),
     ]
 
