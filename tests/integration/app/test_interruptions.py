@@ -73,7 +73,7 @@ def test_control_c_stops_at_once_keeps_everything_and_says_how_to_go_on(place: W
     (run,) = store.runs()
     store.close()
     assert process.returncode == 130, error
-    assert error == f"tuneloom: stopped; everything measured is kept: tuneloom resume {run.id}\n"
+    assert error == f"tuneloom: interrupted; everything measured is kept: tuneloom resume {run.id}\n"
     assert run.status is RunStatus.INTERRUPTED and run.trials >= 3
     assert not list(place.folder.glob(".*unfinished")) and not (place.folder / "fast").exists()
     assert children and not any(_alive(pid) for pid in children)
@@ -85,7 +85,7 @@ def test_control_c_before_the_first_trial_is_answered_as_well(place: Workplace) 
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, error
-    assert error.startswith("tuneloom: stopped") and error.count("\n") == 1
+    assert error.startswith("tuneloom: interrupted") and error.count("\n") == 1
 
 
 def test_a_finished_run_is_not_resumed(place: Workplace) -> None:

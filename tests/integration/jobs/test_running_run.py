@@ -164,5 +164,5 @@ def test_an_ended_run_takes_no_wishes(tmp_path: Path) -> None:
     with closing(open_store(place)) as store:
         run = store.create_run("tune").id
         store.finish_run(run, RunStatus.FINISHED)
-    with pytest.raises(InputError, match="does not run, it is finished; start another"):
+    with pytest.raises(InputError, match="is not running, it is finished; start a new one"):
         job_control.cancel("last", None, place)

@@ -128,7 +128,7 @@ def test_control_c_keeps_everything_and_says_how_to_go_on(place: Workplace) -> N
     (run,) = store.runs()
     store.close()
     assert process.returncode == 130, error
-    assert error == f"tuneloom: stopped; everything measured is kept: tuneloom resume {run.id}\n"
+    assert error == f"tuneloom: interrupted; everything measured is kept: tuneloom resume {run.id}\n"
     assert run.status is RunStatus.INTERRUPTED and run.trials >= 3
     exported = place.run("kernel", "export", "last", "part.csv")
     assert exported.returncode == 0 and f"{run.trials} trials written" in exported.stdout

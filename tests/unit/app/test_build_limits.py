@@ -67,7 +67,7 @@ def tuned(trials: int, straggler: int) -> tuple[TaskJob, ScriptedEngine]:
         return 1e6 if hangs else 1.0
 
     stages = FakeStages(build=lambda _task, n: Artifact(payload=str(n).encode(), build_s=1.0))
-    job = TaskJob("job", small_spec(trials), [small_task("a")], lambda *_: None, lanes=2, tuners=1)
+    job = TaskJob("job", small_spec(trials), [small_task("a")], lambda *_: None, lanes=2, workers=1)
     engine = ScriptedEngine(stages, takes_s)
     conduct(job, engine)
     return job, engine

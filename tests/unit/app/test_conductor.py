@@ -46,7 +46,7 @@ class Heard(Listener):
 
 
 def job(name: str, spec: JobSpec) -> TaskJob:
-    return TaskJob(name, spec, TASKS, lambda _task, _trial, _artifact: None, lanes=3, tuners=2)
+    return TaskJob(name, spec, TASKS, lambda _task, _trial, _artifact: None, lanes=3, workers=2)
 
 
 def conducted(engine: ScriptedEngine, heard: Heard, *jobs: tuple[TaskJob, float]) -> Conductor:
@@ -139,6 +139,6 @@ def test_no_trial_is_made_twice_whatever_the_order_of_ends() -> None:
 
     uneven = {"build": 3.0, "profile": 0.5, "select": 7.0, "open_and_select": 2.0, "update": 0.1}
     engine = ScriptedEngine(FakeStages(), lambda call: uneven[call.function.partition(":")[2]])
-    program = TaskJob("job", small_spec(80), TASKS, keep, lanes=3, tuners=2)
+    program = TaskJob("job", small_spec(80), TASKS, keep, lanes=3, workers=2)
     conducted(engine, Heard(), (program, 0.0)).run()
     assert len(kept) == len(set(kept)) == 80

@@ -61,7 +61,7 @@ def job_of(
     trials: int = 6,
     known: dict[str, list[Trial]] | None = None,
     notes: Notes | None = None,
-    tuners: int = 1,
+    workers: int = 1,
     **extra: Any,
 ) -> KernelJob:
     kept = notes or Notes()
@@ -71,7 +71,7 @@ def job_of(
         return known or {}
 
     spec = kernel_spec("conv", "conv.toml", "cpu", {"trials": trials, **extra})
-    return KernelJob(small_context(spec, opened=opened, workers=tuners), kept)
+    return KernelJob(small_context(spec, opened=opened, workers=workers), kept)
 
 
 def workers(
@@ -190,7 +190,7 @@ def test_a_kernel_of_which_nothing_works_says_what_happened_most() -> None:
     job = job_of()
     drive(job.begin(0.0), workers(FakeStages(build=build)))
     assert isinstance(job.failure, NothingMeasured)
-    assert "none of 6 configurations worked; 5 ended in build_error, such as: number 1" in str(job.failure)
+    assert "all 6 configurations failed; 5 with build_error, for example: number 1" in str(job.failure)
 
 
 def numbered(_task: Task, number: int) -> Artifact:
@@ -279,7 +279,7 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any], error: st
 
 @pytest.mark.parametrize(("build_s", "most"), [(0.1, 2), (2.5, 4), (50.0, 9)])
 def test_no_more_candidates_are_under_way_than_keep_the_device_busy(build_s: float, most: int) -> None:
-    job = job_of(trials=40, tuners=8)
+    job = job_of(trials=40, workers=8)
     answer = workers(
         FakeStages(
             build=lambda _task, n: Artifact(payload=str(n).encode(), build_s=build_s),

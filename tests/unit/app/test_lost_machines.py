@@ -56,7 +56,7 @@ def conductor_on(engine: ScriptedEngine, heard: Heard, *machines: Machine) -> Co
 
 
 def tuning_job(trials: int) -> TaskJob:
-    return TaskJob("net", small_spec(trials), TASKS, lambda *_: None, lanes=3, tuners=2)
+    return TaskJob("net", small_spec(trials), TASKS, lambda *_: None, lanes=3, workers=2)
 
 
 def test_a_call_travels_with_the_place_that_was_granted_to_it() -> None:

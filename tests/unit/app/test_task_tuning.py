@@ -30,7 +30,7 @@ def tuning_of(
             kept.append((task.name, trial.candidate.key))
 
     spec = small_spec(trials, seconds=seconds, goal_ms=goal_ms)
-    return TaskTuning("job", spec, progress_of(*names), keep, lanes=lanes, tuners=1)
+    return TaskTuning("job", spec, progress_of(*names), keep, lanes=lanes, workers=1)
 
 
 @pytest.mark.parametrize("trials", [1, 3, 4, 17, 100])
@@ -69,7 +69,7 @@ def test_every_trial_is_kept_before_the_search_hears_of_it() -> None:
     def keep(task: Task, trial: Trial, _artifact: Artifact | None) -> None:
         stages.log.append(f"keep {task.name}")
 
-    tuning = TaskTuning("job", small_spec(30), progress_of("a", "b"), keep, lanes=3, tuners=2)
+    tuning = TaskTuning("job", small_spec(30), progress_of("a", "b"), keep, lanes=3, workers=2)
     drive(tuning.begin(0.0, b""), stages)
     for name in "ab":
         kept = heard = 0

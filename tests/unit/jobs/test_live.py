@@ -32,7 +32,7 @@ def tuning(job: TaskListJob, *outcomes: Measurement | Failure, started_s: float 
     for number, outcome in enumerate(outcomes):
         candidate = Candidate(key=str(number), configuration="{}")
         tasks[number % 2].add(Trial(candidate=candidate, outcome=outcome), None)
-    job.tuning = TaskTuning(job.job, job.spec, tasks, lambda *_: None, lanes=1, tuners=1)
+    job.tuning = TaskTuning(job.job, job.spec, tasks, lambda *_: None, lanes=1, workers=1)
     job.tuning.spending.started_s = started_s
     return job
 

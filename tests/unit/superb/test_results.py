@@ -78,7 +78,13 @@ def test_seeds_are_averaged(grid: Grid) -> None:
 
 def test_the_page_shows_groups_runs_and_failures(grid: Grid) -> None:
     page = render_grid(grid_data(grid, results_of(grid)))
-    titles = ["Tuning time", "Where the time went", "Latency after tuning", "Speed-up", "Latency against tuning time"]
+    titles = [
+        "Tuning time",
+        "Where the time went",
+        "Latency after tuning",
+        "Speed-up",
+        "Latency against tuning time",
+    ]
     assert re.findall(r"<section[^>]*><h2>([^<]*)</h2>", page) == [*titles, "All runs"]
     assert "3 of 4 runs finished" in page
     assert "no model at a.onnx" in page

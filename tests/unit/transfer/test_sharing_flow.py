@@ -62,7 +62,7 @@ def shared(store: Store, trials: int) -> tuple[TaskTuning, SeededStages]:
         kept = replace(trial.candidate, configuration=tiled_trace(tiles))
         store.add_trial(job, task.key, replace(trial, candidate=kept), HERE)
 
-    tuning = TaskTuning(job, spec, progress, keep, lanes=3, tuners=1, reuse=reuse)
+    tuning = TaskTuning(job, spec, progress, keep, lanes=3, workers=1, reuse=reuse)
     stages = SeededStages()
     drive(tuning.begin(0.0, b""), stages)
     return tuning, stages

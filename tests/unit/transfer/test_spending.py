@@ -109,7 +109,9 @@ def spent(store: Store, kernels: Sequence[Kernel], trials: int, reuse: str = "au
         store.add_trial(job, task.key, replace(trial, candidate=kept), HERE)
 
     asking = JobReuse(store, job, spec)
-    tuning = TaskTuning(job, spec, progress, keep, lanes=3, tuners=1, reuse=asking if asking.wanted else None)
+    tuning = TaskTuning(
+        job, spec, progress, keep, lanes=3, workers=1, reuse=asking if asking.wanted else None
+    )
     if asking.wanted:
         asking.look(HERE.family, tasks, [tiled_space(task.key, 64, 56) for task in tasks])
         plan = asking.plan(tasks)

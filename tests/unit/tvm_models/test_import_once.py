@@ -2,8 +2,8 @@
 
 import pytest
 
-from tuneloom.tuners.tvm.models import stages
 from tuneloom.model import ModelRecipe
+from tuneloom.tuners.tvm.models import stages
 
 RECIPE = ModelRecipe(key="once", source="net.onnx", shapes={}, target="cpu")
 

@@ -106,7 +106,7 @@ class TuningJob:
         """What spends the budget."""
         context = self._context
         return TaskTuning(
-            self.job, self.spec, tasks, context.keep, lanes=context.lanes, tuners=context.workers
+            self.job, self.spec, tasks, context.keep, lanes=context.lanes, workers=context.workers
         )
 
     def begin_finish(self) -> Sequence[Step]:

@@ -51,7 +51,7 @@ def require_possible(spec: JobSpec, device_keys: Collection[str]) -> None:
         known = ", ".join(repr(key) for key in sorted(device_keys))
         raise TargetError(
             f"{spec.name}: no device with key {spec.device_key!r}; known: {known}. "
-            "A job waits for a device that is yet to come only if told to (--wait-for-devices)",
+            "To wait for a device to appear, add --wait-for-devices",
             field="device",
         )
     kind = kind_named(spec.tuner)

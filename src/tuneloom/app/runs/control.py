@@ -15,9 +15,9 @@ from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, WishKind, open_existing
 
 _NOT_RUNNING = {
-    RunStatus.FINISHED: "start another with `tuneloom tune`",
-    RunStatus.FAILED: "`tuneloom runs` says why; go on with it by `tuneloom resume {run}`",
-    RunStatus.INTERRUPTED: "go on with it by `tuneloom resume {run}`",
+    RunStatus.FINISHED: "start a new one with `tuneloom tune`",
+    RunStatus.FAILED: "`tuneloom report {run}` says why; resume it with `tuneloom resume {run}`",
+    RunStatus.INTERRUPTED: "resume it with `tuneloom resume {run}`",
 }
 
 
@@ -77,7 +77,7 @@ def running(store: Store, name: str) -> RunRecord:
     run = store.run(name)
     if run.status not in (RunStatus.RUNNING, RunStatus.WAITING):
         remedy = _NOT_RUNNING[run.status].format(run=run.id)
-        raise InputError(f"run {run.id} does not run, it is {run.status.value}; {remedy}")
+        raise InputError(f"run {run.id} is not running, it is {run.status.value}; {remedy}")
     return run
 
 
@@ -119,4 +119,6 @@ def _renamed(specs: Sequence[JobSpec], taken: Collection[str]) -> list[JobSpec]:
 def _require_names(run: str, specs: Sequence[JobSpec], taken: Collection[str]) -> None:
     for spec in specs:
         if spec.name in taken:
-            raise InputError(f"run {run} has a job {spec.name!r} already; give another --name", field="name")
+            raise InputError(
+                f"run {run} already has a job named {spec.name!r}; choose another --name", field="name"
+            )

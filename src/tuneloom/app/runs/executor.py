@@ -123,7 +123,8 @@ class Executor(Listener):
         except KeyboardInterrupt as error:
             self._give_back(RunStatus.INTERRUPTED, "ended by the user")
             names = " ".join(held.id for held in self._ended) or "last"
-            raise Interrupted(f"stopped; everything measured is kept: tuneloom resume {names}") from error
+            note = "interrupted; everything measured is kept"
+            raise Interrupted(f"{note}: tuneloom resume {names}") from error
         finally:
             self._engine.close()
             for held in (*self.runs.values(), *self._ended):

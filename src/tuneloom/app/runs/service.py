@@ -77,7 +77,7 @@ def resume(name: str, place: str | None = None, display: Display | None = None) 
         jobs = [job for job in store.jobs(record.id) if not job.status.ended]
         if not jobs:
             raise InputError(
-                f"run {record.id} has no job left to go on with; `tuneloom report {record.id}` shows it"
+                f"run {record.id} has no unfinished jobs; `tuneloom report {record.id}` shows it"
             )
         settings = _settings(record.options, place)
         machine = this_machine(device_cores=settings.device_cores)

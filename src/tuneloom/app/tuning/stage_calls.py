@@ -14,15 +14,15 @@ STAGES = "tuneloom.tuners.stages"
 
 @dataclass(frozen=True, slots=True)
 class StageCalls:
-    """Makes the calls of one job; its searches live in `tuners` named workers."""
+    """Makes the calls of one job; its searches live in so many named `workers`."""
 
     job: str
     spec: JobSpec
-    tuners: int
+    workers: int
 
     def search_worker(self, progress: TaskProgress) -> str:
         """The worker that keeps a task's search."""
-        return f"{self.job}:tuner{progress.index % self.tuners}"
+        return f"{self.job}:tuner{progress.index % self.workers}"
 
     def open_and_select(self, progress: TaskProgress, count: int, options: SearchOptions) -> Call:
         """Open a task's search with all known trials, and ask it for candidates."""

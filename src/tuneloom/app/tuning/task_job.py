@@ -20,11 +20,11 @@ class TaskJob:
     """Spends a budget on tasks; nothing is imported before, nothing compiled after."""
 
     def __init__(
-        self, job: str, spec: JobSpec, tasks: Sequence[Task], keep: Keep, *, lanes: int, tuners: int
+        self, job: str, spec: JobSpec, tasks: Sequence[Task], keep: Keep, *, lanes: int, workers: int
     ) -> None:
         self.ticket = JobTicket(id=job, priority=spec.priority, device_keys=frozenset({spec.device_key}))
         progress = [TaskProgress(index, task) for index, task in enumerate(tasks)]
-        self.tuning = TaskTuning(job, spec, progress, keep, lanes=lanes, tuners=tuners)
+        self.tuning = TaskTuning(job, spec, progress, keep, lanes=lanes, workers=workers)
         self._open = 0
 
     @property
@@ -67,7 +67,7 @@ def tune_tasks(
 ) -> TaskTuning:
     """Tune tasks on an engine without a store; the engine stays open."""
     program = TaskJob(
-        spec.name, spec, tasks, lambda _task, _trial, _artifact: None, lanes=lanes, tuners=machine.host.slots
+        spec.name, spec, tasks, lambda _task, _trial, _artifact: None, lanes=lanes, workers=machine.host.slots
     )
     conductor = Conductor(Core(policy_named(policy)), engine, listener or Listener())
     conductor.add_machine(machine)

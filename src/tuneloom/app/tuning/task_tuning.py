@@ -61,7 +61,7 @@ class TaskTuning:
         keep: Keep,
         *,
         lanes: int,
-        tuners: int,
+        workers: int,
         reuse: JobReuse | None = None,
     ) -> None:
         self._job = job
@@ -71,15 +71,15 @@ class TaskTuning:
         self.tasks = tasks
         self._keep = keep
         self._most_lanes = lanes
-        self._calls = self._stage_calls(tuners)
+        self._calls = self._stage_calls(workers)
         self._limits = BuildLimits(spec.policy.build_timeout_s)
         self._lanes: dict[str, Lane] = {}
         self.batches_done = 0
         self._canary = b""
         self.canary_s: list[tuple[float, float]] = []
 
-    def _stage_calls(self, tuners: int) -> StageCalls:
-        return StageCalls(self._job, self._spec, tuners)
+    def _stage_calls(self, workers: int) -> StageCalls:
+        return StageCalls(self._job, self._spec, workers)
 
     @property
     def spent(self) -> int:

@@ -54,8 +54,8 @@ class KernelJob(TuningJob):
         known = super().take_known(bare)
         if set(known) - {task.key for task in summary.tasks}:
             self.failure = InputError(
-                f"{self.spec.model} was changed after this run began, so its trials say nothing any more; "
-                f"start another run"
+                f"{self.spec.model} was changed after this run began, so its trials are no longer valid; "
+                "start a new run"
             )
         return known
 
@@ -94,7 +94,7 @@ class KernelJob(TuningJob):
             tasks,
             context.keep,
             lanes=context.lanes,
-            tuners=context.workers,
+            workers=context.workers,
             spare=self.spare,
             builds_on_device=bool(self.summary.facts.get(ON_DEVICE)),
         )

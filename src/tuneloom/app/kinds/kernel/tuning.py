@@ -85,8 +85,8 @@ class KernelTuning(TaskTuning):
     def _build_demand(self) -> Demand:
         return DeviceDemand(key=self._spec.device_key) if self._on_device else super()._build_demand()
 
-    def _stage_calls(self, tuners: int) -> StageCalls:
-        return KernelCalls(self._job, self._spec, tuners)
+    def _stage_calls(self, workers: int) -> StageCalls:
+        return KernelCalls(self._job, self._spec, workers)
 
     def _built(
         self, lane: Lane, number: int, candidate: Candidate, result: CallResult, at_s: float
@@ -148,11 +148,11 @@ def nothing_worked(name: str, progress: TaskProgress) -> NothingMeasured:
     outcomes = [trial.outcome for trial in progress.trials]
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     if not failures:
-        reason = progress.first_error or "give it more time or trials"
+        reason = progress.first_error or "allow more time or trials"
         return NothingMeasured(f"{name}: no configuration was tried; {reason}")
     kind, count = Counter(failure.kind for failure in failures).most_common(1)[0]
     message = next(failure.message for failure in failures if failure.kind is kind)
     return NothingMeasured(
-        f"{name}: none of {len(failures)} configurations worked; "
-        f"{count} ended in {kind.value}, such as: {message[:_QUOTED]}"
+        f"{name}: all {len(failures)} configurations failed; "
+        f"{count} with {kind.value}, for example: {message[:_QUOTED]}"
     )

@@ -81,7 +81,7 @@ class ModelJob(TuningJob):
             tasks,
             context.keep,
             lanes=context.lanes,
-            tuners=context.workers,
+            workers=context.workers,
             reuse=self._reuse,
         )
         if self._reuse is not None:
