@@ -1,7 +1,8 @@
 """A tuner of one's own: how many numbers should plain Python add up at once?
 
 A task is a list length; its space is the sizes of chunks; building prepares a program
-text, profiling runs it. Run this file to tune with the parts that Tuneloom ships.
+text, profiling runs it. Packaged with `own_tuner.toml` as its `pyproject.toml` and installed,
+it is used by `tuneloom tune chunks:1000`. Run this file to drive it by hand.
 """
 
 import json
@@ -9,6 +10,7 @@ import time
 from collections.abc import Sequence
 from random import Random
 
+from tuneloom.errors import InputError
 from tuneloom.model import (
     Artifact,
     Candidate,
@@ -27,7 +29,8 @@ SIZES = (1, 2, 3, 4, 8, 16, 50, 128, 1024)
 class ChunkSearch:
     """Every size once, the smallest first, since that is the program nobody tuned; others by chance."""
 
-    def __init__(self, options: SearchOptions, known: Sequence[Trial]) -> None:
+    def __init__(self, count: int, options: SearchOptions, known: Sequence[Trial]) -> None:
+        self._count = count
         tried = {trial.candidate.key for trial in known}
         others = list(SIZES[1:])
         Random(options.seed).shuffle(others)
@@ -38,7 +41,7 @@ class ChunkSearch:
         return [
             Candidate(
                 key=str(size),
-                configuration=json.dumps({"chunk": size}),
+                configuration=json.dumps({"chunk": size, "numbers": self._count}),
                 origin="default" if size == SIZES[0] else "search",
             )
             for size in chosen
@@ -53,28 +56,36 @@ class ChunkTuner:
 
     name = "chunks"
 
+    def tasks(self, model: str) -> Sequence[Task]:
+        """What `chunks:1000` asks for: the sum of so many numbers."""
+        if not model.isdecimal() or not int(model):
+            raise InputError(f"{model!r} is no number of numbers; write it as chunks:1000")
+        return [Task(key=f"sum-{model}", name=f"sum of {model} numbers", payload=model.encode())]
+
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> ChunkSearch:
-        return ChunkSearch(options, known)
+        return ChunkSearch(int(task.payload), options, known)
 
     def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
-        size = int(json.loads(candidate.configuration)["chunk"])
-        if 1000 % size:
-            return Failure(
-                kind=FailureKind.BUILD_ERROR, message=f"chunks of {size} don't divide 1000 numbers"
-            )
-        text = f"total = 0\nfor at in range(0, 1000, {size}):\n    total += sum(numbers[at:at + {size}])\n"
-        return Artifact(payload=text.encode(), features={"characters": float(len(text))})
+        chosen = json.loads(candidate.configuration)
+        size, count = int(chosen["chunk"]), int(chosen["numbers"])
+        if count % size:
+            message = f"chunks of {size} don't divide {count} numbers"
+            return Failure(kind=FailureKind.BUILD_ERROR, message=message)
+        text = f"total = 0\nfor at in range(0, {count}, {size}):\n    total += sum(numbers[at:at + {size}])\n"
+        program = {"count": count, "text": text}
+        return Artifact(payload=json.dumps(program).encode(), features={"characters": float(len(text))})
 
     def profile(
         self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
     ) -> Measurement | Failure:
-        program, scope = compile(artifact.payload, "chunks", "exec"), {"numbers": list(range(1000))}
+        made = json.loads(artifact.payload)
+        program, scope = compile(made["text"], "chunks", "exec"), {"numbers": list(range(made["count"]))}
         seconds = []
         for _ in range(policy.repeats):
             started = time.perf_counter()
             exec(program, scope)  # our own text, made above
             seconds.append(time.perf_counter() - started)
-        if scope["total"] != sum(range(1000)):
+        if scope["total"] != sum(range(made["count"])):
             return Failure(kind=FailureKind.WRONG_RESULT, message=f"got {scope['total']}")
         return Measurement(seconds=tuple(seconds))
 
@@ -82,7 +93,7 @@ class ChunkTuner:
 def main() -> None:
     """Drive the tuner by hand, as the stages do in their workers."""
     tuner, policy = ChunkTuner(), MeasuringPolicy()
-    task = Task(key="sum-1000", name="sum of 1000 numbers")
+    (task,) = tuner.tasks("1000")
     search = tuner.open(task, SearchOptions(seed=0, trials=9, batch=3), [])
     while batch := search.select(3):
         trials = []

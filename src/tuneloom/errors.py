@@ -97,7 +97,14 @@ class StoreError(TuneloomError):
 
 
 class LeaseLost(StoreError):  # noqa: N818 - the name is the message
-    """Another executor has taken over what this one was carrying out."""
+    """Another executor has taken over the run that this one was carrying out."""
+
+    def __init__(self, message: str = "", run: str = "") -> None:
+        super().__init__(message, run)
+        self.run = run
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class NothingMeasured(TuneloomError):  # noqa: N818 - the name is the message

@@ -66,6 +66,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="N",
         help="number of cores to measure on (default: 1)",
     )
+    parser.add_argument(
+        "--detach", action="store_true", help="submit only; a `tuneloom executor` carries the run out"
+    )
     _add_common(parser)
     parser.set_defaults(func=run_tune)
     again = subparsers.add_parser(
@@ -154,11 +157,15 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def run_tune(options: argparse.Namespace) -> int:
     """Tune and print what came out."""
-    from tuneloom.app.runs.service import RunSettings, tune
+    from tuneloom.app.runs.service import RunSettings, detach, tune
     from tuneloom.cli.live import display_for
 
     settings = RunSettings(policy=options.policy, store=options.store, device_cores=options.device_cores)
     command = shlex.join(["tuneloom", *sys.argv[1:]])
+    if options.detach:
+        run = detach(job_specs(options), settings, command)
+        print(json.dumps({"run": run}) if options.json else f"submitted as {run}")
+        return 0
     with display_for(quiet=options.quiet or options.json) as display:
         outcome = tune(job_specs(options), settings, command, display)
     return finish(outcome, options.json)

@@ -16,8 +16,9 @@ REUSE = ("auto", "off", "transfer", "share", "transfer-only")
 class JobSpec:
     """One submission: a model, a target, a device key, a budget, options, a priority.
 
-    `arrival_s` and `deadline_s` count from the start of the run. `out` is the folder of
+    `arrival_s` and `deadline_s` count from the submission of the job. `out` is the folder of
     the bundle; without one, none is written. `extra` is what its tuner alone understands.
+    `files` are digests of what the job reads, by name beside its model.
     """
 
     name: str
@@ -38,6 +39,7 @@ class JobSpec:
     reuse: str = "auto"
     out: str | None = None
     extra: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.reuse not in REUSE:

@@ -1,6 +1,16 @@
 """Jobs, records and events in SQLite or PostgreSQL: one schema, one interface."""
 
-from tuneloom.store.api import JobStore, LeaseStore, LogStore, RunStore, Store, TrialStore, WishStore
+from tuneloom.store.api import (
+    BlobStore,
+    JobStore,
+    LeaseStore,
+    LogStore,
+    RunStore,
+    Store,
+    TrialStore,
+    WishStore,
+)
+from tuneloom.store.blobs import digest_of
 from tuneloom.store.opening import default_place, open_existing, open_store
 from tuneloom.store.records import (
     BankRow,
@@ -36,6 +46,7 @@ from tuneloom.store.service.records import (
 __all__ = [
     "AuditEntry",
     "BankRow",
+    "BlobStore",
     "BundleRecord",
     "EventRecord",
     "JobRecord",
@@ -68,6 +79,7 @@ __all__ = [
     "WishStore",
     "WorkloadRecord",
     "default_place",
+    "digest_of",
     "open_existing",
     "open_store",
 ]

@@ -7,7 +7,7 @@ since the epoch unless a name says otherwise. Every method raises StoreError whe
 database can't be reached, is locked for too long, or the disk is full.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from tuneloom.model import Task, Trial
@@ -43,8 +43,14 @@ class RunStore(Protocol):
         command: str,
         jobs: Sequence[tuple[str, Mapping[str, Json]]],
         options: Mapping[str, Json] = EMPTY,
+        *,
+        holder: str | None = None,
+        ttl_s: float = 30.0,
     ) -> RunRecord:
-        """Leave a run with its jobs for an executor to take; all of it is written or nothing."""
+        """Leave a run with its jobs for an executor to take; all of it is written or nothing.
+
+        With a `holder`, that executor has it from the very beginning.
+        """
 
     def finish_run(
         self, run: str, status: RunStatus, message: str = "", *, unless_wished: bool = False
@@ -225,7 +231,26 @@ class LogStore(Protocol):
         """The core's log in the order in which it was written."""
 
 
-class Store(RunStore, LeaseStore, WishStore, JobStore, TrialStore, LogStore, ServiceStore, Protocol):
+class BlobStore(Protocol):
+    """Files by digest (SHA-256 in hexadecimal), each kept for as long as it has an owner."""
+
+    def put_blob(self, pieces: Iterable[bytes], owner: str) -> str:
+        """Keep a file for an owner; returns its digest. The same content is kept once."""
+
+    def use_blob(self, digest: str, owner: str) -> None:
+        """Make another owner of a file that is there."""
+
+    def has_blob(self, digest: str) -> bool:
+        """Whether a file is there."""
+
+    def blob(self, digest: str) -> Iterator[bytes]:
+        """A file's content in pieces; raises StoreError if it is not there."""
+
+    def drop_blobs(self, owner: str) -> int:
+        """Let go of all files of an owner; returns how many had no other and were removed."""
+
+
+class Store(RunStore, LeaseStore, WishStore, JobStore, TrialStore, LogStore, BlobStore, ServiceStore, Protocol):
     """Everything Tuneloom keeps. Get one from `open_store`, and close it."""
 
     @property

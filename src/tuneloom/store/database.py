@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -30,6 +31,13 @@ class Database:
         self._patience_s = patience_s
         self._engine = self._sqlite(url) if url.get_backend_name() == "sqlite" else self._postgres(url)
         self._writer = self._engine.execution_options(writes=True)
+
+    @property
+    def file(self) -> Path | None:
+        """The file of a SQLite database on a disk."""
+        url = self._engine.url
+        on_disk = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+        return Path(str(url.database)) if on_disk else None
 
     @property
     def dialect(self) -> str:

@@ -13,7 +13,7 @@ def require_held(connection: Connection, lease: Lease) -> None:
     """Raise LeaseLost unless this lease still stands; the row can't change hands until we commit."""
     query = select(LEASES.c.epoch).where(is_lease(lease)).with_for_update(read=True)
     if connection.execute(query).first() is None:
-        raise LeaseLost(lost(lease))
+        raise lost(lease)
 
 
 def is_lease(lease: Lease) -> Any:
@@ -21,6 +21,9 @@ def is_lease(lease: Lease) -> Any:
     return (LEASES.c.run == lease.run) & (LEASES.c.epoch == lease.epoch)
 
 
-def lost(lease: Lease) -> str:
-    """What is said to an executor that lost a run."""
-    return f"run {lease.run} was taken over by another executor, because this one was not heard of in time"
+def lost(lease: Lease) -> LeaseLost:
+    """The error for an executor that lost a run."""
+    return LeaseLost(
+        f"run {lease.run} was taken over by another executor, because this one was not heard of in time",
+        lease.run,
+    )

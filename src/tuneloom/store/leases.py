@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select, update
 
-from tuneloom.errors import LeaseLost, StoreError
+from tuneloom.errors import StoreError
 from tuneloom.store.fencing import is_lease, lost
 from tuneloom.store.owner import Owner, is_alive, this_process
 from tuneloom.store.queries import Queries, insert_or_replace
@@ -46,13 +46,13 @@ class LeaseQueries(Queries):
             until = self._now(connection) + ttl_s
             change = update(LEASES).where(is_lease(lease)).values(expires=until)
             if not connection.execute(change).rowcount:
-                raise LeaseLost(lost(lease))
+                raise lost(lease)
 
     def release_run(self, lease: Lease, status: RunStatus, message: str = "") -> None:
         self._held.pop(lease.run, None)
         with self._database.writing() as connection:
             if not connection.execute(delete(LEASES).where(is_lease(lease))).rowcount:
-                raise LeaseLost(lost(lease))
+                raise lost(lease)
             change = {"status": status.value, "message": message, "ended": self._clock()}
             connection.execute(update(RUNS).where(RUNS.c.id == lease.run).values(**change))
 

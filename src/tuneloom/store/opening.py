@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError
 from tuneloom.errors import StoreError
 from tuneloom.store.api import Store
 from tuneloom.store.bank import BankQueries
+from tuneloom.store.blobs import BlobQueries
 from tuneloom.store.database import Database
 from tuneloom.store.faults import told_as_store_errors
 from tuneloom.store.jobs import JobQueries
@@ -35,6 +36,7 @@ class SqlStore(
     BankQueries,
     LogQueries,
     WishQueries,
+    BlobQueries,
     TenantQueries,
     ModelQueries,
     AuditQueries,

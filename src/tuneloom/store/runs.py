@@ -39,11 +39,16 @@ class RunQueries(LeaseQueries):
         command: str,
         jobs: Sequence[tuple[str, Mapping[str, Json]]],
         options: Mapping[str, Json] = EMPTY,
+        *,
+        holder: str | None = None,
+        ttl_s: float = 30.0,
     ) -> RunRecord:
         with self._database.writing() as connection:
             run = self._insert(connection, command, options, RunStatus.WAITING)
             for name, spec in jobs:
                 insert_job(connection, run, name, spec, self._clock())
+            if holder is not None:
+                self._taken(connection, run, holder, self._now(connection) + ttl_s)
             return self._record(connection, _one(connection, run))
 
     def finish_run(

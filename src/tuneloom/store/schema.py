@@ -112,3 +112,9 @@ BLOBS = Table(
     Column("number", Integer, primary_key=True),
     Column("content", LargeBinary, nullable=False),
 )
+BLOB_USES = Table(
+    "blob_uses",
+    METADATA,
+    Column("digest", Text, primary_key=True),
+    Column("owner", Text, primary_key=True),
+)

@@ -1,6 +1,7 @@
 """What every store must do for executors: leases, and wishes for whoever holds one."""
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -124,3 +125,44 @@ class WishContract(OpenedStore):
         store.set_view(run, {"at_s": 1.0})
         store.set_view(run, {"at_s": 2.0})
         assert store.view(run) == {"at_s": 2.0}
+
+
+class BlobContract(OpenedStore):
+    """Files by digest."""
+
+    def test_a_file_is_found_by_its_digest_wherever_the_store_is_opened(
+        self, store: Store, open_again: OpenAgain
+    ) -> None:
+        content = bytes(range(256)) * 10_000
+        digest = store.put_blob([content[:7], content[7:2_000_000], content[2_000_000:]], "run:a")
+        assert digest == hashlib.sha256(content).hexdigest()
+        other = open_again()
+        assert other.has_blob(digest) and b"".join(other.blob(digest)) == content
+        other.close()
+
+    def test_an_empty_file_is_a_file(self, store: Store) -> None:
+        assert b"".join(store.blob(store.put_blob([], "run:a"))) == b""
+
+    def test_a_file_goes_with_its_last_owner(self, store: Store) -> None:
+        digest = store.put_blob([b"weights"], "run:a")
+        assert store.put_blob([b"weights"], "run:b") == digest
+        store.use_blob(digest, "model:1")
+        assert [store.drop_blobs(owner) for owner in ("run:a", "run:b", "run:b")] == [0, 0, 0]
+        assert store.has_blob(digest)
+        assert store.drop_blobs("model:1") == 1
+        assert not store.has_blob(digest)
+
+    def test_what_is_not_there_is_named(self, store: Store) -> None:
+        for name in ("0" * 64, "../../etc/passwd", ""):
+            assert not store.has_blob(name)
+            with pytest.raises(StoreError, match="no file with digest"):
+                store.blob(name)
+
+    def test_a_source_that_breaks_off_leaves_nothing(self, store: Store) -> None:
+        def broken() -> Iterator[bytes]:
+            yield b"half of it"
+            raise OSError("the other end is gone")
+
+        with pytest.raises((OSError, StoreError)):
+            store.put_blob(broken(), "run:a")
+        assert store.drop_blobs("run:a") == 0

@@ -22,7 +22,7 @@ from tuneloom.store import (
     Store,
     TrialRecord,
 )
-from tuneloom.testing.lease_contract import LeaseContract, WishContract
+from tuneloom.testing.lease_contract import BlobContract, LeaseContract, WishContract
 from tuneloom.testing.opened_store import OpenAgain, OpenedStore
 
 HERE = Provenance(
@@ -352,6 +352,13 @@ class LogContract(OpenedStore):
 
 
 class StoreContract(
-    RunContract, LeaseContract, WishContract, JobContract, TrialContract, BankContract, LogContract
+    RunContract,
+    LeaseContract,
+    WishContract,
+    BlobContract,
+    JobContract,
+    TrialContract,
+    BankContract,
+    LogContract,
 ):
     """All of it."""

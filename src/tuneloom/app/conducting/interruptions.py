@@ -29,6 +29,11 @@ class Interruptions:
         for number, handler in self._earlier.items():
             signal.signal(number, handler)
 
+    @property
+    def asked(self) -> bool:
+        """Whether the user asked to end."""
+        return self._asked
+
     def check(self) -> None:
         """Raise KeyboardInterrupt if the user asked to end."""
         if self._asked:

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from tuneloom.app.requests.sources import numbered, require_possible
+from tuneloom.app.runs.files import kept_files, own_files
 from tuneloom.app.runs.resources import RESOURCES, present_keys
 from tuneloom.errors import InputError, StoreError
 from tuneloom.model import JobSpec
@@ -37,10 +38,12 @@ def add_jobs(
         _require_names(run.id, chosen, taken)
         for spec in chosen:
             require_possible(spec, device_keys(store, run.id))
-        try:
-            return [store.add_job(run.id, spec.name, spec.to_json()) for spec in chosen]
-        except StoreError as error:
-            raise InputError(str(error)) from error
+        with kept_files(store, chosen) as complete:
+            own_files(store, run.id, complete)
+            try:
+                return [store.add_job(run.id, spec.name, spec.to_json()) for spec in complete]
+            except StoreError as error:
+                raise InputError(str(error)) from error
 
 
 def cancel(name: str, job: str | None, place: str | None = None) -> list[JobRecord]:

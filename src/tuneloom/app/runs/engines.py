@@ -1,6 +1,6 @@
 """The engine for a run: its workers find imported what the jobs need, and no more."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import kind_named
@@ -15,14 +15,21 @@ _WARM_UP = "tuneloom.tuners.warming:warm_up"
 def engine_for(specs: Sequence[JobSpec], watch: MachineWatch | None = None) -> LocalEngine:
     """An engine on this machine that is warm for these jobs; others can be run on it, too."""
     kinds = _kinds(specs)
-    names = list(dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up))
-    environment = {
-        warming.WARM_UPS: ",".join(names),
-        warming.TUNERS: ",".join(kind.name for kind in kinds),
-    }
+    environment: dict[str, str] = {}
     for kind in kinds:
         environment |= kind.environment([spec for spec in specs if spec.tuner == kind.name])
-    return LocalEngine(_WARM_UP, environment, watch)
+    return engine_for_kinds(kinds, watch, environment)
+
+
+def engine_for_kinds(
+    kinds: Sequence[JobKind],
+    watch: MachineWatch | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> LocalEngine:
+    """An engine on this machine that is warm for jobs of these kinds."""
+    names = list(dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up))
+    told = {warming.WARM_UPS: ",".join(names), warming.TUNERS: ",".join(kind.name for kind in kinds)}
+    return LocalEngine(_WARM_UP, told | dict(environment or {}), watch)
 
 
 def _kinds(specs: Iterable[JobSpec]) -> list[JobKind]:

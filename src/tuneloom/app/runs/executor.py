@@ -24,6 +24,7 @@ from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store, Wish, 
 _LOOK_S = 1.0
 _ONE_AT_A_TIME = ("sequential", "synchronous", "interleaved")
 _LANES = 3
+_DRAIN_S = 60.0
 _SLOTS_PER_LANE = 4  # a batch keeps about so many build slots busy while others are selected
 
 
@@ -31,6 +32,10 @@ class Interrupted(TuneloomError):  # noqa: N818 - the name is the message
     """The user ended the run; everything measured is kept."""
 
     exit_code = 130
+
+
+class Drained(Exception):  # noqa: N818 - the name is the message
+    """Nothing runs any more, as asked for."""
 
 
 class Display(Protocol):
@@ -50,7 +55,9 @@ def new_holder() -> str:
 class Executor(Listener):
     """Carries out the runs it holds until all have ended; used by one thread.
 
-    Other processes add jobs and leave wishes in the store while it does.
+    Other processes add jobs and leave wishes in the store while it does. With `most_runs` it
+    claims runs that wait, or whose executors are gone, while it holds fewer than that; asked
+    to end, it then lets running stages come to their end and gives its runs back.
     """
 
     def __init__(
@@ -63,6 +70,7 @@ class Executor(Listener):
         *,
         display: Display | None = None,
         on_trial: TrialListener | None = None,
+        most_runs: int = 0,
     ) -> None:
         self.machine = machine
         self.policy = policy
@@ -74,6 +82,9 @@ class Executor(Listener):
         self._heartbeat = heartbeat
         self._display = display
         self._on_trial = on_trial
+        self._most_runs = most_runs
+        self._draining_since_s: float | None = None
+        self._claimed_lately = True
         self._interruptions = Interruptions()
         self._looked_s = self._shown_s = 0.0
         self._ended: list[HeldRun] = []
@@ -96,14 +107,14 @@ class Executor(Listener):
         )
         self.runs[lease.run] = held
         if self._journal is None:
-            self._begin(book)
+            self.begin(book)
         else:
             for offer in self._offers.values():
                 book.resource_joined(offer, self.conductor.now_s())
         self._take_new_jobs(held)
         return held
 
-    def _begin(self, journal: Book) -> None:
+    def begin(self, journal: Book) -> None:
         """Bring the resources in; what the core is told and decides is logged with this run."""
         self._journal = journal
         journal.core_began(self.policy)
@@ -119,7 +130,9 @@ class Executor(Listener):
         try:
             self._engine.prepare()
             with self._interruptions:
-                self.conductor.run(lambda: bool(self.runs) or keep_waiting())
+                self._conduct(lambda: bool(self.runs) or keep_waiting())
+        except Drained:
+            self._give_back(RunStatus.WAITING, "given back by an executor that ended")
         except KeyboardInterrupt as error:
             self._give_back(RunStatus.INTERRUPTED, "ended by the user")
             names = " ".join(held.id for held in self._ended) or "last"
@@ -129,6 +142,21 @@ class Executor(Listener):
             self._engine.close()
             for held in (*self.runs.values(), *self._ended):
                 held.discard_unfinished()
+
+    def _conduct(self, keep_waiting: Callable[[], bool]) -> None:
+        """Run until nothing is left; a run that another executor has now is dropped, the others go on."""
+        while True:
+            try:
+                self.conductor.run(keep_waiting)
+                return
+            except LeaseLost as error:
+                if error.run not in self.runs:
+                    raise
+                self._drop(self.runs[error.run])
+
+    def serve(self, *, until_idle: bool = False) -> None:
+        """Claim runs and carry them out until asked to end, or until there are none left."""
+        self.execute(lambda: not until_idle or self._claimed_lately)
 
     def _give_back(self, status: RunStatus, message: str) -> None:
         for held in list(self.runs.values()):
@@ -181,11 +209,15 @@ class Executor(Listener):
             self._engine.release(worker)
 
     def beat(self, now_s: float) -> None:
-        self._interruptions.check()
+        if self._most_runs:
+            self._drain_if_asked(now_s)
+        else:
+            self._interruptions.check()
         if now_s - self._looked_s >= _LOOK_S:
             self._looked_s = now_s
             for held in list(self.runs.values()):
                 self._look_after(held, now_s)
+            self._claim()
         for held in list(self.runs.values()):
             if held.ended:
                 self._close(held)
@@ -193,6 +225,26 @@ class Executor(Listener):
             self._shown_s = now_s
             for held in self.runs.values():
                 self._display.show(self.view(held, now_s))
+
+    def _claim(self) -> None:
+        while self._draining_since_s is None and len(self.runs) < self._most_runs:
+            lease = self._store.claim_run(self.holder, TTL_S)
+            self._claimed_lately = lease is not None
+            if lease is None:
+                return
+            self.hold(lease)
+
+    def _drain_if_asked(self, now_s: float) -> None:
+        """Start nothing more once asked to end; raise Drained when nothing runs, or takes too long."""
+        if self._draining_since_s is None:
+            if not self._interruptions.asked:
+                return
+            self._draining_since_s = now_s
+            for job in list(self.conductor.core.jobs):
+                self.conductor.pause(job)
+        running = any(job.running for job in self.conductor.core.jobs.values())
+        if not running or now_s - self._draining_since_s > _DRAIN_S:
+            raise Drained
 
     def view(self, held: HeldRun, now_s: float) -> RunView:
         """What a run looks like now."""
@@ -212,15 +264,12 @@ class Executor(Listener):
         )
 
     def _look_after(self, held: HeldRun, now_s: float) -> None:
-        """Write what was noted, and do what others want; a run that somebody else has now is let go."""
-        try:
-            held.book.flush()
-            for wish in self._store.open_wishes(held.id):
-                self._apply(held, wish)
-                self._store.close_wish(wish)
-            self._store.set_view(held.id, self.view(held, now_s).to_json())
-        except LeaseLost:
-            self._drop(held)
+        """Write what was noted, and do what others want."""
+        held.book.flush()
+        for wish in self._store.open_wishes(held.id):
+            self._apply(held, wish)
+            self._store.close_wish(wish)
+        self._store.set_view(held.id, self.view(held, now_s).to_json())
 
     def _apply(self, held: HeldRun, wish: Wish) -> None:
         if wish.kind is WishKind.ADD:

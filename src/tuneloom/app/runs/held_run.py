@@ -11,6 +11,7 @@ from tuneloom.app.bundles import folders
 from tuneloom.app.kinds.base import JobContext, JobProgram
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.runs.bookkeeping import Book
+from tuneloom.app.runs.files import localised, owner_of
 from tuneloom.errors import OutputError, StoreError, TuneloomError
 from tuneloom.model import JobSpec, Trial
 from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store
@@ -63,7 +64,8 @@ class HeldRun:
         return program
 
     def _program(self, record: JobRecord, now_s: float) -> JobProgram:
-        spec = _timed(JobSpec.from_json(dict(record.spec)), now_s - (time.time() - record.created))
+        submitted_s = now_s - (time.time() - record.created)
+        spec = _timed(localised(self.store, JobSpec.from_json(dict(record.spec))), submitted_s)
         self.due_s[record.id] = spec.arrival_s
         program = kind_named(spec.tuner).program(self._context(record.id, spec))
         program.export_to = str(folders.prepare(Path(spec.out))) if spec.out is not None else None
@@ -120,7 +122,10 @@ class HeldRun:
         self.book.flush()
         failed = "; ".join(str(failure) for failure in self.failures.values())
         status = RunStatus.FAILED if failed else RunStatus.FINISHED
-        return self.store.finish_run(self.id, status, failed, unless_wished=True)
+        closed = self.store.finish_run(self.id, status, failed, unless_wished=True)
+        if closed:
+            self.store.drop_blobs(owner_of(self.id))
+        return closed
 
     def discard_unfinished(self) -> None:
         """Leave no half bundle behind; a resumed job writes it again."""

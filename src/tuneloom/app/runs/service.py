@@ -1,6 +1,6 @@
 """Submitting, executing and resuming runs: for the command line, the Python session, tests and a server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from tuneloom.app.requests.sources import require_possible
 from tuneloom.app.runs.engines import engine_for
 from tuneloom.app.runs.executor import Display, Executor
+from tuneloom.app.runs.files import kept_files, own_files
 from tuneloom.app.runs.heartbeat import Heartbeat
 from tuneloom.app.runs.held_run import TrialListener
 from tuneloom.app.runs.preflight import require_usable
@@ -42,14 +43,34 @@ class RunOutcome:
     failure: TuneloomError | None
 
 
-def submit(store: Store, specs: Sequence[JobSpec], settings: RunSettings, command: str = "") -> RunRecord:
-    """Leave jobs as one run for whoever executes it; nothing is started.
+def submit(
+    store: Store,
+    specs: Sequence[JobSpec],
+    settings: RunSettings,
+    command: str = "",
+    holder: str | None = None,
+) -> RunRecord:
+    """Leave jobs as one run for whoever executes it, or for the executor `holder`; nothing is started.
 
     The jobs must have been checked: see `require_possible`.
     """
     options: dict[str, Any] = {"policy": settings.policy, "device_cores": settings.device_cores}
-    jobs = [(spec.name, spec.to_json()) for spec in specs]
-    return store.submit_run(command or "tune", jobs, options)
+    with kept_files(store, specs) as complete:
+        jobs = [(spec.name, spec.to_json()) for spec in complete]
+        run = store.submit_run(command or "tune", jobs, options, holder=holder)
+        own_files(store, run.id, complete)
+    return run
+
+
+def detach(specs: Sequence[JobSpec], settings: RunSettings, command: str = "") -> str:
+    """Check jobs and submit them as one run; an executor elsewhere carries it out. Returns its name."""
+    policy_named(settings.policy)
+    for spec in specs:
+        require_possible(spec, ())
+    with closing(engine_for(specs)) as engine:
+        require_usable(engine, specs)
+    with closing(open_store(settings.store)) as store:
+        return submit(store, specs, settings, command).id
 
 
 def tune(
@@ -61,11 +82,14 @@ def tune(
 ) -> RunOutcome:
     """Submit jobs as one run and execute it; raises InputError before anything is started."""
     machine = _checked(specs, settings)
-    with closing(engine_for(specs, _watch(machine, settings))) as engine:
+    with closing(engine_for(specs, watch_of(machine, settings))) as engine:
         require_usable(engine, specs)
         with closing(open_store(settings.store)) as store:
-            run = submit(store, specs, settings, command).id
-            return execute(store, run, engine, machine, settings, display, on_trial)
+
+            def submitted(holder: str) -> str:
+                return submit(store, specs, settings, command, holder).id
+
+            return _executed(store, submitted, engine, machine, settings, display, on_trial)
 
 
 def resume(name: str, place: str | None = None, display: Display | None = None) -> RunOutcome:
@@ -81,7 +105,7 @@ def resume(name: str, place: str | None = None, display: Display | None = None) 
             )
         settings = _settings(record.options, place)
         machine = this_machine(device_cores=settings.device_cores)
-        engine = engine_for(_readable(jobs), _watch(machine, settings))
+        engine = engine_for(_readable(jobs), watch_of(machine, settings))
         return execute(store, record.id, engine, machine, settings, display)
 
 
@@ -92,25 +116,37 @@ def execute(
     machine: Machine,
     settings: RunSettings,
     display: Display | None = None,
-    on_trial: TrialListener | None = None,
 ) -> RunOutcome:
     """Carry out one run in this process; closes the engine.
 
     Raises StoreError if another executor has it, LeaseLost if one took it meanwhile.
     """
+    return _executed(store, lambda _holder: run, engine, machine, settings, display)
+
+
+def _executed(
+    store: Store,
+    found: Callable[[str], str],
+    engine: Engine,
+    machine: Machine,
+    settings: RunSettings,
+    display: Display | None = None,
+    on_trial: TrialListener | None = None,
+) -> RunOutcome:
     with Heartbeat(lambda: open_store(settings.store)) as heartbeat:
         executor = Executor(
             store, engine, machine, settings.policy, heartbeat, display=display, on_trial=on_trial
         )
+        run = found(executor.holder)
         held = executor.take(run)
         executor.execute()
     if run in executor.lost:
-        raise LeaseLost(f"run {run} was taken over by another executor; `tuneloom runs` shows it")
+        raise LeaseLost(f"run {run} was taken over by another executor; `tuneloom runs` shows it", run)
     failure = next(iter(held.failures.values()), None)
     return RunOutcome(run=run, jobs=tuple(store.jobs(run)), failure=failure)
 
 
-def _watch(machine: Machine, settings: RunSettings) -> MachineWatch:
+def watch_of(machine: Machine, settings: RunSettings) -> MachineWatch:
     """Notices GPUs that come and go while a run goes on."""
     return MachineWatch(machine, lambda: this_machine(device_cores=settings.device_cores))
 

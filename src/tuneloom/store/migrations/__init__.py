@@ -8,10 +8,18 @@ step. `upgrade` applies the missing steps in one transaction.
 from sqlalchemy import Connection, inspect, text
 
 from tuneloom.errors import StoreError
-from tuneloom.store.migrations import s001_journal, s002_logs, s003_bank, s004_leases, s005_service
+from tuneloom.store.migrations import (
+    s001_journal,
+    s002_logs,
+    s003_bank,
+    s004_leases,
+    s005_service,
+    s006_blobs,
+)
 
 STEPS: tuple[tuple[str, ...], ...] = tuple(
-    step.STATEMENTS for step in (s001_journal, s002_logs, s003_bank, s004_leases, s005_service)
+    step.STATEMENTS
+    for step in (s001_journal, s002_logs, s003_bank, s004_leases, s005_service, s006_blobs)
 )
 LATEST = len(STEPS)
 

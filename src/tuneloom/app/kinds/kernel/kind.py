@@ -7,7 +7,7 @@ from pathlib import Path
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.kernel.job import KernelJob
 from tuneloom.app.kinds.kernel.reporting import validity_of
-from tuneloom.app.kinds.kernel.specs import as_described, require_kernel
+from tuneloom.app.kinds.kernel.specs import as_described, kernel_files, require_kernel
 from tuneloom.engine.machine import CPU_KEY
 from tuneloom.model import JobSpec
 from tuneloom.tuners.kernel import DESCRIPTION, FUNCTIONS, NAME
@@ -35,7 +35,7 @@ KIND = JobKind(
     environment=_environment,
     filled_in=as_described,
     paths=True,
-    files=lambda spec: [Path(spec.model)],
+    files=lambda spec: kernel_files(Path(spec.model)),
     validity=validity_of,
     ended=_drop_functions,
     records="kernel",

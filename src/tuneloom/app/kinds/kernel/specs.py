@@ -1,5 +1,6 @@
 """Jobs that tune kernels with knobs: what their files and the command line say together."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -88,3 +89,13 @@ def require_kernel(spec: JobSpec) -> None:
         from tuneloom.tuners.kernel.description import described
 
         described(path)
+
+
+def kernel_files(path: Path) -> list[Path]:
+    """A kernel's own file, and the sources that it names."""
+    if path.suffix != DESCRIPTION or not path.is_file():
+        return [path] if path.is_file() else []
+    head = tomllib.loads(path.read_text(encoding="utf-8")).get("kernel", {})
+    named = (str(head.get("source", "")), str(head.get("reference", "")).rpartition(":")[0])
+    others = dict.fromkeys(path.parent / name for name in named if name)
+    return [path, *(other for other in others if other.is_file())]

@@ -1,0 +1,137 @@
+"""Several executors on one store: one is killed, the others go on, nothing is lost and nothing made twice."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuneloom.app.requests.job_specs import job_spec
+from tuneloom.app.runs import control
+from tuneloom.app.runs.service import RunSettings, submit
+from tuneloom.model import JobSpec
+from tuneloom.store import JobStatus, RunStatus, Store, open_store
+from tuneloom.testing.commands import Workplace
+from tuneloom.testing.warm import WarmInterpreter
+
+pytestmark = pytest.mark.integration
+PATIENCE_S = 240.0
+SLOW = "mock:tasks=2,size=4000,build=0.01,profile=0.01"
+TRIALS = 40
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres"))
+    return str(tmp_path / "store.db")
+
+
+class Executors:
+    """Starts executors on one store and leaves none behind."""
+
+    def __init__(self, place: str, workplace: Workplace) -> None:
+        self._place = place
+        self._workplace = workplace
+        self.started: list[Any] = []
+
+    def start(self, *words: str) -> Any:
+        self.started.append(self._workplace.start("executor", "--store", self._place, *words))
+        return self.started[-1]
+
+    def wait_until(self, true: Callable[[], bool]) -> None:
+        """Wait for something to happen while at least one of them lives."""
+        end_s = time.monotonic() + PATIENCE_S
+        while not true():
+            assert time.monotonic() < end_s, "it never happened"
+            living = [process for process in self.started if process.poll() is None]
+            assert living, "all executors ended"
+            with suppress(subprocess.TimeoutExpired):
+                living[0].wait(0.05)
+
+    def end(self) -> None:
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def executors(place: str, tmp_path: Path, warm: WarmInterpreter) -> Iterator[Executors]:
+    several = Executors(place, Workplace(folder=tmp_path, warm=warm))
+    yield several
+    several.end()
+
+
+@pytest.fixture
+def store(place: str) -> Iterator[Store]:
+    with closing(open_store(place)) as opened:
+        yield opened
+
+
+def job(name: str, trials: int = TRIALS) -> JobSpec:
+    return job_spec({"name": name, "model": SLOW, "trials": trials, "batch": 4})
+
+
+def trials(store: Store, run: str) -> int:
+    return sum(store.trial_count(job.id) for job in store.jobs(run))
+
+
+def test_when_one_executor_is_killed_another_goes_on_and_nothing_is_lost_or_made_twice(
+    store: Store, executors: Executors
+) -> None:
+    runs = [submit(store, [job("a"), job("b")], RunSettings()).id for _ in range(2)]
+    first = executors.start()
+    executors.wait_until(lambda: trials(store, runs[0]) >= 5)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    kept = {run: {r.id for job in store.jobs(run) for r in store.trials(job.id)} for run in runs}
+    assert store.run(runs[0]).status is RunStatus.INTERRUPTED
+    others = [executors.start("--until-idle") for _ in range(2)]
+    assert [process.wait(PATIENCE_S) for process in others] == [0, 0]
+    for run in runs:
+        assert store.run(run).status is RunStatus.FINISHED
+        for record in store.jobs(run):
+            made = store.trials(record.id)
+            assert record.status is JobStatus.FINISHED and len(made) == TRIALS
+            assert len({(t.task_key, t.trial.candidate.key) for t in made}) == TRIALS
+        assert kept[run] <= {r.id for job in store.jobs(run) for r in store.trials(job.id)}
+
+
+def test_an_executor_that_is_asked_to_end_gives_its_runs_back(
+    store: Store, executors: Executors, place: str
+) -> None:
+    run = submit(store, [job("long", trials=2000)], RunSettings()).id
+    first = executors.start()
+    executors.wait_until(lambda: trials(store, run) >= 3)
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(PATIENCE_S) == 0
+    assert store.run(run).status is RunStatus.WAITING and store.lease_of(run) is None
+    before = trials(store, run)
+    executors.start()
+    executors.wait_until(lambda: trials(store, run) > before)
+    control.cancel(run, "long", place)
+    executors.wait_until(lambda: store.run(run).status is RunStatus.FINISHED)
+    assert store.jobs(run)[0].status is JobStatus.CANCELLED
+
+
+def test_an_executor_that_was_thought_dead_writes_nothing_more_and_goes_on_with_others(
+    store: Store, executors: Executors
+) -> None:
+    run = submit(store, [job("long", trials=2000)], RunSettings()).id
+    first = executors.start()
+    executors.wait_until(lambda: trials(store, run) >= 3)
+    first.send_signal(signal.SIGSTOP)
+    lease = store.lease_of(run)
+    assert lease is not None and lease.pid == first.pid
+    store.release_run(lease, RunStatus.INTERRUPTED, "its lease ended")
+    store.take_run(run, "other", 30.0)
+    before = trials(store, run)
+    first.send_signal(signal.SIGCONT)
+    follower = submit(store, [job("next", trials=4)], RunSettings()).id
+    executors.wait_until(lambda: store.run(follower).status is RunStatus.FINISHED)
+    assert trials(store, run) == before
