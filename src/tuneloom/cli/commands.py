@@ -10,7 +10,7 @@ GROUPS = {
         "tune": "tune models and write bundles",
         "resume": "resume an interrupted run",
     },
-    "executor": {"executor": "carry out runs that others submitted"},
+    "executor": {"executor": "execute submitted runs"},
     "jobs": {
         "add": "add jobs to a running run",
         "cancel": "cancel one job of a running run, or all",

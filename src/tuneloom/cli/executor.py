@@ -5,14 +5,14 @@ import argparse
 from tuneloom.cli.numbers import count
 
 DESCRIPTION = """\
-Carry out runs that wait in a store, and those whose executors are gone. Several executors, on
-one machine or on many, may work on one store: each run is carried out by one of them at a time.
+Execute the runs that wait in a store, and those whose executors have died. Several executors, on
+one machine or on many, can work on one store: each run has one executor at a time.
 
   tuneloom tune zoo:squeezenet --detach --store postgresql://tuning@db/tuneloom
   tuneloom executor --store postgresql://tuning@db/tuneloom
 
-SIGTERM or Ctrl-C lets running stages end and gives the runs back; another executor, or this one
-when it is started again, goes on with them. Nothing that was measured is lost by a crash either.
+SIGTERM or Ctrl-C lets running stages finish and releases the runs, so that another executor can
+continue them. A crash loses nothing that was measured.
 """
 
 
@@ -20,7 +20,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the command to the program."""
     parser = subparsers.add_parser(
         "executor",
-        help="carry out runs that others submitted",
+        help="execute submitted runs",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -29,7 +29,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--device-cores", type=count, default=1, metavar="N", help="cores that measure (default: 1, the last)"
     )
-    parser.add_argument("--until-idle", action="store_true", help="end when no run is left")
+    parser.add_argument("--until-idle", action="store_true", help="exit when no run is left")
     parser.set_defaults(func=run_executor)
 
 

@@ -250,7 +250,9 @@ class BlobStore(Protocol):
         """Let go of all files of an owner; returns how many had no other and were removed."""
 
 
-class Store(RunStore, LeaseStore, WishStore, JobStore, TrialStore, LogStore, BlobStore, ServiceStore, Protocol):
+class Store(
+    RunStore, LeaseStore, WishStore, JobStore, TrialStore, LogStore, BlobStore, ServiceStore, Protocol
+):
     """Everything Tuneloom keeps. Get one from `open_store`, and close it."""
 
     @property

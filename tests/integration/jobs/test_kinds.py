@@ -102,7 +102,7 @@ def test_a_strangers_tuner_is_used_from_the_command_line_with_resume_and_report(
     assert done.returncode == 0, done.stderr
     (job,) = json.loads(done.stdout)["jobs"]
     assert (job["status"], job["spec"]["tuner"], job["result"]["trials"]) == ("finished", "chunks", 9)
-    assert job["result"]["failures"] == {"build_error": 3}
+    assert job["result"]["failures"] == {"build_error": 4}
     assert stranger.run("report", "last", "-o", "page.html").returncode == 0
     assert "sum of 1000 numbers" in (stranger.folder / "page.html").read_text()
     again = stranger.run("resume", "last")

@@ -18,8 +18,7 @@ from tuneloom.store.migrations import (
 )
 
 STEPS: tuple[tuple[str, ...], ...] = tuple(
-    step.STATEMENTS
-    for step in (s001_journal, s002_logs, s003_bank, s004_leases, s005_service, s006_blobs)
+    step.STATEMENTS for step in (s001_journal, s002_logs, s003_bank, s004_leases, s005_service, s006_blobs)
 )
 LATEST = len(STEPS)
 
