@@ -182,6 +182,25 @@ def test_a_lost_worker_compiles_once_more_elsewhere() -> None:
     assert script.calls.count("compile_model") == 2 and not finish.failure
 
 
+@pytest.mark.parametrize("missed_by", ["check_model", "export_model"])
+def test_a_model_that_is_gone_with_its_machine_is_compiled_again_when_it_is_missed(missed_by: str) -> None:
+    tasks = tuned("a")
+    finish = finish_of(tasks)
+    script = Script(tasks, checks=[SAME, SAME])
+    missed: list[str] = []
+
+    def answer(call: Call) -> CallResult:
+        if call.function.endswith(missed_by) and not missed:
+            missed.append(missed_by)
+            finish.worker_lost("job:model")
+            return Raised(error="KeyError: 'job'", trace="")
+        return script(call)
+
+    drive(finish.begin(), answer)
+    assert finish.finished and not finish.failure and missed
+    assert script.calls.count("compile_model") == 2
+
+
 def test_a_model_that_cannot_be_compiled_ends_with_the_reason() -> None:
     tasks = tuned("a")
     finish = finished(

@@ -64,10 +64,6 @@ class JobProgram(Program, Protocol):
     failure: TuneloomError | None
 
     @property
-    def workers(self) -> Sequence[str]:
-        """The named workers that keep something for this job alone."""
-
-    @property
     def canary_s(self) -> Sequence[tuple[float, float]]:
         """When the canary was timed, and what it took."""
 

@@ -57,10 +57,6 @@ class TuningJob:
         return f"{self.job}:model"
 
     @property
-    def workers(self) -> Sequence[str]:
-        return [self.model_worker, *(f"{self.job}:tuner{n}" for n in range(self._context.workers))]
-
-    @property
     def canary_s(self) -> Sequence[tuple[float, float]]:
         return self.tuning.canary_s if self.tuning else ()
 

@@ -9,7 +9,6 @@ from typing import Protocol
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.app.conducting.listening import Listener, Span
-from tuneloom.app.kinds.base import JobProgram
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
 from tuneloom.app.runs.held_run import HeldRun, TrialListener
@@ -191,7 +190,6 @@ class Executor(Listener):
         program = held.programs.get(job) if held else None
         if held is None or program is None:
             return
-        self._release(program)
         if cancelled:
             self._end(job, JobStatus.CANCELLED, None)
             return
@@ -201,12 +199,7 @@ class Executor(Listener):
     def job_failed(self, job: str, error: Exception) -> None:
         held = self._of(job)
         if held is not None and job in held.programs:
-            self._release(held.programs[job])
             held.break_off(job, error)
-
-    def _release(self, program: JobProgram) -> None:
-        for worker in program.workers:
-            self._engine.release(worker)
 
     def beat(self, now_s: float) -> None:
         if self._most_runs:
