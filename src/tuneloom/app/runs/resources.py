@@ -21,7 +21,8 @@ class ResourceList:
         resource = offer.resource
         known = self._entries.get(resource.name)
         if known is not None:
-            known["away"][-1][1] = at_s
+            if known["away"]:
+                known["away"][-1][1] = at_s
             return
         slots = resource.slots if isinstance(resource, Host) else 1
         entry = {"name": resource.name, "slots": slots, "machine": resource.machine, "joined_s": at_s}
