@@ -73,7 +73,7 @@ def test_jobs_that_are_no_tuning_jobs_are_scheduled(engine: LocalEngine, policy:
 
 
 def test_candidates_that_hang_crash_or_fail_cost_one_trial_each(tmp_path: Path) -> None:
-    failures = "build_error=0.15,build_timeout=0.05,run_error=0.15,run_timeout=0.05,worker_lost=0.1"
+    failures = "build_error=0.15,build_timeout=0.1,run_error=0.15,run_timeout=0.05,worker_lost=0.1"
     spec = job_spec(
         {
             "name": "rough",
