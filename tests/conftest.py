@@ -3,12 +3,21 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tuneloom.testing.warm import WarmInterpreter
 
 pytest.register_assert_rewrite(
-    "tuneloom.testing.store_contract", "tuneloom.testing.service_contract", "tuneloom.testing.tuner_contract"
+    "tuneloom.testing.engine_contract",
+    "tuneloom.testing.policy_contract",
+    "tuneloom.testing.service_contract",
+    "tuneloom.testing.store_contract",
+    "tuneloom.testing.tuner_contract",
 )
+
+# How long an example takes says something of the machine, nothing of the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 DEAR = ("tuned", "postgres_server")
 """Fixtures that take seconds: the tests that use one of them stay together."""
