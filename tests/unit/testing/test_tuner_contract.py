@@ -30,4 +30,4 @@ class TestExampleTuner(TunerContract):
         return tuner
 
     def task(self) -> Task:
-        return Task(key="sum-1000", name="sum of 1000 numbers")
+        return Task(key="sum-1000", name="sum of 1000 numbers", payload=b"1000")
