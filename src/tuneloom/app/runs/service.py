@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.requests.sources import require_possible
 from tuneloom.app.runs.engines import engine_for
 from tuneloom.app.runs.executor import Display, Executor
@@ -166,13 +167,15 @@ def _settings(options: Mapping[str, Any], place: str | None) -> RunSettings:
 
 
 def _readable(jobs: Sequence[JobRecord]) -> list[JobSpec]:
-    """The specs that can be read; a job whose can't fails by itself later."""
+    """The jobs that can be taken; any other fails by itself later."""
     specs = []
     for job in jobs:
         try:
-            specs.append(JobSpec.from_json(dict(job.spec)))
+            spec = JobSpec.from_json(dict(job.spec))
+            kind_named(spec.tuner)
         except Exception:
             continue
+        specs.append(spec)
     return specs
 
 
