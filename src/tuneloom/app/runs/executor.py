@@ -4,6 +4,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from tuneloom.app.conducting.conductor import Conductor
@@ -159,8 +160,9 @@ class Executor(Listener):
 
     def _give_back(self, status: RunStatus, message: str) -> None:
         for held in list(self.runs.values()):
-            held.book.flush()
-            self._store.release_run(held.lease, status, message)
+            with suppress(LeaseLost):  # then it is another's already
+                held.book.flush()
+                self._store.release_run(held.lease, status, message)
             self._forget(held)
 
     def happened(self, event: Event, commands: Sequence[Command]) -> None:
