@@ -33,11 +33,18 @@ def extract(lowered: LoweredModel) -> list[Task]:
         if kernel_class(name) in _VIEWS:
             continue
         function = lowered.module[name]
+        if is_final(function):
+            continue
         key = kernel_key(function, lowered.target)
         weight = count + (tasks[key].weight if key in tasks else 0)
         known = tasks.get(key)
         tasks[key] = _task(key, known.name if known else name, function, weight, lowered.target)
     return list(tasks.values())
+
+
+def is_final(function: Any) -> bool:
+    """Whether a kernel came with its schedule, so that there is nothing to tune."""
+    return bool(function.attrs) and bool(function.attrs.get("tirx.is_scheduled", False))
 
 
 def kernel_calls(module: Any) -> Counter[str]:

@@ -14,7 +14,7 @@ from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.passes import finishing_passes
-from tuneloom.tuners.tvm.lowering.tasks import kernel_key, kernel_module
+from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
 from tuneloom.tuners.tvm.models.final_parameters import split_parameters
 from tuneloom.tuners.tvm.quiet import quiet_stderr
 from tuneloom.tuners.tvm.rules.generator import first_guess
@@ -101,7 +101,7 @@ def with_schedules(lowered: LoweredModel, schedules: Mapping[str, str], *, guess
     replaced = {}
     for gvar, function in module.functions.items():
         replaced[gvar] = function
-        if isinstance(function, tvm.tirx.PrimFunc):
+        if isinstance(function, tvm.tirx.PrimFunc) and not is_final(function):
             text = schedules.get(kernel_key(function, lowered.target))
             if text is not None:
                 replaced[gvar] = scheduled(function, text)

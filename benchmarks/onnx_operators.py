@@ -1,0 +1,165 @@
+"""The node tests that the package `onnx` ships: which operators come in and come out right.
+
+    python benchmarks/onnx_operators.py [NAME…] [--out FILE]
+
+Every test case is imported, compiled without tuning and run, in a process of its own, and its outputs are
+compared with those that the case holds. In node tests everything is an input, also what a model
+has as a constant (axes, sizes, weights); a case that fails so is tried again with all inputs but
+the first as constants, and counted apart.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LIMIT_S = 120
+OUT = Path("benchmarks/results/onnx_operators.json")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help="run only cases whose name matches one of these patterns")
+    parser.add_argument("--most", type=int, default=None, help="at most so many cases of each operator")
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args()
+    from tuneloom.tuners.tvm.fast_import import load_tvm
+
+    load_tvm()
+    rows = []
+    for case in sampled(cases(options.names), options.most):
+        rows.append(judged(case))
+        print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
+    print(Counter(row["result"] for row in rows))
+    out = options.out or (None if options.names else OUT)
+    if out is not None:
+        out.write_text(json.dumps(rows, indent=0) + "\n")
+
+
+def cases(patterns: Sequence[str]) -> list[Any]:
+    """The node tests of ONNX's own operators, without those made of expanded functions."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    found = [case for case in collect_testcases(None) if not case.name.endswith("_expanded")]
+    found = [case for case in found if "_expanded_" not in case.name and "training" not in case.name]
+    found = [case for case in found if all(node.domain in ("", "ai.onnx") for node in case.model.graph.node)]
+    if patterns:
+        found = [case for case in found if any(re.search(pattern, case.name) for pattern in patterns)]
+    return sorted(found, key=lambda case: case.name)
+
+
+def sampled(found: Sequence[Any], most: int | None) -> list[Any]:
+    """At most so many cases of each operator, spread over all of them."""
+    groups: dict[str, list[Any]] = {}
+    for case in found:
+        groups.setdefault(case.model.graph.node[0].op_type, []).append(case)
+    kept = [group[:: -(-len(group) // most)] if most else group for group in groups.values()]
+    return [case for group in kept for case in group]
+
+
+def judged(case: Any) -> dict[str, Any]:
+    """One case: ok, ok with constants, refused, wrong or lost."""
+    started = time.perf_counter()
+    row = {"case": case.name, "operator": case.model.graph.node[0].op_type}
+    result, reason = in_a_process(case, constant=False)
+    if result != "ok" and len(case.model.graph.input) > 1:
+        again, why = in_a_process(case, constant=True)
+        if again == "ok" or result == "lost":
+            result, reason = ("constant", "") if again == "ok" else (again, why)
+    return row | {"result": result, "reason": reason, "seconds": round(time.perf_counter() - started, 2)}
+
+
+def in_a_process(case: Any, *, constant: bool) -> tuple[str, str]:
+    """Run a case in a fork, so that whatever happens is over afterwards."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(theirs, case, constant))
+    process.start()
+    theirs.close()
+    try:
+        answer = ours.recv() if ours.poll(LIMIT_S) else ("lost", f"took longer than {LIMIT_S} s")
+    except EOFError:
+        answer = ("lost", "the process died")
+    process.kill()
+    process.join()
+    return answer  # type: ignore[no-any-return]
+
+
+def _child(pipe: Any, case: Any, constant: bool) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    pipe.send(outcome(case, constant=constant))
+
+
+def outcome(case: Any, *, constant: bool) -> tuple[str, str]:
+    """Import, compile and run one case here; what came of it, and why."""
+    from tuneloom.errors import TuneloomError
+
+    try:
+        differences = [difference(case, *data, constant=constant) for data in case.data_sets]
+    except TuneloomError as error:
+        return "refused", str(error)
+    except Exception as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        return "refused", f"{type(error).__name__}: {lines[-1] if lines else ''}"
+    worst = next((text for text in differences if text), "")
+    return ("wrong", worst) if worst else ("ok", "")
+
+
+def difference(case: Any, inputs: Sequence[Any], outputs: Sequence[Any], *, constant: bool) -> str:
+    """What differs from the expected outputs; nothing if all agree within the case's tolerance."""
+    from tuneloom.tuners.tvm.lowering.graph import lower
+    from tuneloom.tuners.tvm.models.final import build_model
+    from tuneloom.tuners.tvm.targets.target import resolve_target
+
+    imported, values = imported_case(case, inputs, constant=constant)
+    got = build_model(lower(imported, resolve_target("cpu")), {}).open().run(values)
+    for info, ours, theirs in zip(imported.outputs, got, outputs, strict=True):
+        expected = np.asarray(theirs)
+        if ours.shape != expected.shape or str(ours.dtype) != str(expected.dtype):
+            return f"{info.name} is {ours.dtype} {ours.shape}, expected {expected.dtype} {expected.shape}"
+        near = np.isclose(
+            ours.astype(np.float64),
+            expected.astype(np.float64),
+            rtol=max(case.rtol, 1e-3),
+            atol=max(case.atol, 1e-5),
+            equal_nan=True,
+        )
+        if not near.all():
+            return f"{info.name} differs in {np.count_nonzero(~near)} of {near.size}"
+    return ""
+
+
+def imported_case(case: Any, inputs: Sequence[Any], *, constant: bool) -> tuple[Any, list[Any]]:
+    """The case as an imported model, and the values of the inputs it still has."""
+    import onnx
+
+    from tuneloom.tuners.tvm.importing.onnx_graphs import import_onnx
+    from tuneloom.tuners.tvm.importing.sources import _finish
+
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    names = [value.name for value in model.graph.input]
+    kept = list(zip(names, inputs, strict=True))
+    if constant:
+        for name, value in kept[1:]:
+            model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), name))
+        kept = kept[:1]
+    shapes = {name: np.asarray(value).shape for name, value in kept if np.asarray(value).ndim}
+    imported = _finish(case.name, import_onnx(model, case.name, shapes), case.name)
+    return imported, [np.asarray(value) for _, value in kept]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Activation functions as expressions of TIR, made of what a CPU can do to whole vectors.
+
+Exponentials of the C library use one lane at a time; a polynomial uses all, with the error of rounding.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+Activation = Callable[[Any], Any]
+
+_DEFAULTS = {
+    "affine": (1.0, 0.0),
+    "leakyrelu": (0.01, 0.0),
+    "thresholdedrelu": (1.0, 0.0),
+    "scaledtanh": (1.0, 1.0),
+    "hardsigmoid": (0.2, 0.5),
+    "elu": (1.0, 0.0),
+}
+_TAYLOR = (
+    1.9875691500e-4,
+    1.3981999507e-3,
+    8.3334519073e-3,
+    4.1665795894e-2,
+    1.6666665459e-1,
+    5.0000001201e-1,
+)
+_LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
+
+
+def activation(name: str, alpha: float | None, beta: float | None) -> Activation:
+    """The function ONNX calls by this name; raises ValueError for a name it has not."""
+    kind = name.lower()
+    default_alpha, default_beta = _DEFAULTS.get(kind, (1.0, 1.0))
+    a = default_alpha if alpha is None else alpha
+    b = default_beta if beta is None else beta
+    table: dict[str, Activation] = {
+        "sigmoid": sigmoid,
+        "tanh": tanh,
+        "relu": lambda x: _max(x, 0.0),
+        "affine": lambda x: x * _real(a) + _real(b),
+        "leakyrelu": lambda x: _where(x < 0, x * _real(a), x),
+        "thresholdedrelu": lambda x: _where(x > _real(a), x, _real(0.0)),
+        "scaledtanh": lambda x: tanh(x * _real(b)) * _real(a),
+        "hardsigmoid": lambda x: _max(_min(x * _real(a) + _real(b), 1.0), 0.0),
+        "elu": lambda x: _where(x < 0, (exponential(x) - _real(1.0)) * _real(a), x),
+        "softsign": lambda x: x / (_real(1.0) + _max(x, -x)),
+    }
+    if kind not in table:
+        raise ValueError(f"no activation {name!r}; known: {', '.join(sorted(table))}")
+    return table[kind]
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    return _real(1.0) / (_real(1.0) + exponential(-x))
+
+
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+    return _real(2.0) * sigmoid(x * _real(2.0)) - _real(1.0)
+
+
+def exponential(x: Any) -> Any:
+    """exp(x): a power of two times a polynomial in what remains."""
+    from tvm.script import tirx as T  # noqa: N812 - how TVMScript is written
+
+    bounded = _max(_min(x, 88.3762626647950), -87.3365447504019)
+    whole = T.floor(bounded * _real(1.44269504088896341) + _real(0.5))
+    rest = bounded - whole * _real(_LN2_HIGH) - whole * _real(_LN2_LOW)
+    series = _real(_TAYLOR[0])
+    for factor in _TAYLOR[1:]:
+        series = series * rest + _real(factor)
+    power = T.reinterpret("float32", T.shift_left(T.Cast("int32", whole) + 127, 23))
+    return (series * rest * rest + rest + _real(1.0)) * power
+
+
+def _real(value: float) -> Any:
+    from tvm import tirx
+
+    return tirx.const(value, "float32")
+
+
+def _max(x: Any, y: Any) -> Any:
+    from tvm.script import tirx as T  # noqa: N812
+
+    return T.max(x, _real(y) if isinstance(y, float) else y)
+
+
+def _min(x: Any, y: float) -> Any:
+    from tvm.script import tirx as T  # noqa: N812
+
+    return T.min(x, _real(y))
+
+
+def _where(condition: Any, then: Any, other: Any) -> Any:
+    from tvm.script import tirx as T  # noqa: N812
+
+    return T.Select(condition, then, other)
