@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[np.float32]
-_INT32 = 2
+_TYPES = {"float32": 0, "float16": 1, "int32": 2}
 SIZE, CHANNELS, FILTERS, CLASSES = 8, 4, 8, 5
 
 
@@ -50,13 +50,13 @@ class FlatModel:
         shape: Sequence[int],
         value: NDArray[Any] | None = None,
         signature: Sequence[int] | None = None,
+        dtype: str = "float32",
     ) -> int:
-        """Add a tensor, constant if it has a value; returns its number."""
+        """Add a tensor, constant if it has a value, whose type then counts; returns its number."""
         data = {} if value is None else {"Data": self.builder.CreateByteVector(value.tobytes())}
         self.buffers.append(self.table("Buffer", **data))
         more = {} if signature is None else {"ShapeSignature": self.numbers(signature)}
-        if value is not None and value.dtype == np.int32:
-            more["Type"] = _INT32
+        more["Type"] = _TYPES[dtype if value is None else str(value.dtype)]
         named, shaped = self.builder.CreateString(name), self.numbers(shape)
         self.tensors.append(
             self.table("Tensor", Name=named, Shape=shaped, Buffer=len(self.buffers) - 1, **more)
@@ -64,13 +64,22 @@ class FlatModel:
         return len(self.tensors) - 1
 
     def operator(
-        self, kind: str, inputs: Sequence[int], output: int, options: str = "", **values: Any
+        self,
+        kind: str,
+        inputs: Sequence[int],
+        output: int,
+        options: str = "",
+        custom: str = "",
+        **values: Any,
     ) -> None:
         """Add an operator with its options."""
         import tflite
 
         code = getattr(tflite.BuiltinOperator, kind)
-        self.codes.append(self.table("OperatorCode", DeprecatedBuiltinCode=min(code, 127), BuiltinCode=code))
+        named = {"CustomCode": self.builder.CreateString(custom)} if custom else {}
+        self.codes.append(
+            self.table("OperatorCode", DeprecatedBuiltinCode=min(code, 127), BuiltinCode=code, **named)
+        )
         more: dict[str, Any] = {}
         if options:
             more["BuiltinOptions"] = self.table(options, **values)
@@ -102,16 +111,50 @@ def write_tflite(path: Path, *, batch: int = 1, open_batch: bool = False) -> Cal
     return lambda x: _computed(x, kernel, bias, dense)
 
 
-def write_unknown_tflite(path: Path) -> Path:
-    """A graph with an operator that TVM does not import."""
+def write_unknown_tflite(path: Path, custom: str = "") -> Path:
+    """A graph with an operator that TVM does not import, or with a custom one of this name."""
     import flatbuffers
 
     flat = FlatModel(flatbuffers.Builder(1024))
     flat.buffers.append(flat.table("Buffer"))
     x, y = flat.tensor("x", (1, 4)), flat.tensor("hashed", (1, 4))
-    flat.operator("LSH_PROJECTION", [x], y)
+    flat.operator("CUSTOM" if custom else "LSH_PROJECTION", [x], y, custom=custom)
     path.write_bytes(flat.finished([x], [y]))
     return path
+
+
+def write_derived_tflite(path: Path) -> Callable[[Values], Values]:
+    """Weights kept in half precision, and a shape computed from the input's; returns what it computes."""
+    import flatbuffers
+
+    random = np.random.default_rng(0)
+    half = random.normal(size=(6, 4)).astype("float16")
+    flat = FlatModel(flatbuffers.Builder(4096))
+    flat.buffers.append(flat.table("Buffer"))
+    x, matrix = flat.tensor("x", (2, 3, 4)), flat.tensor("matrix", (6, 4))
+    flat.operator("DEQUANTIZE", [flat.tensor("half", (6, 4), half)], matrix)
+    shape, first = flat.tensor("shape", (3,), dtype="int32"), flat.tensor("first", (), dtype="int32")
+    flat.operator("SHAPE", [x], shape, "ShapeOptions", OutType=_TYPES["int32"])
+    numbers = [flat.tensor(f"n{n}", (1,), np.array([n], dtype=np.int32)) for n in range(3)]
+    flat.operator(
+        "STRIDED_SLICE",
+        [shape, numbers[0], numbers[1], numbers[1]],
+        first,
+        "StridedSliceOptions",
+        ShrinkAxisMask=1,
+    )
+    rest = [flat.tensor(f"s{n}", (), np.array(n, dtype=np.int32)) for n in (3, 4)]
+    wanted = flat.tensor("wanted", (3,), dtype="int32")
+    flat.operator("PACK", [first, *rest], wanted, "PackOptions", ValuesCount=3)
+    again, product = flat.tensor("again", (2, 3, 4)), flat.tensor("product", (6, 6))
+    flat.operator("RESHAPE", [x, wanted], again)
+    line = flat.tensor("line", (6, 4))
+    flat.operator("RESHAPE", [again, flat.tensor("flat", (2,), np.array([6, 4], dtype=np.int32))], line)
+    flat.operator("FULLY_CONNECTED", [line, matrix], product, "FullyConnectedOptions")
+    y = flat.tensor("y", (6, 6, 1))
+    flat.operator("EXPAND_DIMS", [product, numbers[2]], y, "ExpandDimsOptions")
+    path.write_bytes(flat.finished([x], [y]))
+    return lambda values: (values.reshape(6, 4) @ half.astype("float32").T)[..., None]
 
 
 def _network(kernel: Values, bias: Values, dense: Values, batch: int, open_batch: bool) -> bytes:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tuneloom.errors import ModelError
-from tuneloom.testing.tflite_models import write_tflite, write_unknown_tflite
+from tuneloom.testing.tflite_models import write_derived_tflite, write_tflite, write_unknown_tflite
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
@@ -35,10 +35,27 @@ def test_an_unknown_operator_is_named_with_its_output(tmp_path: Path) -> None:
         import_model(str(path))
 
 
-def test_an_open_batch_is_named_with_the_remedy(tmp_path: Path) -> None:
+def test_a_custom_operator_is_named_as_its_maker_did(tmp_path: Path) -> None:
+    path = write_unknown_tflite(tmp_path / "odd.tflite", custom="Landmarks2Matrix")
+    with pytest.raises(ModelError, match=r"operator custom Landmarks2Matrix \(with output 'hashed'\)"):
+        import_model(str(path))
+
+
+def test_weights_and_shapes_that_are_computed_in_the_graph_are_known_at_import(
+    tmp_path: Path, host: TargetSpec
+) -> None:
+    expected = write_derived_tflite(tmp_path / "net.tflite")
+    lowered = lower(import_model(str(tmp_path / "net.tflite")), host)
+    x = np.random.default_rng(1).normal(size=(2, 3, 4)).astype("float32")
+    (y,) = build_model(lowered, {}).open().run([x])
+    np.testing.assert_allclose(y, expected(x), rtol=1e-4, atol=1e-4)
+
+
+def test_an_open_batch_is_one_with_a_note(tmp_path: Path) -> None:
     write_tflite(tmp_path / "net.tflite", open_batch=True)
-    with pytest.raises(ModelError, match=r"input 'x' .*\(\?,8,8,4\).*--shape x=1,8,8,4"):
-        import_model(str(tmp_path / "net.tflite"))
+    model = import_model(str(tmp_path / "net.tflite"))
+    assert model.inputs[0].shape == (1, 8, 8, 4)
+    assert "--shape x=1,8,8,4" in model.notes[0]
 
 
 def test_shapes_that_fit_no_input_are_refused(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.packages import needed
 from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, describe_outputs, one_line
+from tuneloom.tuners.tvm.importing.tflite_operators import operator_converter
 
 _MAGIC = b"TFL3"
 
@@ -48,11 +50,11 @@ def import_tflite(model: Any, where: str, shapes: Mapping[str, tuple[int, ...]])
     from tvm.relax.frontend.tflite import from_tflite
 
     graph = model.Subgraphs(0)
-    bound = _bound_shapes(graph, where, shapes)
+    bound = bind(_declared(graph), shapes, where)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            module = from_tflite(model, shape_dict=bound, op_converter=_converter(where))
+            module = from_tflite(model, shape_dict=bound.shapes, op_converter=operator_converter(where))
     except ModelError:
         raise
     except Exception as error:
@@ -64,56 +66,19 @@ def import_tflite(model: Any, where: str, shapes: Mapping[str, tuple[int, ...]])
         module=module,
         inputs=describe_inputs(module, inputs, where),
         outputs=describe_outputs(module, outputs, where),
+        notes=bound.notes,
     )
 
 
-def _converter(where: str) -> Any:
-    """TVM's converter of operators, which says where one is that it does not know."""
-    from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter
-
-    class PlacingConverter(OperatorConverter):  # type: ignore[misc]
-        def check_unsupported_ops(self) -> None:
-            for number in range(self.subgraph.OperatorsLength()):
-                operator = self.subgraph.Operators(number)
-                kind = self.get_op_code_str(operator)
-                if kind not in self.convert_map:
-                    output = _name(self.subgraph, operator.Outputs(0))
-                    raise ModelError(
-                        f"{where}: TVM does not import operator {kind} (with output {output!r}); "
-                        "replace it in the model or export with other operators"
-                    )
-            super().check_unsupported_ops()
-
-    return PlacingConverter
+def _declared(graph: Any) -> dict[str, Dims | None]:
+    """What the file says about its inputs; a signature has -1 where a dimension is open."""
+    return {_name(graph, number): _dims(graph.Tensors(number)) for number in graph.InputsAsNumpy()}
 
 
-def _bound_shapes(
-    graph: Any, where: str, shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, tuple[int, ...]]:
-    tensors = {_name(graph, number): graph.Tensors(number) for number in graph.InputsAsNumpy()}
-    for name in shapes:
-        if name not in tensors:
-            raise ModelError(f"{where}: there is no input {name!r}; inputs: {', '.join(tensors)}")
-    return {name: _bound_shape(name, tensor, where, shapes.get(name)) for name, tensor in tensors.items()}
-
-
-def _bound_shape(name: str, tensor: Any, where: str, given: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The shape of an input; its signature has -1 where a dimension is open."""
-    open_shape = tensor.ShapeSignatureAsNumpy() if tensor.ShapeSignatureLength() else tensor.ShapeAsNumpy()
-    dims = [int(dim) for dim in open_shape]
-    shown = ",".join("?" if dim < 0 else str(dim) for dim in dims)
-    if given is None:
-        if min(dims, default=1) < 0:
-            remedy = shown.replace("?", "1")
-            raise ModelError(
-                f"{where}: input {name!r} has an unbound shape ({shown}); "
-                f"bind it with --shape {name}={remedy}"
-            )
-        return tuple(dims)
-    if len(given) != len(dims) or any(dim not in (-1, size) for dim, size in zip(dims, given, strict=True)):
-        wanted = ",".join(map(str, given))
-        raise ModelError(f"{where}: input {name!r} is ({shown}); --shape {name}={wanted} does not fit it")
-    return given
+def _dims(tensor: Any) -> Dims:
+    shape = tensor.ShapeSignatureAsNumpy() if tensor.ShapeSignatureLength() else tensor.ShapeAsNumpy()
+    sizes = [int(size) for size in shape] if tensor.ShapeLength() else []
+    return tuple(size if size > 0 else "?" for size in sizes)
 
 
 def _name(graph: Any, number: int) -> str:
