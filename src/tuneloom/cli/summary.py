@@ -36,6 +36,10 @@ def job_line(job: JobRecord) -> str:
     text += f", {gained(before, after)}; {result['trials']} trials{_failures(result)}"
     if job.spec.get("out"):
         text += f"\n  bundle: {job.spec['out']}"
+    text += "".join(f"\n  note: {note}" for note in result.get("notes", ()))
+    for part in result.get("onnxruntime", ()):
+        share = "" if part["share"] is None else f", {part['share']:.0%} of the time"
+        text += f"\n  in ONNX Runtime: {', '.join(part['operators'])}{share}"
     return text + _not_used([kernel["note"] for kernel in result["kernels"].values()])
 
 

@@ -99,6 +99,11 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=1,3,224,224",
         help="set the shape of an input; may be repeated",
     )
+    parser.add_argument(
+        "--only-tvm",
+        action="store_true",
+        help="refuse a model that TVM can't take as a whole (default: ONNX Runtime runs the rest)",
+    )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument(
         "--reuse",
@@ -241,6 +246,7 @@ def job_values(options: argparse.Namespace) -> dict[str, Any]:
         "batch": options.batch,
         "seed": options.seed,
         "reuse": options.reuse,
+        "only_tvm": options.only_tvm,
         "priority": options.priority,
         "deadline_s": options.deadline,
         "waits_for_devices": options.wait_for_devices,

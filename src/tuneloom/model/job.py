@@ -36,6 +36,7 @@ class JobSpec:
     arrival_s: float = 0.0
     waits_for_devices: bool = False
     layout: str = "blocked"
+    only_tvm: bool = False
     reuse: str = "auto"
     out: str | None = None
     extra: dict[str, str] = field(default_factory=dict)

@@ -30,13 +30,15 @@ class ModelRecipe:
     shapes: Shapes
     target: str
     layout: str = "blocked"
+    only_tvm: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSummary:
     """What the program needs to know of a model that lives in a worker.
 
-    `family` names the records that may be reused for it, `facts` are for its kind of job alone.
+    `family` names the records that may be reused for it, `facts` are for its kind of job alone. `notes` say
+    what was assumed when it came in, `foreign` which parts another runtime runs.
     """
 
     name: str
@@ -49,15 +51,21 @@ class ModelSummary:
     outputs: tuple[TensorInfo, ...] = ()
     canary: bytes = field(default=b"", repr=False)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    foreign: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """Outputs of the tuned model against the untuned one, and both timed in turn."""
+    """Outputs of the tuned model against the untuned one, and both timed in turn.
+
+    `foreign_shares` is which share of the tuned model's time each part takes that another runtime runs.
+    """
 
     difference: float
     tuned_s: tuple[float, ...]
     untuned_s: tuple[float, ...]
+    foreign_shares: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:

@@ -46,6 +46,12 @@ def agrees() -> Check:
     return check
 
 
+@pytest.fixture
+def runtime() -> Callable[[Any, list[Any]], list[Any]]:
+    """What ONNX Runtime makes of a model's inputs."""
+    return reference
+
+
 def reference(model: Any, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_inputs()]

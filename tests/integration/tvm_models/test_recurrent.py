@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from tests.integration.tvm_models.conftest import reference
 
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
@@ -14,6 +13,7 @@ from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.models.final import build_model
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
+Runtime = Callable[[Any, list[Any]], list[Any]]
 STEPS, BATCH, WIDTH = 5, 3, 6
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
@@ -77,11 +77,11 @@ CASES = {
 
 @pytest.mark.parametrize("model", CASES.values(), ids=CASES.keys())
 def test_a_recurrent_layer_agrees_with_its_runtime(
-    model: Any, imported: Callable[[Any], ImportedModel], host: TargetSpec
+    model: Any, imported: Callable[[Any], ImportedModel], host: TargetSpec, runtime: Runtime
 ) -> None:
     x = np.random.default_rng(5).standard_normal((STEPS, BATCH, WIDTH)).astype(np.float32)
     got = build_model(lower(imported(model), host), {}, guess=True).open().run([x])
-    for ours, theirs in zip(got, reference(model, [x]), strict=True):
+    for ours, theirs in zip(got, runtime(model, [x]), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=2e-6)
 
 

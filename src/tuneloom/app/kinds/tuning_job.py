@@ -48,7 +48,12 @@ class TuningJob:
         """How a worker opens the model."""
         spec = self.spec
         return ModelRecipe(
-            key=self.job, source=spec.model, shapes=spec.shapes, target=spec.target, layout=spec.layout
+            key=self.job,
+            source=spec.model,
+            shapes=spec.shapes,
+            target=spec.target,
+            layout=spec.layout,
+            only_tvm=spec.only_tvm,
         )
 
     @property

@@ -74,6 +74,7 @@ SHARED: Mapping[str, FieldType] = {
     "build_timeout_s": POSITIVE,
     "waits_for_devices": YES_OR_NO,
     "layout": TEXT,
+    "only_tvm": YES_OR_NO,
     "reuse": one_of(REUSE),
 }
 """What several jobs may have in common."""

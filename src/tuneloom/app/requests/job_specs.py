@@ -7,7 +7,18 @@ from tuneloom.app.requests.fields import require_fields
 from tuneloom.app.requests.sources import device_for, kind_of
 from tuneloom.model import Budget, JobSpec, MeasuringPolicy
 
-_SPEC_KEYS = ("target", "shapes", "batch", "seed", "priority", "deadline_s", "arrival_s", "layout", "reuse")
+_SPEC_KEYS = (
+    "target",
+    "shapes",
+    "batch",
+    "seed",
+    "priority",
+    "deadline_s",
+    "arrival_s",
+    "layout",
+    "only_tvm",
+    "reuse",
+)
 DEFAULT_TRIALS = 1000
 
 

@@ -34,7 +34,12 @@ def survey(recipe: ModelRecipe) -> ModelSurvey | InputError:
 def plan_model(spec: JobSpec, place: str | None = None) -> tuple[JobPlan, tuple[Task, ...]]:
     """What a job would do now, and its tasks; nothing is measured or kept."""
     recipe = ModelRecipe(
-        key="plan", source=spec.model, shapes=spec.shapes, target=spec.target, layout=spec.layout
+        key="plan",
+        source=spec.model,
+        shapes=spec.shapes,
+        target=spec.target,
+        layout=spec.layout,
+        only_tvm=spec.only_tvm,
     )
     found: ModelSurvey = call_in_worker(_SURVEY, recipe)
     store = open_existing(place)

@@ -71,5 +71,6 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
             "tvm": summary.tvm_version,
         },
         "measured": {k: v for k, v in result.items() if k.startswith("latenc") or k == "output_difference"},
+        "onnxruntime": result.get("onnxruntime", []),
         "kernels": result["kernels"],
     }

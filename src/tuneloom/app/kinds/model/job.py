@@ -10,7 +10,7 @@ from tuneloom.app.finishing.finish import MODEL_STAGES, Finish
 from tuneloom.app.finishing.untuned import UntunedModel
 from tuneloom.app.kinds.base import JobContext
 from tuneloom.app.kinds.model import bundle
-from tuneloom.app.kinds.model.results import check_result, kernel_results
+from tuneloom.app.kinds.model.results import check_result, foreign_parts, kernel_results
 from tuneloom.app.kinds.tuning_job import TuningJob, nothing_measured
 from tuneloom.app.reuse.job_reuse import JobReuse, follow
 from tuneloom.app.reuse.steps import Preparation
@@ -121,6 +121,11 @@ class ModelJob(TuningJob):
 
     def result(self) -> dict[str, Any]:
         result = super().result()
+        if self.summary is not None:
+            check = self.finish.check if self.finish is not None else None
+            notes = {"notes": list(self.summary.notes)} if self.summary.notes else {}
+            parts = foreign_parts(self.summary, check)
+            result |= notes | ({"onnxruntime": parts} if parts else {})
         if self.tuning is None or self.finish is None:
             return result
         return (

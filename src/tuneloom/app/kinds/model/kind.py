@@ -21,7 +21,7 @@ def _check(spec: JobSpec) -> None:
 
 
 def _refusal(spec: JobSpec) -> Call:
-    arguments = (spec.model, dict(spec.shapes), spec.target)
+    arguments = (spec.model, dict(spec.shapes), spec.target, spec.only_tvm)
     return Call(function=REFUSAL, arguments=arguments, timeout_s=_IMPORTING_S)
 
 

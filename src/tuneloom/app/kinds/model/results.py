@@ -23,6 +23,12 @@ def check_result(check: CheckResult | None) -> dict[str, Any]:
     }
 
 
+def foreign_parts(summary: ModelSummary, check: CheckResult | None) -> list[dict[str, Any]]:
+    """The parts of a model that ONNX Runtime runs, with their share of its time once that is known."""
+    shares = check.foreign_shares if check is not None else {}
+    return [{**part, "share": shares.get(part["function"])} for part in summary.foreign]
+
+
 def kernel_results(tuning: TaskTuning, finish: Finish) -> dict[str, Any]:
     """Per task key: what its kernel took before and after, and what was decided about it."""
     return {t.task.key: _kernel_result(finish, t) for t in tuning.tasks}

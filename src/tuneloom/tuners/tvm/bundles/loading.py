@@ -78,7 +78,7 @@ def load_bundle(folder: Path) -> Bundle:
         raise BundleError(f"{folder} is damaged: {LIBRARY} is missing; tune the model again")
     inputs = tuple(tensor_info(entry) for entry in manifest["inputs"])
     outputs = tuple(tensor_info(entry) for entry in manifest["outputs"])
-    model = load_compiled(folder, inputs, outputs).open(target["device"])
+    model = load_compiled(folder, inputs, outputs, manifest.get("onnxruntime", ())).open(target["device"])
     return Bundle(folder=folder, manifest=manifest, inputs=inputs, outputs=outputs, model=model)
 
 

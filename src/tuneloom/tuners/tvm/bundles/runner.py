@@ -30,6 +30,7 @@ class Model:
         check_machine(self.manifest["target"])
         self._tensor = tvm.runtime.tensor
         self._device = tvm.device(self.manifest["target"]["device"])
+        provide(folder, self.manifest.get("onnxruntime", []))
         library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
         self._machine = relax.VirtualMachine(library, self._device)
         with np.load(folder / "parameters.npz") as stored:
@@ -51,6 +52,36 @@ class Model:
         result = self._machine["main"](*tensors, *self._parameters)
         count = len(self.manifest["outputs"])
         return [result.numpy()] if count == 1 else [result[n].numpy() for n in range(count)]
+
+
+def provide(folder: Path, parts: Sequence[dict[str, Any]]) -> None:
+    """Make the parts of the model that ONNX Runtime runs known to TVM, before it loads the rest."""
+    if not parts:
+        return
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise Refused("parts of this model run in ONNX Runtime; pip install onnxruntime") from error
+    import tvm_ffi
+
+    for part in parts:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        path = str(folder / Path(part["file"]).name)
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        tvm_ffi.register_global_func(part["function"], foreign(session), override=True)
+
+
+def foreign(session: Any) -> Any:
+    """A function of TVM that runs a session: first the inputs, then where the outputs go."""
+    names = [one.name for one in session.get_inputs()]
+
+    def run(*tensors: Any) -> None:
+        values = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=False)}
+        for target, value in zip(tensors[len(names) :], session.run(None, values), strict=True):
+            target.copyfrom(np.asarray(value, order="C"))
+
+    return run
 
 
 def check_machine(target: dict[str, Any]) -> None:

@@ -1,7 +1,9 @@
 """ONNX graphs handed to TVM: bound, cleaned, converted node by node, each result checked for its type."""
 
+import hashlib
 import warnings
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from tuneloom.errors import ModelError
@@ -10,7 +12,14 @@ from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.converters import better_converters
-from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, describe_outputs, one_line
+from tuneloom.tuners.tvm.importing.cutting import DOMAIN, cut, first_output, foreign_call
+from tuneloom.tuners.tvm.importing.relax import (
+    Converted,
+    ForeignPart,
+    describe_inputs,
+    describe_outputs,
+    one_line,
+)
 
 _OF_OTHER_DOMAINS = frozenset(("Attention",))
 """TVM's converters under these names are for operators of another domain than ONNX's own."""
@@ -25,21 +34,39 @@ class NodeRefused(Exception):  # noqa: N818 - the name is the message
         self.reason = reason
 
 
-def import_onnx(model: Any, where: str, shapes: Mapping[str, tuple[int, ...]]) -> Converted:
-    """The model as a Relax module, with its inputs and outputs."""
+def import_onnx(
+    model: Any, where: str, shapes: Mapping[str, tuple[int, ...]], *, only_tvm: bool = False
+) -> Converted:
+    """The model as a Relax module, with its inputs and outputs.
+
+    Nodes that TVM can't take become parts for ONNX Runtime, unless `only_tvm`, or unless that is not
+    installed: then the first of them is named in a ModelError.
+    """
     load_tvm()
     bound = bind(declared_shapes(model), shapes, where)
     graph = clean(model, bound.shapes, where, primitive_operators())
-    try:
-        module = converted(graph)
-    except NodeRefused as refused:
-        raise ModelError(f"{where}: {_refusal(refused)}") from refused
+    refused = refusals(graph)
+    parts: dict[str, ForeignPart] = {}
+    if refused:
+        if only_tvm or find_spec("onnxruntime") is None:
+            raise ModelError(f"{where}: {_refusal(refused[0], only_tvm)}")
+        graph, parts = cut(graph, [first_output(one.node) for one in refused], _digest(model))
+    module = converted(graph)
     return Converted(
         module=module,
         inputs=describe_inputs(module, graph.inputs, where),
         outputs=describe_outputs(module, [value.name for value in model.graph.output], where),
-        notes=(*bound.notes, *graph.notes),
+        notes=(*bound.notes, *graph.notes, *(_note(part) for part in parts.values())),
+        foreign=tuple(parts.values()),
     )
+
+
+def _note(part: ForeignPart) -> str:
+    return f"ONNX Runtime runs {', '.join(part.operators)}: TVM can't take them"
+
+
+def _digest(model: Any) -> str:
+    return hashlib.sha256(model.SerializeToString()).hexdigest()
 
 
 def declared_shapes(model: Any) -> dict[str, Dims | None]:
@@ -57,8 +84,20 @@ def _dims(kind: Any) -> Dims | None:
     )
 
 
+def refusals(graph: CleanGraph) -> list[NodeRefused]:
+    """All nodes that TVM can't take; values they would make are stood in for by inputs."""
+    refused: list[NodeRefused] = []
+    _imported(graph, refused)
+    return refused
+
+
 def converted(graph: CleanGraph) -> Any:
-    """The Relax module of a clean graph; raises NodeRefused at the first node TVM can't take."""
+    """The Relax module of a clean graph without refused nodes; its parts become calls."""
+    return _imported(graph, None)
+
+
+def _imported(graph: CleanGraph, refused: list[NodeRefused] | None) -> Any:
+    """Import; nodes that can't be are collected in `refused`, or raised if that is None."""
     from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
     model = assembled(graph)
@@ -75,6 +114,17 @@ def converted(graph: CleanGraph) -> Any:
 
         def _convert_operator(self, op_name: str, inputs: Any, attrs: Any, opset: int) -> Any:
             node = nodes[attrs["tvm_custom"]["name"]]
+            if node.domain == DOMAIN:
+                return foreign_call(node, inputs, graph, self.bb, node.name.partition(":")[2])
+            try:
+                return self._checked(node, inputs, attrs, opset)
+            except NodeRefused as reason:
+                if refused is None or not _may_be_foreign(node, graph):
+                    raise
+                refused.append(reason)
+                return foreign_call(node, [one for one in inputs if one is not None], graph, self.bb, "none")
+
+        def _checked(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any:
             try:
                 result = super()._convert_operator(_key(node), inputs, attrs, opset)
             except Exception as error:
@@ -87,10 +137,15 @@ def converted(graph: CleanGraph) -> Any:
         with warnings.catch_warnings(), better_converters():
             warnings.simplefilter("ignore")
             return Importer({}, "float32").from_onnx(model.graph, version)
-    except NodeRefused:
-        raise
+    except NodeRefused as reason:
+        raise ModelError(_refusal(reason, True)) from reason
     except Exception as error:
         raise ModelError(f"TVM can't import this graph: {one_line(error)}") from error
+
+
+def _may_be_foreign(node: Any, graph: CleanGraph) -> bool:
+    """Whether another runtime can run a node for us: what it makes must be tensors of known shapes."""
+    return all(graph.shape(name) is not None for name in node.output if name)
 
 
 def primitive_operators() -> frozenset[str]:
@@ -125,14 +180,14 @@ def _check_types(node: Any, result: Any, graph: CleanGraph) -> None:
             raise NodeRefused(node, f"its output is {wanted} {shape}, but TVM makes {field.dtype} {found}")
 
 
-def _refusal(refused: NodeRefused) -> str:
+def _refusal(refused: NodeRefused, only_tvm: bool) -> str:
     node = refused.node
+    remedy = "replace it in the model or export with other operators"
+    if not only_tvm:
+        remedy += ", or let ONNX Runtime run it: pip install 'tuneloom[onnxruntime]'"
     kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
     name = node.name.partition(":")[2]
     place = name or f"with output {node.output[0]!r}"
     if "not implemented" in refused.reason:
-        return (
-            f"TVM does not import operator {kind} (node {place}); "
-            "replace it in the model or export with other operators"
-        )
-    return f"TVM can't import operator {kind} (node {place}): {refused.reason}"
+        return f"TVM does not import operator {kind} (node {place}); {remedy}"
+    return f"TVM can't import operator {kind} (node {place}): {refused.reason}; {remedy}"

@@ -6,6 +6,16 @@ from typing import Any
 
 from tuneloom.errors import ModelError
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignPart:
+    """A part of a model for ONNX Runtime: the function that runs it, and its graph as bytes."""
+
+    function: str
+    operators: tuple[str, ...]
+    content: bytes = field(repr=False)
+
+
 Described = list[tuple[str, tuple[int, ...], str]]
 
 
@@ -17,6 +27,7 @@ class Converted:
     inputs: Described
     outputs: Described
     notes: tuple[str, ...] = ()
+    foreign: tuple[ForeignPart, ...] = ()
 
 
 def describe_inputs(module: Any, names: Sequence[str], where: str) -> Described:

@@ -9,7 +9,7 @@ from tuneloom.errors import ModelError
 from tuneloom.model import Shapes, TensorInfo
 from tuneloom.tuners.tvm.importing.onnx_files import read_onnx
 from tuneloom.tuners.tvm.importing.onnx_graphs import import_onnx
-from tuneloom.tuners.tvm.importing.relax import Converted
+from tuneloom.tuners.tvm.importing.relax import Converted, ForeignPart
 from tuneloom.tuners.tvm.importing.tflite_files import import_tflite, read_tflite
 from tuneloom.tuners.tvm.importing.torch_files import EXPORT_WORDS, import_exported, read_exported
 from tuneloom.tuners.tvm.zoo.listing import require_name, zoo_model
@@ -31,12 +31,14 @@ class ImportedModel:
     outputs: tuple[TensorInfo, ...]
     digest: str
     notes: tuple[str, ...] = ()
+    foreign: tuple[ForeignPart, ...] = ()
 
 
-def import_model(source: str, shapes: Shapes | None = None) -> ImportedModel:
+def import_model(source: str, shapes: Shapes | None = None, *, only_tvm: bool = False) -> ImportedModel:
     """Read `zoo:NAME` or a path ending in .onnx, .pt2 or .tflite.
 
-    `shapes` binds dynamic inputs. Raises ModelError, in one line, when there is no
+    `shapes` binds dynamic inputs. What TVM can't take of an ONNX graph is left to ONNX Runtime, if
+    that is installed, unless `only_tvm`. Raises ModelError, in one line, when there is no
     such thing, when it can't be read, or when TVM can't import it.
     """
     bound = dict(shapes or {})
@@ -44,10 +46,14 @@ def import_model(source: str, shapes: Shapes | None = None) -> ImportedModel:
     if source.startswith(_ZOO):
         name = source.removeprefix(_ZOO)
         proto = zoo_model(name)
-        return _finish(name, import_onnx(proto, name, bound), _digest(proto.SerializeToString(), bound))
+        return _finish(
+            name,
+            import_onnx(proto, name, bound, only_tvm=only_tvm),
+            _digest(proto.SerializeToString(), bound),
+        )
     path = Path(source)
     content = path.read_bytes()
-    return _finish(path.stem, _import_file(path, content, bound), _digest(content, bound))
+    return _finish(path.stem, _import_file(path, content, bound, only_tvm), _digest(content, bound))
 
 
 def require_source(source: str) -> None:
@@ -66,9 +72,9 @@ def require_source(source: str) -> None:
         raise ModelError(f"{source}: no such file; check the path, or use zoo:NAME for a built-in network")
 
 
-def _import_file(path: Path, content: bytes, shapes: Shapes) -> Converted:
+def _import_file(path: Path, content: bytes, shapes: Shapes, only_tvm: bool) -> Converted:
     if path.suffix == ".onnx":
-        return import_onnx(read_onnx(path, content), path.name, shapes)
+        return import_onnx(read_onnx(path, content), path.name, shapes, only_tvm=only_tvm)
     if path.suffix == ".pt2":
         return import_exported(read_exported(path, content), path.name, shapes)
     return import_tflite(read_tflite(path, content), path.name, shapes)
@@ -82,6 +88,7 @@ def _finish(name: str, converted: Converted, digest: str) -> ImportedModel:
         outputs=tuple(TensorInfo(name=n, shape=s, dtype=d) for n, s, d in converted.outputs),
         digest=digest,
         notes=converted.notes,
+        foreign=converted.foreign,
     )
 
 

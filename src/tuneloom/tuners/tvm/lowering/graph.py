@@ -5,6 +5,7 @@ from typing import Any
 
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.layouts.blocking import block_layouts
 from tuneloom.tuners.tvm.lowering.passes import (
@@ -37,6 +38,8 @@ class LoweredModel:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     digest: str
+    notes: tuple[str, ...] = ()
+    foreign: tuple[ForeignPart, ...] = field(default=(), repr=False)
 
 
 def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | None = None) -> LoweredModel:
@@ -56,6 +59,8 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
         inputs=imported.inputs,
         outputs=imported.outputs,
         digest=f"{imported.digest}-{'blocked' if blocked else 'plain'}",
+        notes=imported.notes,
+        foreign=imported.foreign,
     )
 
 

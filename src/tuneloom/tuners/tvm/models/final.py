@@ -12,16 +12,23 @@ from numpy.typing import NDArray
 from tuneloom.errors import BundleError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.passes import finishing_passes
 from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
 from tuneloom.tuners.tvm.models.final_parameters import split_parameters
+from tuneloom.tuners.tvm.models.foreign import provide
 from tuneloom.tuners.tvm.quiet import quiet_stderr
 from tuneloom.tuners.tvm.rules.generator import first_guess
 
 Array = NDArray[Any]
 LIBRARY = "model.so"
 PARAMETERS = "parameters.npz"
+
+
+def part_file(number: int) -> str:
+    """Where a bundle keeps a part that ONNX Runtime runs."""
+    return f"part_{number}.onnx"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +39,19 @@ class CompiledModel:
     parameters: tuple[Array, ...] = field(repr=False, compare=False)
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
+    foreign: tuple[ForeignPart, ...] = field(default=(), repr=False)
 
     def export(self, folder: Path) -> None:
         """Write the library and, beside it, the parameters."""
         self.executable.export_library(str(folder / LIBRARY))
         named: dict[str, Any] = {f"p{i:05d}": value for i, value in enumerate(self.parameters)}
         np.savez(folder / PARAMETERS, **named)
+        for number, part in enumerate(self.foreign):
+            (folder / part_file(number)).write_bytes(part.content)
 
     def open(self, device: str = "cpu") -> "RunningModel":
-        """Put the parameters on a device, ready to run."""
+        """Put the parameters on a device, ready to run; raises BundleError if it lacks ONNX Runtime."""
+        provide(self.foreign)
         return RunningModel(self.executable, self.parameters, self.outputs, device)
 
 
@@ -89,7 +100,11 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
         passes = tvm.transform.Sequential(finishing_passes(target))
         executable = relax.build(module, target, relax_pipeline=passes)
     return CompiledModel(
-        executable=executable, parameters=tuple(parameters), inputs=lowered.inputs, outputs=lowered.outputs
+        executable=executable,
+        parameters=tuple(parameters),
+        inputs=lowered.inputs,
+        outputs=lowered.outputs,
+        foreign=lowered.foreign,
     )
 
 
@@ -134,7 +149,12 @@ def _taken_out(schedule: Any) -> Any:
     return done.with_attr("tirx.is_scheduled", True)
 
 
-def load_compiled(folder: Path, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> CompiledModel:
+def load_compiled(
+    folder: Path,
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    foreign: Sequence[Mapping[str, Any]] = (),
+) -> CompiledModel:
     """Load what `export` wrote; raises BundleError when it can't be loaded."""
     tvm = load_tvm()
     try:
@@ -142,8 +162,21 @@ def load_compiled(folder: Path, inputs: Sequence[TensorInfo], outputs: Sequence[
             executable = tvm.runtime.load_module(str(folder / LIBRARY))
         with np.load(folder / PARAMETERS) as stored:
             parameters = tuple(stored[name] for name in sorted(stored.files))
+        parts = [_stored_part(folder, entry) for entry in foreign]
     except (OSError, ValueError, RuntimeError) as error:
         raise BundleError(f"{folder}: can't load the compiled model: {error}") from error
     return CompiledModel(
-        executable=executable, parameters=parameters, inputs=tuple(inputs), outputs=tuple(outputs)
+        executable=executable,
+        parameters=parameters,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        foreign=tuple(parts),
+    )
+
+
+def _stored_part(folder: Path, entry: Mapping[str, Any]) -> ForeignPart:
+    return ForeignPart(
+        function=entry["function"],
+        operators=tuple(entry["operators"]),
+        content=(folder / Path(entry["file"]).name).read_bytes(),
     )

@@ -7,11 +7,13 @@ from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
-def refusal(source: str, shapes: Mapping[str, tuple[int, ...]], target: str) -> InputError | None:
+def refusal(
+    source: str, shapes: Mapping[str, tuple[int, ...]], target: str, only_tvm: bool = False
+) -> InputError | None:
     """Why a model can't be tuned for a target; None if it can be imported. Runs in a worker."""
     try:
         resolve_target(target)
-        import_model(source, shapes)
+        import_model(source, shapes, only_tvm=only_tvm)
     except InputError as error:
         return error
     return None

@@ -19,7 +19,7 @@ from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.measuring.profiling import random_values
-from tuneloom.tuners.tvm.models.final import Array, CompiledModel, RunningModel, build_model
+from tuneloom.tuners.tvm.models.final import Array, CompiledModel, RunningModel, build_model, part_file
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
@@ -50,6 +50,11 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
         outputs=lowered.outputs,
         canary=canary_payload(lowered.target),
         facts=target_facts(lowered.target.text),
+        notes=lowered.notes,
+        foreign=tuple(
+            {"function": part.function, "file": part_file(number), "operators": list(part.operators)}
+            for number, part in enumerate(lowered.foreign)
+        ),
     )
 
 
@@ -94,7 +99,9 @@ def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
         del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
     spec = resolve_target(recipe.target)
     if recipe.key not in _imported:
-        _imported[recipe.key] = import_model(recipe.source, recipe.shapes)
+        _imported[recipe.key] = import_model(
+            recipe.source, recipe.shapes, only_tvm=recipe.only_tvm
+        )
     return lower(_imported[recipe.key], spec, LowerOptions(layout=layout))
 
 
@@ -105,7 +112,23 @@ def check_model(key: str, seed: int, device: str) -> CheckResult:
     expected, got = plain.run(values), tuned.run(values)
     difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
     tuned_s, untuned_s = time_in_turn(tuned, plain, values)
-    return CheckResult(difference=difference, tuned_s=tuned_s, untuned_s=untuned_s)
+    return CheckResult(
+        difference=difference,
+        tuned_s=tuned_s,
+        untuned_s=untuned_s,
+        foreign_shares=foreign_shares(_tuned[key], device, values),
+    )
+
+
+def foreign_shares(model: CompiledModel, device: str, values: list[Array]) -> dict[str, float]:
+    """Which share of a model's time each part takes that ONNX Runtime runs; copies count as the part's."""
+    from tuneloom.tuners.tvm.models.times import kernel_times
+
+    if not model.foreign:
+        return {}
+    times = kernel_times(model.open(device), values)
+    total = sum(times.values())
+    return {part.function: times.get(part.function, 0.0) / total for part in model.foreign}
 
 
 def guilty_kernels(key: str, schedules: dict[str, str], seed: int, device: str) -> list[str]:
