@@ -33,6 +33,7 @@ to measure it when it was tuned.
 
   tuneloom evaluate fast/
   tuneloom evaluate fast/ --seconds 10 --json
+  tuneloom evaluate fast/ --against onnxruntime      (both in turn; outputs compared)
 """
 ZOO = """\
 List the models that can be tuned without a file, as zoo:NAME. Their weights are random.
@@ -95,6 +96,11 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
         metavar="N",
         help="number of cores to use (default: as when it was tuned)",
     )
+    evaluate.add_argument(
+        "--against",
+        choices=("onnxruntime", "torch", "tflite"),
+        help="also time the model in its own runtime, in turn on the same cores, and compare outputs",
+    )
     evaluate.add_argument("--json", action="store_true", help="print JSON")
     evaluate.set_defaults(func=evaluate_it)
 
@@ -137,6 +143,8 @@ def evaluate_it(options: argparse.Namespace) -> int:
     """Time a bundle and print the result."""
     from tuneloom.app.bundles.models import evaluate_bundle
 
+    if options.against:
+        return compare_it(options)
     result = evaluate_bundle(options.bundle, options.seconds, options.device_cores)
     if options.json:
         print(json.dumps(result))
@@ -144,6 +152,25 @@ def evaluate_it(options: argparse.Namespace) -> int:
         low, high = result["low_s"] * 1e3, result["high_s"] * 1e3
         spread = f"median of {result['runs']}; 10–90 %: {low:.3f}–{high:.3f}"
         print(f"{result['name']}: {result['median_s'] * 1e3:.3f} ms ({spread})")
+    return 0
+
+
+def compare_it(options: argparse.Namespace) -> int:
+    """Time a bundle beside its model's own runtime and print both."""
+    from tuneloom.app.bundles.models import compare_bundle
+
+    found = compare_bundle(options.bundle, options.against, options.seconds, options.device_cores)
+    if options.json:
+        print(json.dumps(found))
+        return 0
+    for name, prefix in (("this bundle", ""), (options.against, "against_")):
+        median_ms, low, high = (found[f"{prefix}{key}_s"] * 1e3 for key in ("median", "low", "high"))
+        spread = f"median of {found[f'{prefix}runs']}; 10–90 %: {low:.3f}–{high:.3f}"
+        print(f"{name:12} {median_ms:9.3f} ms  ({spread})")
+    print(
+        f"{found['name']} takes {found['ratio']:.2f} times the time of {options.against}; "
+        f"outputs differ by {found['difference']:.1e}"
+    )
     return 0
 
 

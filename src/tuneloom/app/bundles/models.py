@@ -76,6 +76,43 @@ def evaluate_bundle(folder: Path, seconds: float, device_cores: int | None = Non
     }
 
 
+def compare_bundle(
+    folder: Path, against: str, seconds: float, device_cores: int | None = None
+) -> dict[str, Any]:
+    """A bundle beside its model's own runtime: both timed in turn on the same cores, outputs compared."""
+    POSITIVE.require("seconds", seconds)
+    manifest = read_manifest(folder)
+    cores = _cores_for(folder, manifest, device_cores)
+    found = call_in_worker(
+        "tuneloom.tuners.tvm.bundles.stages:compare_bundle",
+        str(folder),
+        against,
+        seconds,
+        len(cores),
+        cores=cores,
+        timeout_s=_LONGER * seconds + OPEN_S,
+    )
+    ours, theirs = sorted(found["seconds"]), sorted(found["against_s"])
+    return {
+        "name": manifest["name"],
+        "device_cores": len(cores),
+        "against": against,
+        "difference": found["difference"],
+        **_spread("", ours),
+        **_spread("against_", theirs),
+        "ratio": median(ours) / median(theirs),
+    }
+
+
+def _spread(prefix: str, ordered: list[float]) -> dict[str, Any]:
+    return {
+        f"{prefix}runs": len(ordered),
+        f"{prefix}median_s": median(ordered),
+        f"{prefix}low_s": ordered[len(ordered) // 10],
+        f"{prefix}high_s": ordered[(9 * len(ordered)) // 10],
+    }
+
+
 def _cores_for(folder: Path, manifest: Mapping[str, Any], wanted: int | None) -> frozenset[int]:
     """The cores to time a bundle on; bundles of earlier versions don't say, and had one."""
     if wanted is not None:
