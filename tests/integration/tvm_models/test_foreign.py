@@ -17,7 +17,7 @@ from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.models.final import build_model, load_compiled, part_file
-from tuneloom.tuners.tvm.models.stages import foreign_shares
+from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 

@@ -20,6 +20,7 @@ from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.measuring.profiling import random_values
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, RunningModel, build_model, part_file
+from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
@@ -118,17 +119,6 @@ def check_model(key: str, seed: int, device: str) -> CheckResult:
         untuned_s=untuned_s,
         foreign_shares=foreign_shares(_tuned[key], device, values),
     )
-
-
-def foreign_shares(model: CompiledModel, device: str, values: list[Array]) -> dict[str, float]:
-    """Which share of a model's time each part takes that ONNX Runtime runs; copies count as the part's."""
-    from tuneloom.tuners.tvm.models.times import kernel_times
-
-    if not model.foreign:
-        return {}
-    times = kernel_times(model.open(device), values)
-    total = sum(times.values())
-    return {part.function: times.get(part.function, 0.0) / total for part in model.foreign}
 
 
 def guilty_kernels(key: str, schedules: dict[str, str], seed: int, device: str) -> list[str]:

@@ -1,15 +1,12 @@
 """What each kernel takes inside the running model: caches are as its neighbours leave them."""
 
-import time
 from collections.abc import Sequence
-from typing import Any
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_key
 from tuneloom.tuners.tvm.models import stages as model_stages
 from tuneloom.tuners.tvm.models.final import Array, RunningModel, build_model
+from tuneloom.tuners.tvm.models.kernel_times import kernel_times
 
-_RUNS = 3
 _TURNS = 5
 _NOISE = 1.05  # slower by less than this may be chance
 
@@ -48,26 +45,4 @@ def times_in_turn(
         for times, model in zip(best, (one, other), strict=True):
             for name, seconds in kernel_times(model, values).items():
                 times[name] = min(seconds, times.get(name, seconds))
-    return best
-
-
-def kernel_times(model: RunningModel, values: Sequence[Array]) -> dict[str, float]:
-    """Seconds of every kernel of a model, by name, from its least disturbed run."""
-    tensors = [load_tvm().runtime.tensor(value, model.device) for value in values]
-    model.invoke(tensors)
-    best: dict[str, float] = {}
-    started: list[float] = []
-
-    def instrument(_function: Any, name: Any, before: Any, _result: Any, *_arguments: Any) -> int:
-        model.device.sync()
-        if before:
-            started.append(time.perf_counter())
-        else:
-            taken = time.perf_counter() - started.pop()
-            best[str(name)] = min(taken, best.get(str(name), taken))
-        return 0
-
-    model.watch(instrument)
-    for _ in range(_RUNS):
-        model.invoke(tensors)
     return best

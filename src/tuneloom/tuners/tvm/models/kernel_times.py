@@ -1,0 +1,41 @@
+"""What each call of a running model takes."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.models.final import Array, CompiledModel, RunningModel
+
+_RUNS = 3
+
+
+def kernel_times(model: RunningModel, values: Sequence[Array]) -> dict[str, float]:
+    """Seconds of every kernel of a model, by name, from its least disturbed run."""
+    tensors = [load_tvm().runtime.tensor(value, model.device) for value in values]
+    model.invoke(tensors)
+    best: dict[str, float] = {}
+    started: list[float] = []
+
+    def instrument(_function: Any, name: Any, before: Any, _result: Any, *_arguments: Any) -> int:
+        model.device.sync()
+        if before:
+            started.append(time.perf_counter())
+        else:
+            taken = time.perf_counter() - started.pop()
+            best[str(name)] = min(taken, best.get(str(name), taken))
+        return 0
+
+    model.watch(instrument)
+    for _ in range(_RUNS):
+        model.invoke(tensors)
+    return best
+
+
+def foreign_shares(model: CompiledModel, device: str, values: list[Array]) -> dict[str, float]:
+    """Which share of a model's time each part takes that ONNX Runtime runs; copies count as the part's."""
+    if not model.foreign:
+        return {}
+    times = kernel_times(model.open(device), values)
+    total = sum(times.values())
+    return {part.function: times.get(part.function, 0.0) / total for part in model.foreign}
