@@ -13,6 +13,7 @@ from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.converters import better_converters
 from tuneloom.tuners.tvm.importing.cutting import DOMAIN, cut, first_output, foreign_call
+from tuneloom.tuners.tvm.importing.foreign_types import types_by_running, undefined_values
 from tuneloom.tuners.tvm.importing.relax import (
     Converted,
     ForeignPart,
@@ -44,11 +45,12 @@ def import_onnx(
     """
     load_tvm()
     bound = bind(declared_shapes(model), shapes, where)
-    graph = clean(model, bound.shapes, where, primitive_operators())
+    helped = not only_tvm and find_spec("onnxruntime") is not None
+    graph = _cleaned(model, bound.shapes, where, helped)
     refused = refusals(graph)
     parts: dict[str, ForeignPart] = {}
     if refused:
-        if only_tvm or find_spec("onnxruntime") is None:
+        if not helped:
             raise ModelError(f"{where}: {_refusal(refused[0], only_tvm)}")
         graph, parts = cut(graph, [first_output(one.node) for one in refused], _digest(model))
     module = converted(graph)
@@ -59,6 +61,15 @@ def import_onnx(
         notes=(*bound.notes, *graph.notes, *(_note(part) for part in parts.values())),
         foreign=tuple(parts.values()),
     )
+
+
+def _cleaned(model: Any, shapes: Mapping[str, tuple[int, ...]], where: str, helped: bool) -> CleanGraph:
+    """The clean graph; with ONNX Runtime's help, types of operators that only it knows are known too."""
+    graph = clean(model, shapes, where, primitive_operators())
+    unknown = undefined_values(graph)
+    if not unknown or not helped:
+        return graph
+    return clean(model, shapes, where, primitive_operators(), types_by_running(graph, unknown))
 
 
 def _note(part: ForeignPart) -> str:

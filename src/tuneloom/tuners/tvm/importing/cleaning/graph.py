@@ -32,17 +32,22 @@ class CleanGraph:
 
 
 def clean(
-    model: Any, shapes: Mapping[str, tuple[int, ...]], where: str, primitive: Container[str] = ()
+    model: Any,
+    shapes: Mapping[str, tuple[int, ...]],
+    where: str,
+    primitive: Container[str] = (),
+    told: Mapping[str, Any] | None = None,
 ) -> CleanGraph:
     """The graph of a model with these shapes of its inputs; raises ModelError where they contradict it.
 
-    Operators that ONNX defines by others are replaced by those unless they are `primitive`.
+    Operators that ONNX defines by others are replaced by those unless they are `primitive`. `told` are types
+    of values whose operators ONNX does not define.
     """
     import onnx
 
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    cleaner = Cleaner(where, list(model.opset_import), primitive)
+    cleaner = Cleaner(where, list(model.opset_import), primitive, told or {})
     graph = model.graph
     for tensor in graph.initializer:
         cleaner.result.constants.keep_tensor(tensor.name, tensor)
@@ -62,9 +67,12 @@ def clean(
 class Cleaner:
     """Takes nodes one by one into `result`."""
 
-    def __init__(self, where: str, opsets: list[Any], primitive: Container[str]) -> None:
+    def __init__(
+        self, where: str, opsets: list[Any], primitive: Container[str], told: Mapping[str, Any]
+    ) -> None:
         self.where = where
         self._primitive = primitive
+        self._told = told
         self.result = CleanGraph(opsets=opsets)
         self.names = Names()
         self.versions = {one.domain: one.version for one in opsets}
@@ -194,7 +202,7 @@ class Cleaner:
 
         schema = self._schema(node)
         if schema is None:
-            return {}, None
+            return {name: self._told[name] for name in node.output if name in self._told}, None
         constants, types = self.result.constants, self.result.types
         if any(name and types.get(name) is None for name in node.input):
             return {}, None

