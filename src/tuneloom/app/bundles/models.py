@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tuneloom.app.bundles.remembering import keep, recall
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.tasks.limits import OPEN_S
 from tuneloom.errors import TargetError
@@ -34,12 +35,20 @@ def list_tasks(
     """What would be tuned, and what is known already."""
     require_source(model)
     recipe = ModelRecipe(key="tasks", source=model, shapes=shapes, target=target)
-    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.models.stages:open_model", recipe)
+    summary = recall(recipe, place)
+    if summary is None:
+        summary = _opened(recipe)
+        keep(recipe, summary, place)
     store = open_existing(place)
     try:
         return [_known(store, task, summary.family) for task in summary.tasks]
     finally:
         store.close()
+
+
+def _opened(recipe: ModelRecipe) -> ModelSummary:
+    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.models.stages:open_model", recipe)
+    return summary
 
 
 def _known(store: Any, task: Task, family: str) -> KnownTask:
