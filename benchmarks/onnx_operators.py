@@ -5,7 +5,7 @@
 Every test case is imported, compiled without tuning and run, in a process of its own, and its outputs are
 compared with those that the case holds. In node tests everything is an input, also what a model
 has as a constant (axes, sizes, weights); a case that fails so is tried again with all inputs but
-the first as constants, and counted apart.
+the first as constants, and then with ONNX Runtime's help; each is counted apart.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,22 +69,39 @@ def sampled(found: Sequence[Any], most: int | None) -> list[Any]:
 
 
 def judged(case: Any) -> dict[str, Any]:
-    """One case: ok, ok with constants, refused, wrong or lost."""
+    """One case: ok, ok with constants or with ONNX Runtime's help, refused, wrong or lost."""
     started = time.perf_counter()
+    ways = [Way(), Way(constant=True)] if len(case.model.graph.input) > 1 else [Way()]
+    result, reason = "", ""
+    for way in [*ways, *(replace(way, only_tvm=False) for way in ways)]:
+        result, why = in_a_process(case, way)
+        if result == "ok":
+            result, reason = way.name, ""
+            break
+        reason = why if way.only_tvm else reason
+        if result == "wrong":
+            break
     row = {"case": case.name, "operator": case.model.graph.node[0].op_type}
-    result, reason = in_a_process(case, constant=False)
-    if result != "ok" and len(case.model.graph.input) > 1:
-        again, why = in_a_process(case, constant=True)
-        if again == "ok" or result == "lost":
-            result, reason = ("constant", "") if again == "ok" else (again, why)
     return row | {"result": result, "reason": reason, "seconds": round(time.perf_counter() - started, 2)}
 
 
-def in_a_process(case: Any, *, constant: bool) -> tuple[str, str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a case is tried: with all inputs but the first as constants, and in TVM alone or not."""
+
+    constant: bool = False
+    only_tvm: bool = True
+
+    @property
+    def name(self) -> str:
+        return "onnxruntime" if not self.only_tvm else "constant" if self.constant else "ok"
+
+
+def in_a_process(case: Any, way: Way) -> tuple[str, str]:
     """Run a case in a fork, so that whatever happens is over afterwards."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(theirs, case, constant))
+    process = context.Process(target=_child, args=(theirs, case, way))
     process.start()
     theirs.close()
     try:
@@ -95,19 +113,19 @@ def in_a_process(case: Any, *, constant: bool) -> tuple[str, str]:
     return answer  # type: ignore[no-any-return]
 
 
-def _child(pipe: Any, case: Any, constant: bool) -> None:
+def _child(pipe: Any, case: Any, way: Way) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    pipe.send(outcome(case, constant=constant))
+    pipe.send(outcome(case, way))
 
 
-def outcome(case: Any, *, constant: bool) -> tuple[str, str]:
+def outcome(case: Any, way: Way) -> tuple[str, str]:
     """Import, compile and run one case here; what came of it, and why."""
     from tuneloom.errors import TuneloomError
 
     try:
-        differences = [difference(case, *data, constant=constant) for data in case.data_sets]
+        differences = [difference(case, *data, way) for data in case.data_sets]
     except TuneloomError as error:
         return "refused", str(error)
     except Exception as error:
@@ -117,13 +135,13 @@ def outcome(case: Any, *, constant: bool) -> tuple[str, str]:
     return ("wrong", worst) if worst else ("ok", "")
 
 
-def difference(case: Any, inputs: Sequence[Any], outputs: Sequence[Any], *, constant: bool) -> str:
+def difference(case: Any, inputs: Sequence[Any], outputs: Sequence[Any], way: Way) -> str:
     """What differs from the expected outputs; nothing if all agree within the case's tolerance."""
     from tuneloom.tuners.tvm.lowering.graph import lower
     from tuneloom.tuners.tvm.models.final import build_model
     from tuneloom.tuners.tvm.targets.target import resolve_target
 
-    imported, values = imported_case(case, inputs, constant=constant)
+    imported, values = imported_case(case, inputs, way)
     got = build_model(lower(imported, resolve_target("cpu")), {}).open().run(values)
     for info, ours, theirs in zip(imported.outputs, got, outputs, strict=True):
         expected = np.asarray(theirs)
@@ -141,7 +159,7 @@ def difference(case: Any, inputs: Sequence[Any], outputs: Sequence[Any], *, cons
     return ""
 
 
-def imported_case(case: Any, inputs: Sequence[Any], *, constant: bool) -> tuple[Any, list[Any]]:
+def imported_case(case: Any, inputs: Sequence[Any], way: Way) -> tuple[Any, list[Any]]:
     """The case as an imported model, and the values of the inputs it still has."""
     import onnx
 
@@ -152,12 +170,12 @@ def imported_case(case: Any, inputs: Sequence[Any], *, constant: bool) -> tuple[
     model.CopyFrom(case.model)
     names = [value.name for value in model.graph.input]
     kept = list(zip(names, inputs, strict=True))
-    if constant:
+    if way.constant:
         for name, value in kept[1:]:
             model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), name))
         kept = kept[:1]
     shapes = {name: np.asarray(value).shape for name, value in kept if np.asarray(value).ndim}
-    imported = _finish(case.name, import_onnx(model, case.name, shapes), case.name)
+    imported = _finish(case.name, import_onnx(model, case.name, shapes, only_tvm=way.only_tvm), case.name)
     return imported, [np.asarray(value) for _, value in kept]
 
 

@@ -32,8 +32,10 @@ def folding_pass() -> Any:
 def fusing_passes() -> list[Any]:
     """Operators to kernels, and elementwise tails into the kernels before them."""
     from tvm.relax import transform
+    from tvm.relax.backend import DispatchSortScan
 
     return [
+        DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to
         transform.LegalizeOps(),
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),

@@ -7,7 +7,7 @@ stacking them first; both hide simple elementwise operations from fusion.
 from functools import reduce
 from typing import Any
 
-from tuneloom.tuners.tvm.importing.converters.constants import is_constant, is_float32, number
+from tuneloom.tuners.tvm.importing.converters.constants import dtype_of, is_constant, is_float32, number
 
 
 def elementwise(frontend: Any) -> dict[str, Any]:
@@ -41,4 +41,42 @@ def elementwise(frontend: Any) -> dict[str, Any]:
 
         _impl_v6 = _impl_v8 = _impl_v13 = _impl_v1
 
-    return {"Clip": Clip, "Sum": Sum}
+    class IsInf(frontend.IsInf):  # type: ignore[misc]
+        """TVM's own forgets that only one sign may be asked for."""
+
+        @classmethod
+        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            found = bb.emit(relax.op.isinf(inputs[0]))
+            zero = relax.const(0, dtype_of(inputs[0]))
+            if not attr.get("detect_negative", 1):
+                found = bb.emit(relax.op.logical_and(found, bb.emit(relax.op.greater(inputs[0], zero))))
+            if not attr.get("detect_positive", 1):
+                found = bb.emit(relax.op.logical_and(found, bb.emit(relax.op.less(inputs[0], zero))))
+            return found
+
+    class RoiAlign(frontend.RoiAlign):  # type: ignore[misc]
+        """TVM's own computes another maximum than ONNX says; its average is right."""
+
+        @classmethod
+        def _impl_v16(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            if attr.get("mode", b"avg") not in (b"avg", "avg"):
+                raise NotImplementedError("RoiAlign of maxima is not implemented")
+            return super()._impl_v16(bb, inputs, attr, params)
+
+        @classmethod
+        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            if attr.get("mode", b"avg") not in (b"avg", "avg"):
+                raise NotImplementedError("RoiAlign of maxima is not implemented")
+            return super()._impl_v10(bb, inputs, attr, params)
+
+    class SplitToSequence(frontend.SplitToSequence):  # type: ignore[misc]
+        """TVM's own keeps the axis that was split even where it should go."""
+
+        @classmethod
+        def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            if not attr.get("keepdims", 1) and len(inputs) < 2:
+                raise NotImplementedError("SplitToSequence without keepdims is not implemented")
+            return super()._impl_v11(bb, inputs, attr, params)
+
+    own = (Clip, Sum, IsInf, RoiAlign, SplitToSequence)
+    return {converter.__name__: converter for converter in own}
