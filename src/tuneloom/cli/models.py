@@ -38,9 +38,6 @@ to measure it when it was tuned.
 ZOO = """\
 List the models that can be tuned without a file, as zoo:NAME. Their weights are random.
 """
-ZOO = """\
-List the models that can be tuned without a file, as zoo:NAME. Their weights are random.
-"""
 COLUMNS = ("kernel", "weight", "GFLOP", "records", "best", "shapes")
 
 

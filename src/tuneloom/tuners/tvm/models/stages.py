@@ -100,9 +100,7 @@ def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
         del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
     spec = resolve_target(recipe.target)
     if recipe.key not in _imported:
-        _imported[recipe.key] = import_model(
-            recipe.source, recipe.shapes, only_tvm=recipe.only_tvm
-        )
+        _imported[recipe.key] = import_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm)
     return lower(_imported[recipe.key], spec, LowerOptions(layout=layout))
 
 
