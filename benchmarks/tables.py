@@ -138,6 +138,52 @@ def memory(row: Mapping[str, Any]) -> str:
     )
 
 
+def real_models(rows: Rows) -> str:
+    """One line for each model, and how many agree."""
+    right = [row for row in rows if row["agrees"]]
+    alone = [row for row in rows if "difference" in row and not row["foreign"]]
+    lines = [
+        (
+            row["model"],
+            "yes" if row["agrees"] else "no",
+            "–" if "difference" not in row else f"{row['difference']:.1e}",
+            row.get("import_and_lower_s", "–"),
+            ", ".join(row.get("foreign", ())) + _share(row),
+            row.get("reason", ""),
+        )
+        for row in rows
+    ]
+    columns = ("model", "agrees", "difference", "import and lower, s", "in ONNX Runtime", "why not")
+    summary = f"{len(right)} of {len(rows)} agree; {len(alone)} of {len(rows)} run in TVM alone."
+    return f"{summary}\n\n{table(columns, lines)}"
+
+
+def _share(row: Mapping[str, Any]) -> str:
+    return f" ({row['foreign_share']:.1%})" if row.get("foreign") else ""
+
+
+def operators(rows: Rows) -> str:
+    """Counts by operator; those that pass everything in one list."""
+    counts: dict[str, dict[str, int]] = {}
+    for row in rows:
+        own = counts.setdefault(row["operator"], {})
+        own[row["result"]] = own.get(row["result"], 0) + 1
+    passed = {name for name, own in counts.items() if set(own) <= {"ok", "constant"}}
+    results = ("ok", "constant", "onnxruntime", "refused", "wrong", "lost")
+    lines = [
+        (name, *(own.get(result, "") for result in results))
+        for name, own in sorted(counts.items())
+        if name not in passed
+    ]
+    total = {result: sum(own.get(result, 0) for own in counts.values()) for result in results}
+    words = ", ".join(f"{result} {count}" for result, count in total.items() if count)
+    return (
+        f"{len(rows)} cases: {words}.\n\n"
+        f"All sampled cases pass in TVM alone: {', '.join(sorted(passed))}.\n\n"
+        f"{table(('operator', *results), lines)}"
+    )
+
+
 SECTIONS = (
     Section(
         results="against_stock.json",
@@ -227,6 +273,22 @@ SECTIONS = (
         "were at a time, run in turn.",
         command="benchmarks/transfer.py",
         draw=drawn_by("transfer.py", "--table"),
+    ),
+    Section(
+        results="real_models.json",
+        title="Models that packages ship, and networks of PyTorch",
+        about="Imported, lowered, compiled without tuning, run, and compared with their own runtime. "
+        "Times on a loaded ARM machine with two cores, shared with other work.",
+        command="benchmarks/real_models.py",
+        draw=real_models,
+    ),
+    Section(
+        results="onnx_operators.json",
+        title="Node tests of ONNX",
+        about="A sample of the cases that the package `onnx` ships, by operator: how many pass in TVM alone "
+        "as they are, with their further inputs as constants, and with ONNX Runtime's help.",
+        command="benchmarks/onnx_operators.py --most 2",
+        draw=operators,
     ),
     Section(
         results="planning.json",
