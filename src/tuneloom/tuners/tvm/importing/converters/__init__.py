@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tuneloom.tuners.tvm.importing.converters.elementwise import elementwise
+from tuneloom.tuners.tvm.importing.converters.guarded import guarded
 from tuneloom.tuners.tvm.importing.converters.quantised import quantised
 from tuneloom.tuners.tvm.importing.converters.recurrent import recurrent
 
@@ -25,4 +26,9 @@ def better_converters() -> Iterator[None]:
 
 def own_converters(frontend: Any) -> dict[str, Any]:
     """Our converters by the name of their operator; with its domain if that is not ONNX's own."""
-    return {**elementwise(frontend), **recurrent(frontend), **quantised(frontend)}
+    return {
+        **elementwise(frontend),
+        **guarded(frontend),
+        **recurrent(frontend),
+        **quantised(frontend),
+    }
