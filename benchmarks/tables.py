@@ -287,7 +287,7 @@ SECTIONS = (
         title="Node tests of ONNX",
         about="A sample of the cases that the package `onnx` ships, by operator: how many pass in TVM alone "
         "as they are, with their further inputs as constants, and with ONNX Runtime's help.",
-        command="benchmarks/onnx_operators.py --most 2",
+        command="benchmarks/onnx_operators.py",
         draw=operators,
     ),
     Section(
