@@ -178,7 +178,7 @@ def test_a_kernel_stands_in_a_jobs_file_beside_a_model(place: Workplace) -> None
         (("kernel", "tune", "twice.toml", "--spare", "-1"), "--spare: must be a whole number of at least 0"),
         (("kernel", "tune", "twice.toml", "--device", "npu"), "no device with key 'npu'"),
         (("kernel", "tune", "twice.toml", "--run-timeout", "0"), "--run-timeout: must be a number above 0"),
-        (("tune", "twice.toml", "--out", "fast"), "a kernel has no bundle"),
+        (("tune", "twice.toml", "--out", "fast"), "a kernel job writes no bundle"),
         (("tune", "missing.toml"), "no kernel at"),
         (("kernel", "export", "last", "x.csv"), "no run"),
     ],
