@@ -25,7 +25,7 @@ demo: $(RUNS)
 # No test depends on a time, so two processes share the tests of all tiers; a file's tests stay together.
 # Matrices in tests are small: threads of linear algebra would only get in each other's way.
 PROCESSES ?= 2
-PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n $(PROCESSES)
 
 test: $(STAMP)
 	$(MAKE) --no-print-directory -j2 --output-sync=target check browser

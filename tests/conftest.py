@@ -1,6 +1,7 @@
 """What all tiers share: a warm interpreter, and which tests stay together when two processes share them."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,8 +20,11 @@ pytest.register_assert_rewrite(
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-DEAR = ("tuned", "postgres_server")
-"""Fixtures that take seconds: the tests that use one of them stay together."""
+TOGETHER = {
+    "integration/app/test_databases.py": "tests/integration/app/test_tune.py",
+    "integration/store/": "integration/store/",
+}
+"""Files that share a fixture which takes seconds: they go to one process."""
 SLOWEST_FIRST = ("acceptance/test_documented", "integration/app", "integration", "acceptance", "unit")
 """At the end, when one process has nothing left to do, the other should be at something short."""
 
@@ -33,21 +37,30 @@ def warm() -> Iterator[WarmInterpreter]:
     interpreter.close()
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_turn)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=lambda item: _turn(item.path.as_posix()))
 
 
-def _turn(item: pytest.Item) -> int:
-    path = item.path.as_posix()
+def _turn(path: str) -> int:
     return next(n for n, part in enumerate((*SLOWEST_FIRST, "")) if f"/tests/{part}" in path)
 
 
-def _group(item: pytest.Item) -> str:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give processes whole groups of tests, in the order in which they were collected."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid)
+
+    config.option.loadscopereorder = False
+    return Groups(config, log)
+
+
+def _group(nodeid: str) -> str:
     """Tests of a file stay together, for the sake of its fixtures; pages of documentation do not."""
-    fixtures = getattr(item, "fixturenames", ())
-    if "page" in fixtures and "documented" in item.path.name:
-        return item.name
-    return next((name for name in DEAR if name in fixtures), item.path.as_posix())
+    if "test_the_commands_of_a_page" in nodeid:
+        return nodeid
+    path = nodeid.partition("::")[0]
+    return next((group for part, group in TOGETHER.items() if f"tests/{part}" in path), path)
