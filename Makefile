@@ -23,10 +23,9 @@ demo: $(RUNS)
 	$(BIN)/tuneloom tune zoo:squeezenet --trials 600 --out demo-bundle
 
 # No test depends on a time, so two processes share the tests of all tiers; a file's tests stay together.
-# Matrices in tests are small: threads of linear algebra would only get in each other's way, and threads of
-# a compiled model that spin while they wait would take the cores from those they wait for.
+# Matrices in tests are small: threads of linear algebra would only get in each other's way.
 PROCESSES ?= 2
-PYTEST = OPENBLAS_NUM_THREADS=1 TVM_THREAD_POOL_SPIN_COUNT=0 $(BIN)/pytest -q -n $(PROCESSES)
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n $(PROCESSES)
 
 test: $(STAMP)
 	$(MAKE) --no-print-directory -j2 --output-sync=target check browser
