@@ -34,7 +34,7 @@ from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls, kernel_key
 from tuneloom.tuners.tvm.models.final import RunningModel, build_model
 from tuneloom.tuners.tvm.models.stages import relative_difference, seeded_inputs
 from tuneloom.tuners.tvm.models.times import kernel_times
-from tuneloom.tuners.tvm.rules.generator import first_guess
+from tuneloom.tuners.tvm.rules.generator import first_guess, has_template
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
@@ -219,7 +219,7 @@ def kernel_rows(running: RunningModel, lowered: LoweredModel) -> list[dict[str, 
                 "calls": calls[name],
                 "total_s": calls[name] * seconds,
                 "gflops": task.gflop / seconds,
-                "template": first_guess(unpack(task).module, lowered.target) is not None,
+                "template": has_template(unpack(task).module, lowered.target),
                 "shapes": task.shapes,
             }
         )

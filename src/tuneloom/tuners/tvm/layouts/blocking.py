@@ -15,7 +15,7 @@ _PATTERNS = {
     "winograd_input": _OPAQUE,
     "product": _TAIL,
     "line_": _TAIL,
-    "conv2d_transposed": _TAIL,
+    "conv2d": _TAIL,
     "resize": _TAIL,
 }
 """TVM's numbers for what may be fused with a kernel: elementwise operators after it, or nothing.

@@ -8,8 +8,12 @@ innermost loops read them.
 from typing import Any
 
 from tuneloom.tuners.tvm.layouts.groups import Groups
+from tuneloom.tuners.tvm.layouts.matrices import padded_rows
 from tuneloom.tuners.tvm.layouts.values import blocks as block_count
 from tuneloom.tuners.tvm.layouts.windows import Window
+
+_SHORT_ROW = 16
+_ROW_TILES = range(4, 15)
 
 
 def conv2d(data: Any, weight: Any, window: Window, groups: Groups | None = None) -> Any:
@@ -27,14 +31,16 @@ def conv2d(data: Any, weight: Any, window: Window, groups: Groups | None = None)
     def first_block(o: Any) -> Any:
         return groups.first_block(o) if groups is not None else 0
 
-    return te.compute(
-        (batch, out_blocks, rows, cols, lanes),
+    whole = te.compute(
+        (batch, out_blocks, rows, whole_columns(cols), lanes),
         lambda n, o, y, x, c: te.sum(
-            padded[n, first_block(o) + k, *window.place(y, x, kh, kw), ki] * weight[o, k, kh, kw, ki, c],
+            padded[n, first_block(o) + k, *window.place(y, _within(x, cols), kh, kw), ki]
+            * weight[o, k, kh, kw, ki, c],
             axis=[k, kh, kw, ki],
         ),
         name="conv2d",
     )
+    return _trimmed(whole, cols)
 
 
 def conv2d_from_plain(data: Any, weight: Any, window: Window) -> Any:
@@ -49,13 +55,38 @@ def conv2d_from_plain(data: Any, weight: Any, window: Window) -> Any:
     rows, cols = window.output_size(int(height), int(width))
     k = te.reduce_axis((0, channels), name="k")
     kh, kw = _window_axes(window)
-    return te.compute(
-        (batch, out_blocks, rows, cols, lanes),
+    whole = te.compute(
+        (batch, out_blocks, rows, whole_columns(cols), lanes),
         lambda n, o, y, x, c: te.sum(
-            padded[n, k, *window.place(y, x, kh, kw)] * weight[o, k, kh, kw, c], axis=[k, kh, kw]
+            padded[n, k, *window.place(y, _within(x, cols), kh, kw)] * weight[o, k, kh, kw, c],
+            axis=[k, kh, kw],
         ),
         name="conv2d",
     )
+    return _trimmed(whole, cols)
+
+
+def whole_columns(cols: int) -> int:
+    """So many columns, or a few more, that a good tile divides them."""
+    if cols <= _SHORT_ROW or any(cols % tile == 0 for tile in _ROW_TILES):
+        return cols
+    return padded_rows(cols)
+
+
+def _within(x: Any, cols: int) -> Any:
+    """Where a column that is added for the tile's sake reads instead."""
+    from tvm import te
+
+    return x if whole_columns(cols) == cols else te.min(x, cols - 1)
+
+
+def _trimmed(whole: Any, cols: int) -> Any:
+    from tvm import te
+
+    batch, out_blocks, rows, made, lanes = whole.shape
+    if int(made) == cols:
+        return whole
+    return te.compute((batch, out_blocks, rows, cols, lanes), lambda *at: whole[at], name="conv2d_trimmed")
 
 
 def depthwise_conv2d(data: Any, weight: Any, window: Window) -> Any:

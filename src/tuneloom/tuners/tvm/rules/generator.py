@@ -8,6 +8,7 @@ peak of the core. Everything else gets MetaSchedule's general space.
 from typing import Any
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.rules.default import default_sketch
 from tuneloom.tuners.tvm.rules.elementwise import elementwise_sketch
 from tuneloom.tuners.tvm.rules.kernel import Shape, shape_of
 from tuneloom.tuners.tvm.rules.lines import line_sketch
@@ -25,11 +26,19 @@ def space_for(module: Any, target: TargetSpec) -> Any:
     Either an `ms.SpaceGenerator` or the name of one, as `ms.TuneContext` takes it.
     """
     load_tvm()
-    from tvm.s_tir import meta_schedule as ms
-
     sketches = [schedule for schedule in sketches_of(module, target) if schedule is not None]
-    if not sketches:
-        return GENERAL
+    return _offering(sketches, target) if sketches else GENERAL
+
+
+def last_resort(module: Any, target: TargetSpec) -> Any:
+    """A space of a single schedule, for kernels whose general space can't be generated."""
+    from tvm.s_tir import Schedule
+
+    return _offering([_default(module, target) or Schedule(module)], target)
+
+
+def _offering(sketches: list[Any], target: TargetSpec) -> Any:
+    from tvm.s_tir import meta_schedule as ms
 
     def offer(_schedule: Any) -> list[Any]:
         return sketches
@@ -47,8 +56,23 @@ def is_template(generator: Any) -> bool:
 
 
 def first_guess(module: Any, target: TargetSpec) -> Any | None:
-    """A scheduled kernel that should be near the best without any trial, if a template fits."""
-    return next((schedule for schedule in sketches_of(module, target) if schedule is not None), None)
+    """A scheduled kernel that should be near the best without any trial.
+
+    Where no template fits it is a plain default; None where not even that does.
+    """
+    found = next((schedule for schedule in sketches_of(module, target) if schedule is not None), None)
+    return found if found is not None else _default(module, target)
+
+
+def has_template(module: Any, target: TargetSpec) -> bool:
+    """Whether some template fits a kernel."""
+    return any(schedule is not None for schedule in sketches_of(module, target))
+
+
+def _default(module: Any, target: TargetSpec) -> Any | None:
+    if target.kind != "llvm":
+        return None
+    return _attempt(module, lambda sch: default_sketch(sch, target))
 
 
 def sketches_of(module: Any, target: TargetSpec) -> list[Any]:

@@ -47,6 +47,8 @@ def _lead(sch: Any, blocks: list[Any]) -> int:
     if not reducing:
         raise ValueError("nothing is summed along a line")
     one_a_line = _extents(sch, reducing[-1]) == result
+    if one_a_line and len(reducing) == 1:
+        raise ValueError("a sum alone has no vectors along its line")
     most = len(result) if one_a_line else len(result) - 1
     lead = min(most, *(_common(_extents(sch, block), result) for block in reducing))
     if any(len(_extents(sch, block)) > lead + 1 for block in reducing):

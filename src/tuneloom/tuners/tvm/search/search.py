@@ -16,7 +16,8 @@ from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE, default_module
 from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, trace_text
 from tuneloom.tuners.tvm.lowering.tasks import unpack
-from tuneloom.tuners.tvm.rules.generator import is_template, space_for
+from tuneloom.tuners.tvm.rules.generator import first_guess, is_template
+from tuneloom.tuners.tvm.search.opening import opened
 from tuneloom.tuners.tvm.search.plausibility import Plausibility
 from tuneloom.tuners.tvm.search.population import Population, Row
 from tuneloom.tuners.tvm.search.seeding import history, lesson_rows, own_rows, replayed, row_at
@@ -41,23 +42,13 @@ class TvmSearch:
 
     def __init__(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> None:
         load_tvm()
-        from tvm.s_tir import meta_schedule as ms
-
         kernel = unpack(task)
         self._module = kernel.module
         self._target = kernel.target
-        target = kernel.target.to_tvm()
-        context = ms.TuneContext(
-            mod=kernel.module,
-            target=target,
-            space_generator=space_for(kernel.module, kernel.target),
-            search_strategy="replay-trace",
-            num_threads=1,
-            rand_state=options.seed + 1,
-        )
+        context, schedules = opened(kernel)
         self._context = context
         self._postprocs = list(context.space_generator.postprocs)
-        self._sketches = [sketch_of(schedule.trace) for schedule in context.generate_design_space()]
+        self._sketches = [sketch_of(schedule.trace) for schedule in schedules]
         self._random = np.random.default_rng(options.seed)
         self._population = Population(self._sketches, self._random)
         self._surrogate = Surrogate(options.seed)
@@ -69,7 +60,9 @@ class TvmSearch:
         self._programs: set[int] = set()
         self._keys: set[str] = set()
         self._seeds = list(options.seeds)
-        self._guesses = own_rows(self._sketches) if is_template(context.space_generator) else []
+        own = is_template(context.space_generator)
+        self._guesses = own_rows(self._sketches) if own else []
+        self._plain_guess = None if own else first_guess(kernel.module, kernel.target)
         self._only_seeds = options.only_seeds
         self._lessons = lesson_rows(self._sketches, options.lessons)
         self._stale = bool(self._lessons)
@@ -133,8 +126,11 @@ class TvmSearch:
         return chosen
 
     def _guessed(self, count: int) -> list[Candidate]:
-        """Up to so many of the templates' own guesses that are left."""
+        """Up to so many of the templates' own guesses that are left; without one, a plain default."""
         chosen: list[Candidate] = []
+        if self._plain_guess is not None and count > 0:
+            guess, self._plain_guess = self._wrap(self._plain_guess, GUESS_ORIGIN), None
+            chosen += [] if guess is None else [guess]
         while self._guesses and len(chosen) < count:
             row = self._guesses.pop(0)
             candidate = None if row in self._proposed else self._candidate(row, GUESS_ORIGIN)

@@ -7,8 +7,8 @@ from tuneloom.model import ChoiceDomain, KnobDomain, SketchSpace, Task, TaskSpac
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import unpack
-from tuneloom.tuners.tvm.rules.generator import GENERAL, sketches_of
 from tuneloom.tuners.tvm.search.knobs import Knob, TileKnob
+from tuneloom.tuners.tvm.search.opening import opened
 from tuneloom.tuners.tvm.search.sketches import sketch_of
 
 
@@ -28,21 +28,7 @@ def _describe(task: Task) -> TaskSpace:
 
 
 def _schedules(task: Task) -> list[Any]:
-    from tvm.s_tir import meta_schedule as ms
-
-    kernel = unpack(task)
-    own = [schedule for schedule in sketches_of(kernel.module, kernel.target) if schedule is not None]
-    if own:
-        return own
-    context = ms.TuneContext(
-        mod=kernel.module,
-        target=kernel.target.to_tvm(),
-        space_generator=GENERAL,
-        search_strategy="replay-trace",
-        num_threads=1,
-        rand_state=1,
-    )
-    return list(context.generate_design_space())
+    return opened(unpack(task))[1]
 
 
 def _as_data(trace: Any) -> SketchSpace:

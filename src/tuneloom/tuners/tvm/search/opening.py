@@ -1,0 +1,37 @@
+"""Where a search gets its sketches from, whatever the compiler says to its kernel."""
+
+from typing import Any
+
+from tuneloom.tuners.tvm.lowering.tasks import Kernel
+from tuneloom.tuners.tvm.rules.generator import last_resort, space_for
+
+_SEED = 1  # replaying traces involves no chance, but TVM wants to know
+
+
+def opened(kernel: Kernel) -> tuple[Any, list[Any]]:
+    """A context for a kernel and the schedules its space begins with.
+
+    The general space refuses some kernels (a block that can't be moved under another one's
+    loops, say). Those are left with a space of one plain schedule: a worse kernel, but no failure.
+    """
+    try:
+        return _generated(kernel, space_for(kernel.module, kernel.target))
+    except Exception:  # TVM's rules raise errors of many kinds
+        return _generated(kernel, last_resort(kernel.module, kernel.target))
+
+
+def _generated(kernel: Kernel, generator: Any) -> tuple[Any, list[Any]]:
+    from tvm.s_tir import meta_schedule as ms
+
+    context = ms.TuneContext(
+        mod=kernel.module,
+        target=kernel.target.to_tvm(),
+        space_generator=generator,
+        search_strategy="replay-trace",
+        num_threads=1,
+        rand_state=_SEED,
+    )
+    schedules = list(context.generate_design_space())
+    if not schedules:
+        raise ValueError("an empty space")
+    return context, schedules

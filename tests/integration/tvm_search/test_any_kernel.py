@@ -1,0 +1,70 @@
+"""Kernels that no template fits: they have a sane default, and a search that can't fail."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tuneloom.model import SearchOptions, Task
+from tuneloom.tuners.tvm import TvmTuner
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
+from tuneloom.tuners.tvm.rules.generator import _default, has_template, last_resort
+from tuneloom.tuners.tvm.search import opening
+from tuneloom.tuners.tvm.targets.target import resolve_target
+
+
+@pytest.fixture
+def odd_task(matmul: Callable[[int, int, int], Task]) -> Task:
+    """A product of columns that fill no vectors and rows that fill no tile."""
+    return matmul(7, 5, 3)
+
+
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(7, 5, 3), (6, 9, 32), (1, 4, 16)])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_default_schedule_computes_the_same(
+    matmul: Callable[[int, int, int], Task], rows: int, depth: int, columns: int, cores: int
+) -> None:
+    module, _ = unpack_kernel(matmul(rows, depth, columns).payload)
+    target = resolve_target("cpu", cores=cores)
+    schedule = _default(module, target)
+    assert schedule is not None
+    random = np.random.default_rng(0)
+    left, right = (
+        random.standard_normal(shape).astype(np.float32) for shape in ((rows, depth), (depth, columns))
+    )
+    np.testing.assert_allclose(run(schedule.mod, target, left, right), left @ right, rtol=1e-5, atol=1e-5)
+
+
+def run(module: Any, target: Any, left: Any, right: Any) -> Any:
+    tvm = load_tvm()
+    with target.to_tvm() as made:
+        built = tvm.tirx.build(module, target=made)
+    out = tvm.runtime.tensor(np.zeros((left.shape[0], right.shape[1]), np.float32))
+    built["main"](tvm.runtime.tensor(left), tvm.runtime.tensor(right), out)
+    return out.numpy()
+
+
+def test_kernel_without_template_begins_with_the_default_schedule(odd_task: Task) -> None:
+    module, target = unpack_kernel(odd_task.payload)
+    assert not has_template(module, target)
+    search = TvmTuner().open(odd_task, SearchOptions(seed=0, trials=4, batch=4), [])
+    assert [one.origin for one in search.select(4)][:2] == ["default", "guess"]
+
+
+def test_space_that_cannot_be_generated_leaves_one_schedule(
+    odd_task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(module: Any, target: Any) -> Any:
+        raise RuntimeError("ScheduleError: reverse-compute-at")
+
+    monkeypatch.setattr(opening, "space_for", refusing)
+    search = TvmTuner().open(odd_task, SearchOptions(seed=0, trials=4, batch=4), [])
+    assert [one.origin for one in search.select(4)] == ["default", "guess"]
+    assert search.select(4) == []
+
+
+def test_last_resort_is_a_space_of_one(odd_task: Task) -> None:
+    module, target = unpack_kernel(odd_task.payload)
+    assert last_resort(module, target) is not None
