@@ -31,6 +31,8 @@ class ModelRecipe:
     target: str
     layout: str = "blocked"
     only_tvm: bool = False
+    cores: int = 1
+    """How many cores one run of the model may use, where the target does not say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,6 +221,13 @@ def slopes(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 3, 14, 16), [net.add("PRelu", pooled, net.draw(1))]
 
 
+def activations(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.conv("x", (12, 4, 1, 1))
+    swished = net.add("Mul", hidden, net.add("Sigmoid", hidden))
+    large = net.add("Mul", "x", net.constant(np.float32(200.0)))
+    return (1, 4, 9, 7), [swished, net.add("Sigmoid", large), net.add("Tanh", "x")]
+
+
 def attention(net: Net) -> tuple[tuple[int, ...], list[str]]:
     split = net.constant(np.array([1, 37, 2, 24], dtype=np.int64))
     q, k, v = (
@@ -272,6 +279,7 @@ NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
         transposed,
         resized,
         slopes,
+        activations,
         attention,
         ragged_products,
         ragged_widths,

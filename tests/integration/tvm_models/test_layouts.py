@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
 from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
-from tuneloom.tuners.tvm.rules.generator import has_template
+from tuneloom.tuners.tvm.models.stages import open_model
+from tuneloom.tuners.tvm.rules.generator import first_guess, has_template
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -97,6 +99,33 @@ def test_every_kernel_has_a_template(name: str, host: TargetSpec, imported: Impo
     tasks = extract(lower(imported(network(name)), host))
     without = [task.name for task in tasks if not has_template(unpack(task).module, host)]
     assert not without
+
+
+@pytest.mark.parametrize("name", ["transformed", "dilated", "attention"])
+def test_templates_share_their_work_among_cores(name: str, imported: Import) -> None:
+    several = resolve_target("cpu", cores=2)
+    for task in extract(lower(imported(network(name)), several)):
+        schedule = first_guess(unpack(task).module, several)
+        assert schedule is not None
+        assert has_template(unpack(task).module, several), task.name
+        assert "T.parallel" in schedule.mod.script(), task.name
+
+
+def test_a_model_for_several_cores_has_records_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(network("norms").SerializeToString())
+    recipes = [ModelRecipe(key=f"{n}", source=str(path), shapes={}, target="cpu", cores=n) for n in (1, 2)]
+    alone, together = (open_model(recipe) for recipe in recipes)
+    assert isinstance(alone, ModelSummary) and isinstance(together, ModelSummary)
+    assert '"num-cores": 2' in together.target
+    assert together.family == f"{alone.family}x2"
+    assert not {task.key for task in alone.tasks} & {task.key for task in together.tasks}
+
+
+def test_no_activation_calls_the_library_for_one_number(host: TargetSpec, imported: Import) -> None:
+    classes = [task.kernel_class for task in extract(lower(imported(network("activations")), host))]
+    assert any("fast_exp" in name for name in classes)
+    assert not any("sigmoid" in name for name in classes)
 
 
 def test_standardising_is_one_kernel_however_it_is_written(host: TargetSpec, imported: Import) -> None:

@@ -54,6 +54,7 @@ class TuningJob:
             target=spec.target,
             layout=spec.layout,
             only_tvm=spec.only_tvm,
+            cores=max(1, self._context.device_cores),
         )
 
     @property

@@ -12,6 +12,7 @@ from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.models.final import LIBRARY, Array, RunningModel, load_compiled
 from tuneloom.tuners.tvm.targets.cpu import check_cpu
+from tuneloom.tuners.tvm.targets.threads import use_cores
 
 MANIFEST = "bundle.json"
 SCHEDULES = "schedules.json"
@@ -76,6 +77,7 @@ def load_bundle(folder: Path) -> Bundle:
     check_cpu(target["cpu_features"], target["mcpu"], target["machine"])
     if not (folder / LIBRARY).is_file():
         raise BundleError(f"{folder} is damaged: {LIBRARY} is missing; tune the model again")
+    use_cores(int(manifest.get("provenance", {}).get("device_cores") or 1))
     inputs = tuple(tensor_info(entry) for entry in manifest["inputs"])
     outputs = tuple(tensor_info(entry) for entry in manifest["outputs"])
     model = load_compiled(folder, inputs, outputs, manifest.get("onnxruntime", ())).open(target["device"])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.tuners.tvm.layouts import compute
-from tuneloom.tuners.tvm.layouts.operators import along_lines, images, products
+from tuneloom.tuners.tvm.layouts.operators import activations, along_lines, images, products
 from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, constant, static_shape
 from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Value
 from tuneloom.tuners.tvm.layouts.windows import Window
@@ -218,10 +218,7 @@ def _both(sizes: Any) -> tuple[int, int]:
 _UNARY = (
     "nn.relu",
     "clip",
-    "sigmoid",
     "tanh",
-    "nn.silu",
-    "nn.gelu",
     "nn.leakyrelu",
     "abs",
     "negative",
@@ -249,5 +246,5 @@ def _together(*rooms: dict[str, Rule]) -> dict[str, tuple[Rule, ...]]:
     return {name: tuple(room[name] for room in rooms if name in room) for name in names}
 
 
-RULES = _together(_BLOCKED, images.RULES, products.RULES, along_lines.RULES)
+RULES = _together(activations.RULES, _BLOCKED, images.RULES, products.RULES, along_lines.RULES)
 """The rules of every operator, to be tried in order."""

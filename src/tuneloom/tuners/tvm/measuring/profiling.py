@@ -11,6 +11,7 @@ import numpy as np
 from tuneloom.model import Failure, FailureKind, Measurement, MeasuringPolicy
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
+from tuneloom.tuners.tvm.targets.threads import use_own_cores
 
 _MOST_MESSAGE = 2000
 _MEMORY_FOLDER = Path("/dev/shm")
@@ -42,6 +43,7 @@ class LoadedKernel:
 
     def __init__(self, built: BuiltKernel) -> None:
         tvm = load_tvm()
+        use_own_cores()
         self._device = tvm.device("cuda" if built.device == "cuda" else "cpu")
         self._module = load_library(built.library)
         random = np.random.default_rng(0)

@@ -20,6 +20,7 @@ from tuneloom.tuners.tvm.models.final_parameters import split_parameters
 from tuneloom.tuners.tvm.models.foreign import provide
 from tuneloom.tuners.tvm.quiet import quiet_stderr
 from tuneloom.tuners.tvm.rules.generator import first_guess
+from tuneloom.tuners.tvm.targets.threads import use_own_cores
 
 Array = NDArray[Any]
 LIBRARY = "model.so"
@@ -64,6 +65,7 @@ class RunningModel:
         tvm = load_tvm()
         from tvm import relax
 
+        use_own_cores()
         self._tvm = tvm
         self._outputs = tuple(outputs)
         self.device = tvm.device(device)

@@ -98,7 +98,7 @@ def _lowered(recipe: ModelRecipe) -> LoweredModel:
 def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
     if sys.modules.get("torch", sys) is None:
         del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
-    spec = resolve_target(recipe.target)
+    spec = resolve_target(recipe.target, cores=recipe.cores)
     if recipe.key not in _imported:
         _imported[recipe.key] = import_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm)
     return lower(_imported[recipe.key], spec, LowerOptions(layout=layout))

@@ -1,5 +1,6 @@
 """Kernels that only move or map values: one pass, vectorised, nothing kept in between."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tuneloom.tuners.tvm.rules.kernel import Shape
@@ -10,9 +11,14 @@ _LONGEST_ROW = 64
 
 def elementwise_sketch(sch: Any, shape: Shape, target: TargetSpec) -> None:
     """Everything into the last block; its last axis in vectors, the one before unrolled."""
-    for name in shape.after[:-1]:
+    stream_sketch(sch, shape.after, target)
+
+
+def stream_sketch(sch: Any, names: Sequence[str], target: TargetSpec) -> None:
+    """The same for some of a kernel's blocks, the last of which stores their result."""
+    for name in names[:-1]:
         sch.compute_inline(sch.get_sblock(name))
-    result = sch.get_sblock(shape.after[-1])
+    result = sch.get_sblock(names[-1])
     *axes, last = sch.get_loops(result)
     extent = int(sch.get(last).extent)
     if extent % target.lanes == 0:

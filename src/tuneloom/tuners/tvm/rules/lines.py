@@ -23,10 +23,10 @@ def line_sketch(sch: Any, target: TargetSpec) -> None:
     for block in reversed(kept):
         sch.set_scope(block, 0, "local" if _small(sch, block, lead) else "global")
         sch.compute_at(block, line, preserve_unit_loops=True)
-    for block in (*kept, result):
-        _in_vectors(sch, block, target)
     if target.cores > 1:
         sch.parallel(line)
+    for block in (*kept, result):
+        _in_vectors(sch, block, target)
 
 
 def _inlined(sch: Any, blocks: list[Any]) -> list[Any]:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from tuneloom.tuners.tvm.rules.elementwise import stream_sketch
 from tuneloom.tuners.tvm.rules.kernel import Shape
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 LINES = "winograd_lines"
 _INPUT = "winograd_input"
+_PLAIN = "to_plain"
 _OUT, _TILE = 4, 6
 
 
@@ -17,18 +19,31 @@ def is_staged(shape: Shape) -> bool:
 
 def staged_sketch(sch: Any, shape: Shape, target: TargetSpec) -> None:
     """Compute the steps before the result for one tile at a time, fully unrolled."""
-    to_tiles = shape.after[-1] == _INPUT
-    for name in shape.after[:-1]:
+    tiled, rest = _before_and_after(shape, _PLAIN)
+    to_tiles = tiled[-1] == _INPUT
+    for name in tiled[:-1]:
         if name != LINES and not name.startswith("padded"):
             sch.compute_inline(sch.get_sblock(name))
-    result = sch.get_sblock(shape.after[-1])
+    if rest:
+        stream_sketch(sch, rest, target)
+    result = sch.get_sblock(tiled[-1])
     place = _input_tiles(sch, result) if to_tiles else _output_tiles(sch, result)
     _nest(sch, sch.get_sblock(LINES), place)
-    for name in shape.after:
+    for name in tiled:
         if name.startswith("padded"):
             _nest(sch, sch.get_sblock(name), place)
     if target.cores > 1:
         sch.parallel(sch.get_loops(result)[0])
+
+
+def _before_and_after(shape: Shape, prefix: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The blocks up to the first with a prefix, and from there on.
+
+    Tiles end where channels are no longer together: what comes then reads whole images.
+    """
+    names = shape.after
+    at = next((n for n, name in enumerate(names) if name.startswith(prefix)), len(names))
+    return names[:at], names[at:]
 
 
 def _input_tiles(sch: Any, result: Any) -> Any:

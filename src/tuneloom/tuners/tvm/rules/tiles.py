@@ -13,6 +13,8 @@ from tuneloom.tuners.tvm.rules.registers import good_tile, widest
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _LONGEST_UNROLL = 16
+_TURNS = 4
+"""How many pieces of work a thread should have at least, so that none waits long for the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +51,25 @@ def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -
         sch.compute_at(anchor, outer[-1], preserve_unit_loops=True)
     reduction = _order_reduction(sch, anchor, len(outer), shape)
     _place_padding(sch, shape, variant, outer, target)
-    sch.decompose_reduction(anchor, reduction)
     if target.cores > 1:
-        sch.parallel(sch.fuse(*outer[:2]) if len(outer) > 1 else outer[0])
+        _share(sch, outer, shape, target)
+    sch.decompose_reduction(anchor, reduction)
+
+
+def _share(sch: Any, outer: list[Any], shape: Shape, target: TargetSpec) -> None:
+    """Let threads take turns at tiles: the fewest outer loops that are enough for all of them.
+
+    Padding may sit inside the third loop, and is done by all threads where it comes first.
+    """
+    count, parts = 1, int(sch.get(outer[0]).extent)
+    most = 2 if shape.windowed else len(outer)
+    while count < most and parts < _TURNS * target.cores:
+        parts *= int(sch.get(outer[count]).extent)
+        count += 1
+    sch.parallel(sch.fuse(*outer[:count]) if count > 1 else outer[0])
+    if shape.padded and not shape.windowed:
+        around = sch.get_loops(sch.get_sblock(shape.padded))[:-2]
+        sch.parallel(sch.fuse(*around))
 
 
 def _trim(sch: Any, result: Any, outer: list[Any], target: TargetSpec) -> None:

@@ -46,8 +46,11 @@ class TargetSpec:
 
     @property
     def family(self) -> str:
-        """What schedules of one target have in common with another's: `llvm-512`, `cuda`."""
-        return f"{self.kind}-{self.vector_bits}" if self.kind == "llvm" else self.kind
+        """What schedules of one target have in common with another's: `llvm-512`, `llvm-128x4`, `cuda`."""
+        if self.kind != "llvm":
+            return self.kind
+        threads = f"x{self.cores}" if self.cores > 1 else ""
+        return f"{self.kind}-{self.vector_bits}{threads}"
 
     def to_tvm(self) -> Any:
         """The `tvm.target.Target` of this spec."""
