@@ -99,6 +99,19 @@ def _whole_model(row: Mapping[str, Any]) -> Sequence[object]:
     )
 
 
+def against_onnxruntime(rows: Rows) -> str:
+    columns = ("model", "cores", "trials", "ours", "ONNX Runtime", "ours / ONNX Runtime", "outputs differ by")
+    ordered = sorted(rows, key=lambda row: (row["cores"], row["trials"], row["ratio"]))
+    return table(columns, [_against(row) for row in ordered])
+
+
+def _against(row: Mapping[str, Any]) -> Sequence[object]:
+    low, high = row["spread"]
+    times = [f"{row[key] * 1e3:.2f} ms" for key in ("ours_s", "onnxruntime_s")]
+    ratio = f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})"
+    return (row["model"], row["cores"], row["trials"], *times, ratio, f"{row['difference']:.0e}")
+
+
 STAGES = ("select", "build", "profile", "update")
 
 
@@ -201,6 +214,16 @@ SECTIONS = (
         "The ratio is the median of paired runs, with its 10 and 90 % quantiles.",
         command="benchmarks/whole_model.py",
         draw=whole_models,
+    ),
+    Section(
+        results="against_onnxruntime.json",
+        title="Networks people run, on ARM",
+        about="An ARM Neoverse N1 whose two cores were busy with other work too, so absolute times mean "
+        "little. With 0 trials every kernel has the first guess of its template. Both sides ran in turn; "
+        "the ratio is that of their 20 % quantiles, in brackets the 10 and 90 % quantiles of paired runs. "
+        "Weights are random except in models that a package ships.",
+        command="benchmarks/against_onnxruntime.py",
+        draw=against_onnxruntime,
     ),
     Section(
         results="memory.json",
