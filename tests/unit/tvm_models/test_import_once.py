@@ -18,7 +18,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return object()
 
     monkeypatch.setattr(stages, "import_model", import_model)
-    monkeypatch.setattr(stages, "resolve_target", lambda text: text)
+    monkeypatch.setattr(stages, "resolve_target", lambda text, cores: text)
     monkeypatch.setattr(stages, "lower", lambda imported, _target, options: (imported, options.layout))
     monkeypatch.setattr(stages, "build_model", lambda lowered, _schedules: lowered)
     for kept in ("_imported", "_models", "_plain"):

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from tuneloom.tuners.tvm.lowering.tasks import Kernel
+from tuneloom.tuners.tvm.lowering.tasks import UnpackedKernel
 from tuneloom.tuners.tvm.rules.generator import last_resort, space_for
 
 _SEED = 1  # replaying traces involves no chance, but TVM wants to know
 
 
-def opened(kernel: Kernel) -> tuple[Any, list[Any]]:
+def opened(kernel: UnpackedKernel) -> tuple[Any, list[Any]]:
     """A context for a kernel and the schedules its space begins with.
 
     The general space refuses some kernels (a block that can't be moved under another one's
@@ -20,7 +20,7 @@ def opened(kernel: Kernel) -> tuple[Any, list[Any]]:
         return _generated(kernel, last_resort(kernel.module, kernel.target))
 
 
-def _generated(kernel: Kernel, generator: Any) -> tuple[Any, list[Any]]:
+def _generated(kernel: UnpackedKernel, generator: Any) -> tuple[Any, list[Any]]:
     from tvm.s_tir import meta_schedule as ms
 
     context = ms.TuneContext(
