@@ -48,6 +48,21 @@ def test_a_model_that_kills_the_importer_is_refused_by_name(result: CallResult) 
         require_usable(asked, [NET, replace(NET, model="/models/bad.onnx")])
 
 
+def test_the_first_models_stay_where_they_were_opened_and_others_free_their_memory() -> None:
+    asked = engine()
+    require_usable(asked, [replace(NET, model=f"/models/net{n}.onnx") for n in range(6)])
+    workers = [call.worker for call in asked.started]
+    assert len(set(workers)) == 6 and None not in workers
+    assert asked.released == workers[4:]
+
+
+def test_a_refused_model_stays_nowhere() -> None:
+    asked = engine(net=Returned(value=ModelError("net.onnx: damaged")))
+    with pytest.raises(ModelError):
+        require_usable(asked, [NET])
+    assert asked.released == [asked.started[0].worker]
+
+
 def test_jobs_without_a_model_file_are_not_asked_about() -> None:
     asked = engine()
     require_usable(asked, [replace(NET, tuner="mock", model="mock:tasks=1")])

@@ -58,7 +58,7 @@ def prepared(store: Store, script: Script) -> tuple[JobReuse, list[float]]:
         ready.append(at_s)
         return []
 
-    drive(Preparation(job, reuse, HERE.family, [MINE], begin_tuning).begin(), script)
+    drive(Preparation(job, f"{job}:model", reuse, HERE.family, [MINE], begin_tuning).begin(), script)
     return reuse, ready
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tuneloom.model import ModelRecipe
-from tuneloom.tuners.tvm.models import stages
+from tuneloom.tuners.tvm.models import refusals, stages
 
 RECIPE = ModelRecipe(key="once", source="net.onnx", shapes={}, target="cpu")
 
@@ -21,6 +21,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(stages, "resolve_target", lambda text, cores: text)
     monkeypatch.setattr(stages, "lower", lambda imported, _target, options: (imported, options.layout))
     monkeypatch.setattr(stages, "build_model", lambda lowered, _schedules: lowered)
+    monkeypatch.setattr(refusals, "resolve_target", lambda text: text)
     for kept in ("_imported", "_models", "_plain"):
         monkeypatch.setattr(stages, kept, {})
     return seen
@@ -32,6 +33,19 @@ def test_the_tuned_and_the_untuned_model_come_from_one_import(imports: list[str]
     for step in steps if first == "tuned" else steps[::-1]:
         step()
     assert imports == ["net.onnx"]
+
+
+def test_checking_a_model_imports_it_for_the_job_that_follows(imports: list[str]) -> None:
+    assert refusals.refusal(RECIPE.source, {}, "cpu") is None
+    stages._lowered(RECIPE)
+    stages.compile_plain(RECIPE)
+    assert imports == ["net.onnx"]
+
+
+def test_the_same_file_with_other_shapes_is_another_model(imports: list[str]) -> None:
+    stages.imported_model("net.onnx", {"x": (1, 3)})
+    stages.imported_model("net.onnx", {"x": (2, 3)})
+    assert imports == ["net.onnx", "net.onnx"]
 
 
 def test_the_imported_model_is_let_go_when_both_are_made_of_it(imports: list[str]) -> None:

@@ -45,7 +45,9 @@ class Finish:
     _model_lost: bool = False
 
     def __post_init__(self) -> None:
-        self._steps = self.untuned.steps if self.untuned else FinishingSteps(self.job, home=self._worker)
+        self._steps = (
+            self.untuned.steps if self.untuned else FinishingSteps(self.job, home=f"{self.job}:model")
+        )
 
     def begin(self) -> list[Step]:
         """Contests of all tasks, and the untuned model meanwhile unless it is there already."""
@@ -219,7 +221,7 @@ class Finish:
 
     @property
     def _worker(self) -> str:
-        return f"{self.job}:model"
+        return self._steps.home
 
     @property
     def _device(self) -> str:

@@ -27,7 +27,8 @@ class JobContext:
     """What a job works with: its spec, where its trials go, and how much may be in flight.
 
     `workers` is the number of processes that keep its searches, `device_cores` how many cores its
-    device is made of: none for one that has its own.
+    device is made of: none for one that has its own. `model_worker` names the worker that read the
+    model when the job was checked, if one did and no other job uses it.
     """
 
     job: str
@@ -38,6 +39,7 @@ class JobContext:
     lanes: int
     workers: int
     device_cores: int = 1
+    model_worker: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,8 @@ class JobKind:
     - `takes`: whether a model without a scheme belongs to this kind.
     - `check`: raises InputError for a job that is bound to fail, without starting anything.
     - `refusal`: a call for a worker that answers with an InputError or None, for checks that take
-      long or read what somebody else wrote; None if there is nothing to ask.
+      long or read what somebody else wrote; None if there is nothing to ask. A worker that it names
+      keeps what it read, and the job goes on there.
     - `program`: makes the program of a job.
     - `warm_up`: `package.module:function`, called once in the parent of all workers.
     - `environment`: variables for that parent, from the jobs that are known when it starts.

@@ -59,8 +59,8 @@ class TuningJob:
 
     @property
     def model_worker(self) -> str:
-        """The worker that keeps the opened model."""
-        return f"{self.job}:model"
+        """The worker that keeps the opened model; it may have it since the job was checked."""
+        return self._context.model_worker or f"{self.job}:model"
 
     @property
     def canary_s(self) -> Sequence[tuple[float, float]]:

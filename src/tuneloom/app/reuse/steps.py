@@ -31,8 +31,11 @@ def fits_wanted(
 class Preparation:
     """Prepares the reuse of one job; whatever fails here costs gifts, never the job."""
 
-    def __init__(self, job: str, reuse: JobReuse, family: str, tasks: Sequence[Task], ready: Ready) -> None:
+    def __init__(
+        self, job: str, model_worker: str, reuse: JobReuse, family: str, tasks: Sequence[Task], ready: Ready
+    ) -> None:
         self._job = job
+        self._model_worker = model_worker
         self._reuse = reuse
         self._family = family
         self._tasks = tasks
@@ -78,4 +81,4 @@ class Preparation:
 
     @property
     def _worker(self) -> str:
-        return f"{self._job}:model"
+        return self._model_worker

@@ -88,6 +88,7 @@ class Executor(Listener):
         self._interruptions = Interruptions()
         self._looked_s = self._shown_s = 0.0
         self._ended: list[HeldRun] = []
+        self._given_workers: set[str] = set()
         self._journal: Book | None = None
         self._offers: dict[str, Offer] = {}
         self.conductor = Conductor(Core(policy_named(policy)), engine, self)
@@ -104,6 +105,7 @@ class Executor(Listener):
             workers=self.machine.host.slots,
             cores_of=self.machine.cores_of,
             on_trial=self._on_trial,
+            given_workers=self._given_workers,
         )
         self.runs[lease.run] = held
         if self._journal is None:

@@ -22,7 +22,10 @@ TrialListener = Callable[[str, Trial], None]
 
 @dataclass(slots=True)
 class HeldRun:
-    """A run under our lease. A job that can't be taken fails by itself; the others go on."""
+    """A run under our lease. A job that can't be taken fails by itself; the others go on.
+
+    `given_workers` are those that checked models and belong to a job now; each serves one job only.
+    """
 
     store: Store
     lease: Lease
@@ -31,6 +34,7 @@ class HeldRun:
     workers: int
     cores_of: Callable[[str], int]
     on_trial: TrialListener | None = None
+    given_workers: set[str] = field(default_factory=set)
     programs: dict[str, JobProgram] = field(default_factory=dict)
     statuses: dict[str, JobStatus] = field(default_factory=dict)
     due_s: dict[str, float] = field(default_factory=dict)
@@ -87,7 +91,16 @@ class HeldRun:
             lanes=self.lanes,
             workers=self.workers,
             device_cores=self.cores_of(spec.device_key),
+            model_worker=self._checking_worker(spec),
         )
+
+    def _checking_worker(self, spec: JobSpec) -> str:
+        """The worker that read this job's model when it was checked, for the first job that asks."""
+        call = kind_named(spec.tuner).refusal(spec)
+        if call is None or call.worker is None or call.worker in self.given_workers:
+            return ""
+        self.given_workers.add(call.worker)
+        return call.worker
 
     def break_off(self, job: str, error: Exception) -> None:
         """An error in a job's own code ended it; where it was raised is kept with the job."""

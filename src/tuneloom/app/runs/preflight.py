@@ -15,21 +15,25 @@ from tuneloom.errors import InputError, ModelError
 from tuneloom.model import JobSpec
 
 _GLANCE_S = 0.25
+_KEPT = 4
 _REFUSAL = "refusal"
 
 
 def require_usable(engine: Engine, specs: Iterable[JobSpec]) -> None:
     """Raise the error of the first job whose model or target can't be used.
 
-    The same question is asked once; one after another, because opened models may be large.
+    The same question is asked once; one after another, because opened models may be large. The
+    first few stay in their workers, where their jobs find them; the others are opened again.
     """
     asked = {}
     for spec in specs:
         call = kind_named(spec.tuner).refusal(spec)
         if call is not None:
             asked[call.function, repr(call.arguments)] = (spec, call)
-    for spec, call in asked.values():
+    for number, (spec, call) in enumerate(asked.values()):
         error = refused(spec, _answer(engine, call))
+        if call.worker is not None and (error is not None or number >= _KEPT):
+            engine.release(call.worker)
         if error is not None:
             raise error
 

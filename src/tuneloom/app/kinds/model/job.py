@@ -66,6 +66,7 @@ class ModelJob(TuningJob):
         assert self.summary is not None
         preparation = Preparation(
             self.job,
+            self.model_worker,
             self._reuse,
             self.summary.family,
             self.summary.tasks,

@@ -1,5 +1,6 @@
 """Models that TVM compiles, as a kind of job."""
 
+from hashlib import sha256
 from pathlib import Path
 
 from tuneloom.app.bundles.folders import require_free
@@ -22,7 +23,8 @@ def _check(spec: JobSpec) -> None:
 
 def _refusal(spec: JobSpec) -> Call:
     arguments = (spec.model, dict(spec.shapes), spec.target, spec.only_tvm)
-    return Call(function=REFUSAL, arguments=arguments, timeout_s=_IMPORTING_S)
+    worker = f"import:{sha256(repr(arguments).encode()).hexdigest()[:16]}"
+    return Call(function=REFUSAL, arguments=arguments, worker=worker, timeout_s=_IMPORTING_S)
 
 
 KIND = JobKind(

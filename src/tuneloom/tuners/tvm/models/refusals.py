@@ -3,17 +3,20 @@
 from collections.abc import Mapping
 
 from tuneloom.errors import InputError
-from tuneloom.tuners.tvm.importing.sources import import_model
+from tuneloom.tuners.tvm.models.stages import imported_model
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
 def refusal(
     source: str, shapes: Mapping[str, tuple[int, ...]], target: str, only_tvm: bool = False
 ) -> InputError | None:
-    """Why a model can't be tuned for a target; None if it can be imported. Runs in a worker."""
+    """Why a model can't be tuned for a target; None if it can be imported.
+
+    Runs in a worker; the imported model stays there for the job that follows.
+    """
     try:
         resolve_target(target)
-        import_model(source, shapes, only_tvm=only_tvm)
+        imported_model(source, shapes, only_tvm=only_tvm)
     except InputError as error:
         return error
     return None

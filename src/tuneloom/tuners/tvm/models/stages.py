@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.errors import InputError, OutputError
-from tuneloom.model import CheckResult, ModelRecipe, ModelSummary, TensorInfo
+from tuneloom.model import CheckResult, ModelRecipe, ModelSummary, Shapes, TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
@@ -24,7 +24,7 @@ from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
-_imported: dict[str, ImportedModel] = {}
+_imported: dict[tuple[str, str], ImportedModel] = {}
 _models: dict[str, LoweredModel] = {}
 _tuned: dict[str, CompiledModel] = {}
 _plain: dict[str, CompiledModel] = {}
@@ -79,7 +79,7 @@ def compile_plain(recipe: ModelRecipe) -> None:
     if recipe.key not in _plain:
         _plain[recipe.key] = build_model(_import(recipe, "plain"), {})
         if recipe.key in _models:
-            del _imported[recipe.key]  # nothing is made of it any more
+            _imported.clear()  # nothing is made of it any more
 
 
 def usable(lowered: LoweredModel, schedules: dict[str, str]) -> dict[str, str]:
@@ -96,12 +96,19 @@ def _lowered(recipe: ModelRecipe) -> LoweredModel:
 
 
 def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
+    spec = resolve_target(recipe.target, cores=recipe.cores)
+    model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm)
+    return lower(model, spec, LowerOptions(layout=layout))
+
+
+def imported_model(source: str, shapes: Shapes, *, only_tvm: bool = False) -> ImportedModel:
+    """A model as its file has it, imported once in this process; raises InputError if it can't be."""
     if sys.modules.get("torch", sys) is None:
         del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
-    spec = resolve_target(recipe.target, cores=recipe.cores)
-    if recipe.key not in _imported:
-        _imported[recipe.key] = import_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm)
-    return lower(_imported[recipe.key], spec, LowerOptions(layout=layout))
+    asked = (source, repr((dict(shapes), only_tvm)))
+    if asked not in _imported:
+        _imported[asked] = import_model(source, shapes, only_tvm=only_tvm)
+    return _imported[asked]
 
 
 def check_model(key: str, seed: int, device: str) -> CheckResult:
