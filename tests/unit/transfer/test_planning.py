@@ -63,7 +63,7 @@ def test_a_known_class_starts_from_the_bank_and_does_not_wait_for_others() -> No
     plan = make_plan(spec("auto"), TASKS, SPACES, known_for("mid", "elsewhere"))
     assert actions(plan) == [Action.TUNE, Action.TRANSFER, Action.TUNE]
     assert plan.of("mid").donors[0].name == "fused_conv2d9"
-    assert "fused_conv2d9 (record 0 of cpu" in plan.of("mid").reason
+    assert "fused_conv2d9 (record 0, measured on cpu" in plan.of("mid").reason
 
 
 def test_a_known_workload_is_continued_from_its_own_records() -> None:

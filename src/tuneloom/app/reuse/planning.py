@@ -1,4 +1,4 @@
-"""What a job will do with what is known: which tasks are tuned, which share, where each starts.
+"""What a job will reuse: which tasks are tuned from scratch, which follow others, where each starts.
 
 A plan is data made from data; nothing is measured for it.
 """
@@ -136,12 +136,12 @@ def _plan_task(
     if known is not None and known.seeds:
         return _borrowing(spec, task, known, seeds)
     if spec.reuse == "transfer-only":
-        reason = "nobody has tuned a kernel like it: as it is, or as a first guess has it"
+        reason = "no similar kernel in the bank: default schedule or first guess"
         quota = 1 + GUESSES
         return TaskPlan(task_key=task.key, name=task.name, action=Action.KEEP, reason=reason, quota=quota)
     if cluster is not None:
         return _sharing(task, cluster, seeds, division)
-    reason = "nothing like it is known: tuned from scratch"
+    reason = "no similar kernel in the bank: tuned from scratch"
     return TaskPlan(task_key=task.key, name=task.name, action=Action.TUNE, reason=reason)
 
 
@@ -166,8 +166,8 @@ def _why_borrowed(notes: Sequence[DonorNote], *, tuned_before: bool) -> str:
     if tuned_before:
         return f"tuned before: starts from record {first.record}, measured on {first.device_key}"
     return (
-        f"starts from {first.name} (record {first.record} of {first.device_key}, "
-        f"promise {first.expected:.2f}) and {len(notes) - 1} more"
+        f"starts from {first.name} (record {first.record}, measured on {first.device_key}, "
+        f"expected quality {first.expected:.2f}) and {len(notes) - 1} more"
     )
 
 
@@ -186,7 +186,7 @@ def _sharing(task: Task, cluster: TaskCluster, seeds: int, division: Division) -
         task_key=task.key,
         name=task.name,
         action=Action.FOLLOW,
-        reason="starts from the best of its representative, then refined where the model gains",
+        reason="starts from the best schedule of its representative, then refined",
         representative=lead,
         seeds=seeds,
     )
