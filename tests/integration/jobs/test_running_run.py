@@ -130,7 +130,7 @@ def test_wishes_that_make_no_sense_are_refused(running: Running) -> None:
         job_control.cancel("last", "x", place)
     with pytest.raises(InputError, match="job 'long' is running; nothing to change"):
         job_control.unpause("last", "long", place)
-    with pytest.raises(InputError, match="has a job 'long' already; give another --name"):
+    with pytest.raises(InputError, match="already has a job named 'long'; choose another --name"):
         job_control.add_jobs("last", [small("long")], place)
     with pytest.raises(TargetError, match="no device with key 'rtx4090'; known: 'cpu'"):
         job_control.add_jobs("last", [small("far", device="rtx4090")], place)
