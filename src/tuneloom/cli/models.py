@@ -35,6 +35,9 @@ to measure it when it was tuned.
   tuneloom evaluate fast/ --seconds 10 --json
   tuneloom evaluate fast/ --against onnxruntime      (both in turn; outputs compared)
 """
+ZOO = """\
+List the models that can be tuned without a file, as zoo:NAME. Their weights are random.
+"""
 COLUMNS = ("kernel", "weight", "GFLOP", "records", "best", "shapes")
 
 
