@@ -68,7 +68,7 @@ def test_every_run_is_a_point_and_every_group_a_row(page: Browser) -> None:
     assert count(page, "#tuning-time circle") == 9
     assert count(page, "#tuning-time .row-name") == 3
     assert count(page, "#where-the-time-went rect.mark") == 9
-    assert count(page, "#what-time-buys svg[role=img] circle") == 9
+    assert count(page, "#latency-against-tuning-time svg[role=img] circle") == 9
     assert count(page, "#all-runs tbody tr") == 9
 
 
