@@ -17,6 +17,7 @@ TuneloomError
 ├── EngineError           workers can't be started or reached
 ├── StoreError            the store can't be opened, read or written; the CLI exits with 2
 │   └── LeaseLost         another executor has taken the run over
+├── ServiceError          a server can't be reached, refuses the token, or breaks; the CLI exits with 2
 ├── NothingMeasured       a job ended without one valid trial; the CLI exits with 1
 └── BundleError           a bundle that can't be loaded or run here
 """
@@ -105,6 +106,12 @@ class LeaseLost(StoreError):  # noqa: N818 - the name is the message
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class ServiceError(TuneloomError):
+    """A server can't be reached, does not accept the token, or breaks."""
+
+    exit_code = 2
 
 
 class NothingMeasured(TuneloomError):  # noqa: N818 - the name is the message

@@ -9,8 +9,9 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "tuneloom"
 
 RANK = {
-    "cli": 6,
+    "cli": 7,
     "server": 6,
+    "client": 6,
     "session": 6,
     "kernel": 6,
     "app": 5,
@@ -31,6 +32,11 @@ ONLY_IN = {
     "ray": ("engine/ray",),
     "sqlalchemy": ("store",),
     "fastapi": ("server",),
+    "starlette": ("server",),
+    "pydantic": ("server",),
+    "uvicorn": ("server",),
+    "prometheus_client": ("server",),
+    "httpx": ("client",),
 }
 
 

@@ -10,6 +10,7 @@ GROUPS = {
         "tune": "tune models and write bundles",
         "resume": "resume an interrupted run",
     },
+    "serve": {"serve": "serve the API and execute what is submitted"},
     "executor": {"executor": "execute submitted runs"},
     "jobs": {
         "add": "add jobs to a running run",

@@ -1,6 +1,10 @@
 """`tuneloom executor`: carry out what others submitted to a store."""
 
 import argparse
+import os
+import signal
+import sys
+import threading
 
 from tuneloom.cli.numbers import count
 
@@ -29,6 +33,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--device-cores", type=count, default=1, metavar="N", help="cores that measure (default: 1, the last)"
     )
+    parser.add_argument("--attached", action="store_true", help="exit when standard input closes")
     parser.add_argument("--until-idle", action="store_true", help="exit when no run is left")
     parser.set_defaults(func=run_executor)
 
@@ -38,6 +43,15 @@ def run_executor(options: argparse.Namespace) -> int:
     from tuneloom.app.runs.service import RunSettings
     from tuneloom.app.runs.serving import serve_runs
 
+    if options.attached:
+        threading.Thread(target=_end_with_input, name="attached", daemon=True).start()
     settings = RunSettings(policy=options.policy, store=options.store, device_cores=options.device_cores)
     serve_runs(settings, until_idle=options.until_idle)
     return 0
+
+
+def _end_with_input() -> None:
+    """Ask this process to end in order once nobody holds the other end of its standard input."""
+    while sys.stdin.buffer.read(4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

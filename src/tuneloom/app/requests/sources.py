@@ -47,6 +47,15 @@ def numbered(wanted: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
 def require_possible(spec: JobSpec, device_keys: Collection[str]) -> None:
     """Raise InputError if a job is bound to fail: no such device or model, or nowhere to write."""
+    require_device(spec, device_keys)
+    kind = kind_named(spec.tuner)
+    if spec.out is not None and not kind.bundles:
+        raise InputError(f"{spec.name}: a {kind.name} job writes no bundle; omit --out", field="out")
+    kind.check(spec)
+
+
+def require_device(spec: JobSpec, device_keys: Collection[str]) -> None:
+    """Raise TargetError if none of these devices is the job's, and it does not wait for one."""
     if device_keys and spec.device_key not in device_keys and not spec.waits_for_devices:
         known = ", ".join(repr(key) for key in sorted(device_keys))
         raise TargetError(
@@ -54,7 +63,3 @@ def require_possible(spec: JobSpec, device_keys: Collection[str]) -> None:
             "To wait for a device to appear, add --wait-for-devices",
             field="device",
         )
-    kind = kind_named(spec.tuner)
-    if spec.out is not None and not kind.bundles:
-        raise InputError(f"{spec.name}: a {kind.name} job writes no bundle; omit --out", field="out")
-    kind.check(spec)

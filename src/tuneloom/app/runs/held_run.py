@@ -12,6 +12,7 @@ from tuneloom.app.kinds.base import JobContext, JobProgram
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.files import localised, owner_of
+from tuneloom.app.service.bundles import keep_bundle, with_folder
 from tuneloom.errors import OutputError, StoreError, TuneloomError
 from tuneloom.model import JobSpec, Trial
 from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store
@@ -70,6 +71,7 @@ class HeldRun:
     def _program(self, record: JobRecord, now_s: float) -> JobProgram:
         submitted_s = now_s - (time.time() - record.created)
         spec = _timed(localised(self.store, JobSpec.from_json(dict(record.spec))), submitted_s)
+        spec = with_folder(spec, record.run)
         self.due_s[record.id] = spec.arrival_s
         program = kind_named(spec.tuner).program(self._context(record.id, spec))
         program.export_to = str(folders.prepare(Path(spec.out))) if spec.out is not None else None
@@ -124,6 +126,8 @@ class HeldRun:
         if failure is not None:
             self.failures[job] = failure
             result["failure"] = str(failure)
+        if program is not None and status is JobStatus.FINISHED:
+            keep_bundle(self.store, self.id, program.spec)
         self.statuses[job] = status
         self.store.set_job(job, status, result)
         self._note_canary()

@@ -108,6 +108,15 @@ class SubmissionStore(Protocol):
     def trials_after(self, job: str, after: int, limit: int) -> list[dict[str, Json]]:
         """Trials of a job committed after the one with this id, as small plain data."""
 
+    def last_trial(self, job: str) -> int:
+        """The id of the trial of a job that was committed last, 0 if there is none."""
+
+    def outcome_counts(self) -> dict[str, int]:
+        """How many trials there are by outcome: `ok`, or the kind of failure."""
+
+    def live_views(self) -> list[tuple[str, Mapping[str, Json]]]:
+        """The views of runs whose leases stand, with the holders of these, oldest view first."""
+
     def keep_bundle(self, run: str, digest: str, size_bytes: int) -> None:
         """Note the bundle of a run that we carry out, replacing an earlier one."""
 

@@ -11,7 +11,7 @@ from tuneloom.store.jobs import insert_job
 from tuneloom.store.queries import insert_or_replace
 from tuneloom.store.records import JobStatus, Json, RunStatus
 from tuneloom.store.runs import RunQueries
-from tuneloom.store.schema import JOBS, TRIALS
+from tuneloom.store.schema import JOBS, LEASES, TRIALS, VIEWS
 from tuneloom.store.service.records import BundleRecord, Submission, SubmittedJob, TenantLimits
 from tuneloom.store.service.schema import BUNDLES, SUBMISSIONS
 from tuneloom.store.service.tenants import locked_limits, usage_of
@@ -84,6 +84,23 @@ class SubmissionQueries(RunQueries):
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(TRIALS.c.id).limit(limit)).mappings()
             return [dict(row) for row in rows]
+
+    def last_trial(self, job: str) -> int:
+        query = select(func.coalesce(func.max(TRIALS.c.id), 0)).where(TRIALS.c.job == job)
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def outcome_counts(self) -> dict[str, int]:
+        query = select(TRIALS.c.outcome, func.count()).group_by(TRIALS.c.outcome)
+        with self._database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def live_views(self) -> list[tuple[str, Mapping[str, Json]]]:
+        held = VIEWS.join(LEASES, LEASES.c.run == VIEWS.c.run)
+        query = select(LEASES.c.holder, VIEWS.c.content).select_from(held).order_by(VIEWS.c.updated)
+        with self._database.reading() as connection:
+            lively = query.where(LEASES.c.expires > self._now(connection))
+            return [(row.holder, from_json(row.content)) for row in connection.execute(lively)]
 
     def keep_bundle(self, run: str, digest: str, size_bytes: int) -> None:
         row = {"run": run, "digest": digest, "size_bytes": size_bytes, "created": self._clock()}

@@ -1,0 +1,53 @@
+"""Uploaded models: their names, their files, and what is found in them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tuneloom.errors import ModelError
+from tuneloom.store import ModelRecord, Store, digest_of
+
+_PIECE = 1 << 20
+_MOST_NAME = 120
+
+
+def keep_upload(
+    store: Store, tenant: str, name: str, path: Path, formats: Sequence[str]
+) -> tuple[ModelRecord, bool]:
+    """Keep a complete file as a model of a tenant; says whether it is new.
+
+    The name is for people only. Raises ModelError for a name without a known ending, QuotaError if
+    the tenant has no room; then nothing is kept.
+    """
+    shown = require_file_name(name, formats)
+    digest = digest_of(path)
+    known = store.model(tenant, digest)
+    if known is not None:
+        return known, False
+    owner = blob_owner(tenant, digest)
+    store.put_blob(_pieces(path), owner)
+    try:
+        return store.add_model(tenant, digest, shown, path.stat().st_size), True
+    except BaseException:
+        store.drop_blobs(owner)
+        raise
+
+
+def blob_owner(tenant: str, digest: str) -> str:
+    """Who needs the file of a model."""
+    return f"model:{tenant}:{digest}"
+
+
+def require_file_name(name: str, formats: Sequence[str]) -> str:
+    """The last part of a name, without anything that a terminal or a path would take as a command."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    plain = "".join(letter if letter.isprintable() else "_" for letter in last)[-_MOST_NAME:]
+    if not plain.lower().endswith(tuple(formats)) or plain.startswith("."):
+        known = ", ".join(formats)
+        raise ModelError(f"{plain[:60]!r} is no model file; its name must end with {known}", field="name")
+    return plain
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield piece

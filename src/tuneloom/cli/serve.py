@@ -1,0 +1,61 @@
+"""`tuneloom serve`: tuning as a service, for one machine or a team."""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from tuneloom.cli.numbers import count, natural
+
+DESCRIPTION = """\
+Serve the API and execute what is submitted, until SIGTERM or Ctrl-C. The first start prints a
+token for the administrator, once.
+
+  tuneloom serve
+  tuneloom serve --store postgresql://tuning@db/tuneloom --executors none --host 0.0.0.0
+
+Running stages come to their end when the server is stopped, and the next start goes on with the
+jobs. `tuneloom executor --store …` adds executors on other machines.
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the program."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="serve the API and execute what is submitted",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of settings")
+    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
+    parser.add_argument("--executors", type=_executors, metavar="N", help="executors to start, or none")
+    parser.add_argument("--host", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=natural, help="port to listen on (default: 8321)")
+    parser.add_argument("--device-cores", type=count, metavar="N", help="cores that measure (default: 1)")
+    parser.set_defaults(func=run_server)
+
+
+def _executors(text: str) -> int:
+    return 0 if text == "none" else count(text)
+
+
+def run_server(options: argparse.Namespace) -> int:
+    """Serve until asked to end."""
+    from tuneloom.errors import InputError
+
+    try:
+        from tuneloom.server.running import first_token, serve
+        from tuneloom.server.settings import read_settings
+    except ModuleNotFoundError as error:
+        raise InputError(f"serving needs {error.name}: pip install 'tuneloom[server]'") from error
+    names = ("store", "executors", "host", "port", "device_cores")
+    settings = read_settings(options.config, {name: getattr(options, name) for name in names})
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    token = first_token(settings.store)
+    scheme = "https" if settings.certificate else "http"
+    print(f"tuneloom serves on {scheme}://{settings.host}:{settings.port}", flush=True)
+    if token is not None:
+        print(f"first token, shown this once: {token}", flush=True)
+    serve(settings)
+    return 0

@@ -1,0 +1,123 @@
+"""What is asked of a server and what its answers mean, for both kinds of clients."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tuneloom import __version__
+from tuneloom.errors import ConflictError, InputError, QuotaError, ServiceError
+
+API = "/api/v1"
+ENDED = ("finished", "cancelled", "failed")
+TIMEOUT = httpx.Timeout(30.0, read=60.0)
+_KINDS: dict[int, type[InputError]] = {409: ConflictError, 403: QuotaError}
+
+
+def headers(token: str) -> dict[str, str]:
+    """What every request carries."""
+    return {"Authorization": f"Bearer {token}", "User-Agent": f"tuneloom/{__version__}"}
+
+
+def unreachable(url: str, error: Exception) -> ServiceError:
+    """The error for a server that is not there."""
+    return ServiceError(
+        f"can't reach {url}: {error or type(error).__name__}; is `tuneloom serve` running there?"
+    )
+
+
+def require_good(response: httpx.Response) -> None:
+    """Raise the error that an answer tells, if it tells one; its body must have been read."""
+    if response.status_code < 400:
+        return
+    url = f"{response.request.url.scheme}://{response.request.url.netloc.decode()}"
+    told = _problem(response)
+    if response.status_code == 401:
+        raise ServiceError(f"{url} does not accept this token: {told.get('detail', '')}")
+    if not told:
+        raise ServiceError(
+            f"{url} answered with {response.status_code} and is no server of this kind, or of another "
+            f"version; this client is {__version__}"
+        )
+    kind = _KINDS.get(response.status_code, InputError)
+    if response.status_code >= 500 or response.status_code == 429:
+        raise ServiceError(f"{url}: {told['detail']}")
+    raise kind(str(told["detail"]), field=told.get("field"))
+
+
+def require_version(told: Mapping[str, Any], url: str) -> None:
+    """Raise ServiceError if client and server may not understand each other."""
+    theirs = str(told.get("version", "unknown"))
+    if theirs.split(".")[:2] != __version__.split(".")[:2]:
+        raise ServiceError(f"{url} has version {theirs}, this client {__version__}: install the same")
+
+
+def is_file(model: str | Path) -> bool:
+    """Whether a model is a file to upload, and not a name or a digest that the server knows."""
+    if isinstance(model, Path):
+        return True
+    return ":" not in model and not (len(model) == 64 and set(model) <= set("0123456789abcdef"))
+
+
+def readable(model: str | Path) -> Path:
+    """The file of a model; raises InputError if it can't be read."""
+    path = Path(model)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; check the path, or use zoo:NAME", field="model")
+    return path
+
+
+def wanted_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a submission: what was given."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _problem(response: httpx.Response) -> dict[str, Any]:
+    if not response.headers.get("content-type", "").startswith("application/problem+json"):
+        return {}
+    try:
+        found: dict[str, Any] = response.json()
+    except ValueError:
+        return {}
+    return found if "detail" in found else {}
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """Something that happened to a job: `view`, `trials` or `end`."""
+
+    name: str
+    id: str
+    data: dict[str, Any]
+
+
+@dataclass(slots=True)
+class EventReader:
+    """Makes events of the lines of a stream."""
+
+    _name: str = ""
+    _id: str = ""
+    _data: list[str] = field(default_factory=list)
+
+    def read(self, line: str) -> JobEvent | None:
+        """Take a line; an event when it is complete."""
+        if not line:
+            return self._complete()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "event":
+            self._name = value
+        elif name == "id":
+            self._id = value
+        elif name == "data":
+            self._data.append(value)
+        return None
+
+    def _complete(self) -> JobEvent | None:
+        data, self._data = self._data, []
+        if not data:
+            return None
+        return JobEvent(self._name, self._id, json.loads("\n".join(data)))

@@ -1,0 +1,109 @@
+"""Who calls: a token, its role, and whether it calls too often."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from tuneloom.server.credentials import bearer
+from tuneloom.server.problems import Problem
+from tuneloom.server.service import Service
+from tuneloom.store import AuditEntry, Role, Store
+
+SCHEME = HTTPBearer(
+    auto_error=False, description="a token, as `tuneloom serve` prints it or as an administrator makes it"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """The bearer of a valid token, in one request."""
+
+    tenant: str
+    token: str
+    role: Role
+    request_id: str
+
+    @property
+    def sees(self) -> str | None:
+        """The tenant whose things this caller sees; None for all."""
+        return None if self.role is Role.ADMINISTRATOR else self.tenant
+
+    def entry(self, action: str, subject: str, **detail: object) -> AuditEntry:
+        """A line for the audit log."""
+        return AuditEntry(
+            tenant=self.tenant,
+            token=self.token,
+            action=action,
+            subject=subject,
+            request_id=self.request_id,
+            detail=detail,
+        )
+
+
+def service_of(request: Request) -> Service:
+    """The service that this application is."""
+    service: Service = request.app.state.service
+    return service
+
+
+Served = Annotated[Service, Depends(service_of)]
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(SCHEME)]
+
+
+def reader(request: Request, service: Served, credentials: Credentials) -> Caller:
+    """Anybody with a token."""
+    text = credentials.credentials if credentials is not None else ""
+    _require_rate(service, text or (request.client.host if request.client else ""))
+    with service.stores.lent() as store:
+        found = _found(store, text)
+    request.state.token = found.token
+    return Caller(
+        tenant=found.tenant, token=found.token, role=found.role, request_id=request.state.request_id
+    )
+
+
+def submitter(caller: Annotated[Caller, Depends(reader)]) -> Caller:
+    """Somebody who may submit and change jobs."""
+    return _covering(caller, Role.SUBMITTER)
+
+
+def administrator(caller: Annotated[Caller, Depends(reader)]) -> Caller:
+    """Somebody who may make tenants and tokens."""
+    return _covering(caller, Role.ADMINISTRATOR)
+
+
+Reader = Annotated[Caller, Depends(reader)]
+Submitter = Annotated[Caller, Depends(submitter)]
+Administrator = Annotated[Caller, Depends(administrator)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    tenant: str
+    token: str
+    role: Role
+
+
+def _found(store: Store, text: str) -> _Found:
+    record = bearer(store, text)
+    if record is None:
+        words = "this token opens nothing; ask an administrator for one" if text else "a token is needed"
+        raise Problem(401, words, "Authorization", {"WWW-Authenticate": "Bearer"})
+    return _Found(record.tenant, record.id, record.role)
+
+
+def _covering(caller: Caller, needed: Role) -> Caller:
+    if not caller.role.covers(needed):
+        raise Problem(403, f"this token is a {caller.role.value}'s, a {needed.value}'s is needed")
+    return caller
+
+
+def _require_rate(service: Service, name: str) -> None:
+    wait_s = service.buckets.wait_s(name[:80], time.monotonic())
+    if wait_s > 0:
+        seconds = str(max(1, math.ceil(wait_s)))
+        raise Problem(429, f"too many requests; try again in {seconds} s", headers={"Retry-After": seconds})

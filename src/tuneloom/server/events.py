@@ -1,0 +1,85 @@
+"""Events of a job, made from what the store has: a server that is started again goes on with them.
+
+The id of an event is the id of the last trial that was told, and a digest of the last view.
+"""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from tuneloom.server.glances import EVERY_S
+from tuneloom.server.service import Service
+from tuneloom.server.telling import finite
+
+_SILENCE_S = 15.0
+_MOST_TRIALS = 500
+_MARK = re.compile(r"(\d{1,15})-([0-9a-f]{12})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How much a listener has been told."""
+
+    trial: int = 0
+    view: str = "0" * 12
+
+    def __str__(self) -> str:
+        return f"{self.trial}-{self.view}"
+
+
+def mark_of(text: str | None) -> Mark:
+    """What a `Last-Event-ID` says; one that is not ours counts as none."""
+    found = _MARK.match(text or "")
+    return Mark(int(found[1]), found[2]) if found else Mark()
+
+
+async def job_events(service: Service, run: str, mark: Mark) -> AsyncIterator[str]:
+    """The events of a job after a mark, until it has ended or the server ends."""
+    service.watch(run)
+    spoke_s = time.monotonic()
+    try:
+        yield f"retry: {int(EVERY_S * 2000)}\n\n"
+        while not service.draining:
+            glance = await service.glances.of(run)
+            ended = bool(glance["job"]["ended"])
+            async for told, event in _news(service, run, mark, glance):
+                mark, spoke_s = told, time.monotonic()
+                yield event
+            if ended:
+                yield _event("end", mark, glance["job"])
+                return
+            if time.monotonic() - spoke_s > _SILENCE_S:
+                spoke_s = time.monotonic()
+                yield ": still here\n\n"
+            await asyncio.sleep(EVERY_S)
+    finally:
+        service.unwatch(run)
+
+
+async def _news(
+    service: Service, run: str, mark: Mark, glance: dict[str, Any]
+) -> AsyncIterator[tuple[Mark, str]]:
+    while glance["last_trial"] > mark.trial:
+        trials = await run_in_threadpool(_trials, service, run, mark.trial)
+        if not trials:
+            break
+        mark = replace(mark, trial=trials[-1]["id"])
+        yield mark, _event("trials", mark, {"trials": trials})
+    if glance["digest"] != mark.view:
+        mark = replace(mark, view=glance["digest"])
+        yield mark, _event("view", mark, {"job": glance["job"], "view": glance["view"]})
+
+
+def _event(name: str, mark: Mark, data: Any) -> str:
+    return f"event: {name}\nid: {mark}\ndata: {json.dumps(finite(data), allow_nan=False)}\n\n"
+
+
+def _trials(service: Service, run: str, after: int) -> list[dict[str, Any]]:
+    with service.stores.lent() as store:
+        return store.trials_after(f"{run}.1", after, _MOST_TRIALS)

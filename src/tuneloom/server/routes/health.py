@@ -1,0 +1,41 @@
+"""Whether the server lives, whether it should get requests, and its numbers."""
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from tuneloom.app.service.seeing import service_view
+from tuneloom.server.bodies import HealthTold
+from tuneloom.server.callers import Served, reader
+from tuneloom.server.problems import Problem, documented
+from tuneloom.store import Store
+
+ROUTER = APIRouter(tags=["health"])
+
+
+@ROUTER.get("/healthz")
+async def is_alive() -> HealthTold:
+    """The process answers."""
+    return HealthTold(status="ok")
+
+
+@ROUTER.get("/readyz", responses={503: documented(503)[503]})
+def is_ready(service: Served) -> HealthTold:
+    """The store can be used, and the server is not about to end."""
+    if service.draining:
+        raise Problem(503, "the server is about to end")
+    with service.stores.lent() as store:
+        _touch(store)
+    return HealthTold(status="ok")
+
+
+@ROUTER.get("/metrics", response_class=Response, dependencies=[Depends(reader)], responses=documented())
+def show_metrics(service: Served) -> Response:
+    """Numbers for Prometheus; a reader's token is needed, they tell of all tenants together."""
+    with service.stores.lent() as store:
+        seen = service_view(store)
+    return Response(service.metrics.text(seen), media_type=CONTENT_TYPE_LATEST)
+
+
+def _touch(store: Store) -> None:
+    store.tenants()

@@ -1,0 +1,154 @@
+"""Jobs: submit, list, look at, and change while they go on."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+
+from tuneloom.app.service.seeing import device_keys
+from tuneloom.app.service.submitting import Requester, submission_of
+from tuneloom.server.bodies import JobAsked, JobDetails, JobPage, PriorityAsked, Status
+from tuneloom.server.callers import Caller, Reader, Served, Submitter
+from tuneloom.server.finding import JobId, found_job
+from tuneloom.server.paging import Before, Limit, next_of
+from tuneloom.server.problems import Problem, documented
+from tuneloom.server.service import Service
+from tuneloom.server.telling import job_details, job_told
+from tuneloom.store import JobStatus, Store, SubmittedJob, WishKind
+
+ROUTER = APIRouter(prefix="/jobs", tags=["jobs"])
+Key = Annotated[
+    str | None,
+    Header(max_length=200, min_length=1, description="submitting again with the same key gives the same job"),
+]
+
+
+@ROUTER.post(
+    "",
+    status_code=201,
+    responses={
+        200: {"model": JobDetails, "description": "this key was used before: the job that is there"},
+        **documented(409, 413, 422),
+    },
+)
+def submit_job(
+    service: Served, caller: Submitter, asked: JobAsked, response: Response, idempotency_key: Key = None
+) -> JobDetails:
+    """Submit a job; an executor takes it as soon as one is free."""
+    values = {field: value for field, value in asked.model_dump().items() if value is not None}
+    with service.stores.lent() as store:
+        submission = submission_of(store, values, _requester(service, store, caller), idempotency_key)
+        job, new = store.submit_job(submission, service.run_options)
+        for digest in job.spec.get("files", {}).values():
+            store.use_blob(digest, f"run:{job.id}")
+        if new:
+            store.add_audit(caller.entry("submit job", job.id, model=job.model))
+    response.status_code = 201 if new else 200
+    response.headers["Location"] = f"/api/v1/jobs/{job.id}"
+    return job_details(job, None, None)
+
+
+def _requester(service: Service, store: Store, caller: Caller) -> Requester:
+    tenant = store.tenant(caller.tenant)
+    assert tenant is not None, "tokens go with their tenant"
+    return Requester(
+        tenant=caller.tenant,
+        token=caller.token,
+        limits=tenant.limits,
+        tuners=service.settings.tuners,
+        devices=device_keys(store),
+    )
+
+
+@ROUTER.get("", responses=documented(404, 422))
+def list_jobs(
+    service: Served,
+    caller: Reader,
+    status: Annotated[
+        list[Status] | None, Query(max_length=6, description="only jobs in these states")
+    ] = None,
+    model: Annotated[str | None, Query(max_length=200, description="only jobs of this model")] = None,
+    name: Annotated[
+        str | None, Query(max_length=100, description="only jobs with this in their name")
+    ] = None,
+    tenant: Annotated[
+        str | None, Query(max_length=40, description="for administrators: another tenant, or * for all")
+    ] = None,
+    before: Before = None,
+    limit: Limit = 50,
+) -> JobPage:
+    """Jobs of your tenant, newest first."""
+    statuses = [JobStatus(each) for each in status or ()]
+    with service.stores.lent() as store:
+        found = store.submitted_jobs(
+            _seen(caller, tenant), statuses=statuses, model=model, name=name, before=before, limit=limit
+        )
+    return JobPage(jobs=[job_told(job) for job in found], next=next_of(found, limit))
+
+
+def _seen(caller: Caller, tenant: str | None) -> str | None:
+    if tenant in (None, caller.tenant):
+        return caller.tenant
+    if caller.sees is not None:
+        raise Problem(403, "only administrators see the jobs of other tenants", "tenant")
+    return None if tenant == "*" else tenant
+
+
+@ROUTER.get("/{job}", responses=documented(404, 422))
+def show_job(service: Served, caller: Reader, job: JobId) -> JobDetails:
+    """One job, and what its executor saw last."""
+    with service.stores.lent() as store:
+        found = found_job(store, job, caller)
+        return job_details(found, store.view(found.id), store.bundle(found.id))
+
+
+@ROUTER.patch("/{job}", responses=documented(404, 409, 413, 422))
+def change_job(service: Served, caller: Submitter, job: JobId, asked: PriorityAsked) -> JobDetails:
+    """Give a job another priority."""
+    with service.stores.lent() as store:
+        found = found_job(store, job, caller)
+        tenant = store.tenant(found.tenant)
+        assert tenant is not None
+        most = tenant.limits.most_priority
+        if abs(asked.priority) > most:
+            raise Problem(422, f"'priority' must lie between -{most} and {most}", "priority")
+        _wish(store, caller, found, WishKind.PRIORITY, "prioritise job", {"priority": asked.priority})
+        return job_details(found, store.view(found.id), None)
+
+
+@ROUTER.post("/{job}/pause", status_code=202, responses=documented(404, 409, 422))
+def pause_job(service: Served, caller: Submitter, job: JobId) -> JobDetails:
+    """Start no new stage of a job; what runs comes to its end."""
+    return _changed(service, caller, job, WishKind.PAUSE, (JobStatus.WAITING, JobStatus.RUNNING))
+
+
+@ROUTER.post("/{job}/resume", status_code=202, responses=documented(404, 409, 422))
+def resume_job(service: Served, caller: Submitter, job: JobId) -> JobDetails:
+    """Let a paused job go on."""
+    return _changed(service, caller, job, WishKind.UNPAUSE, (JobStatus.PAUSED,))
+
+
+@ROUTER.post("/{job}/cancel", status_code=202, responses=documented(404, 409, 422))
+def cancel_job(service: Served, caller: Submitter, job: JobId) -> JobDetails:
+    """End a job; what it measured is kept."""
+    going_on = (JobStatus.WAITING, JobStatus.RUNNING, JobStatus.PAUSED)
+    return _changed(service, caller, job, WishKind.CANCEL, going_on)
+
+
+def _changed(
+    service: Service, caller: Caller, job: str, kind: WishKind, allowed: tuple[JobStatus, ...]
+) -> JobDetails:
+    with service.stores.lent() as store:
+        found = found_job(store, job, caller)
+        if found.status not in allowed:
+            raise Problem(409, f"job {found.id} is {found.status.value}; nothing to change")
+        _wish(store, caller, found, kind, f"{kind.value} job", {})
+        return job_details(found, store.view(found.id), None)
+
+
+def _wish(
+    store: Store, caller: Caller, job: SubmittedJob, kind: WishKind, action: str, body: dict[str, int]
+) -> None:
+    if job.status.ended:
+        raise Problem(409, f"job {job.id} is {job.status.value}; nothing to change")
+    store.add_wish(job.id, kind, job.job, body)
+    store.add_audit(caller.entry(action, job.id, **body))

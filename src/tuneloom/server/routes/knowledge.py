@@ -1,0 +1,37 @@
+"""What the service knows and has: the bank, devices, and who calls."""
+
+from dataclasses import asdict
+
+from fastapi import APIRouter
+
+from tuneloom import __version__
+from tuneloom.app.service.seeing import seen_resources
+from tuneloom.server.bodies import BankRowTold, BankTold, DevicesTold, DeviceTold, SelfTold
+from tuneloom.server.callers import Administrator, Reader, Served
+from tuneloom.server.problems import documented
+
+ROUTER = APIRouter(tags=["knowledge"])
+
+
+@ROUTER.get("/self", responses=documented())
+def show_self(caller: Reader) -> SelfTold:
+    """Whose token this is, and the server's version."""
+    return SelfTold(tenant=caller.tenant, token=caller.token, role=caller.role.value, version=__version__)
+
+
+@ROUTER.get("/bank", responses=documented())
+def show_bank(service: Served, caller: Administrator) -> BankTold:
+    """How much is known by kernel class and target family, of all tenants."""
+    with service.stores.lent() as store:
+        return BankTold(rows=[BankRowTold(**asdict(row)) for row in store.bank()])
+
+
+@ROUTER.get("/devices", responses=documented())
+def list_devices(service: Served, caller: Reader) -> DevicesTold:
+    """Hosts and devices of the executors that carry something out."""
+    with service.stores.lent() as store:
+        resources = seen_resources(store)
+    told = [asdict(resource) for resource in resources]
+    if caller.sees is not None:
+        told = [each | {"now": "busy" if each["taken"] else "idle"} for each in told]
+    return DevicesTold(devices=[DeviceTold(**each) for each in told])

@@ -1,0 +1,91 @@
+"""Models: upload, list, look at, remove."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from tuneloom.app.service.uploads import blob_owner, keep_upload
+from tuneloom.server.bodies import ModelPage, ModelTold
+from tuneloom.server.callers import Reader, Served, Submitter
+from tuneloom.server.paging import Before, Limit, next_of
+from tuneloom.server.problems import Problem, documented
+from tuneloom.server.spooling import spooled
+from tuneloom.server.telling import model_told
+
+ROUTER = APIRouter(prefix="/models", tags=["models"])
+Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="the SHA-256 of the file")]
+_BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+
+
+@ROUTER.post(
+    "",
+    status_code=201,
+    responses={
+        200: {"model": ModelTold, "description": "the model was there already"},
+        **documented(409, 413, 415, 422),
+    },
+    openapi_extra={"requestBody": {"required": True, **_BODY}},
+)
+async def upload_model(
+    request: Request,
+    response: Response,
+    service: Served,
+    caller: Submitter,
+    name: Annotated[str, Query(max_length=200, description="the file's name; its ending says its format")],
+    digest: Annotated[
+        str | None, Query(pattern=r"^[0-9a-f]{64}$", description="the SHA-256 it must have")
+    ] = None,
+) -> ModelTold:
+    """Upload a model as the body of the request; the same file twice is one model."""
+    _require_kind(request)
+    async with spooled(request, service.settings.most_model_bytes) as file:
+        if digest is not None and file.digest != digest:
+            raise Problem(422, f"the body has the digest {file.digest}, not the one given", "digest")
+
+        def kept() -> tuple[ModelTold, bool]:
+            with service.stores.lent() as store:
+                record, new = keep_upload(store, caller.tenant, name, file.path, service.settings.formats)
+                if new:
+                    store.add_audit(caller.entry("upload model", record.digest, name=record.name))
+                return model_told(record), new
+
+        told, new = await run_in_threadpool(kept)
+    if not new:
+        response.status_code = 200
+    service.inspector.wake()
+    return told
+
+
+def _require_kind(request: Request) -> None:
+    kind = request.headers.get("content-type", "application/octet-stream").partition(";")[0].strip().lower()
+    if kind != "application/octet-stream":
+        raise Problem(415, "send the file itself, as application/octet-stream", "Content-Type")
+
+
+@ROUTER.get("", responses=documented(422))
+def list_models(service: Served, caller: Reader, before: Before = None, limit: Limit = 50) -> ModelPage:
+    """The models of your tenant, newest first."""
+    with service.stores.lent() as store:
+        found = store.models(caller.tenant, before=before, limit=limit)
+    return ModelPage(models=[model_told(record) for record in found], next=next_of(found, limit))
+
+
+@ROUTER.get("/{digest}", responses=documented(404, 422))
+def show_model(service: Served, caller: Reader, digest: Digest) -> ModelTold:
+    """One model."""
+    with service.stores.lent() as store:
+        record = store.model(caller.tenant, digest)
+    if record is None:
+        raise Problem(404, f"no model with digest {digest[:12]}…")
+    return model_told(record)
+
+
+@ROUTER.delete("/{digest}", status_code=204, responses=documented(404, 409, 422))
+def remove_model(service: Served, caller: Submitter, digest: Digest) -> None:
+    """Remove a model that no job needs any more."""
+    with service.stores.lent() as store:
+        if not store.remove_model(caller.tenant, digest):
+            raise Problem(404, f"no model with digest {digest[:12]}…")
+        store.drop_blobs(blob_owner(caller.tenant, digest))
+        store.add_audit(caller.entry("remove model", digest))

@@ -1,0 +1,147 @@
+"""A server as a process: it listens, starts executors beside itself, and drains when asked to end."""
+
+import logging
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from tuneloom.errors import InputError
+from tuneloom.server.building import build_app
+from tuneloom.server.credentials import make_token
+from tuneloom.server.service import Service
+from tuneloom.server.settings import ServerSettings
+from tuneloom.store import Role, TenantLimits, open_store
+
+_LOG = logging.getLogger("tuneloom.server")
+_FIRST = "default"
+_LOOK_S = 1.0
+_WAIT_S = 90.0  # stages that run come to their end first
+
+
+def first_token(place: str | None) -> str | None:
+    """A token for the administrator of a store that has no tenants yet; None if it has."""
+    store = open_store(place)
+    try:
+        if store.tenants():
+            return None
+        store.add_tenant(_FIRST, TenantLimits(most_priority=100, shares_records=True))
+        return make_token(store, _FIRST, "first", Role.ADMINISTRATOR)[1]
+    finally:
+        store.close()
+
+
+@dataclass(slots=True)
+class Executors:
+    """Executors as processes of their own: one that dies takes nothing with it, and is started again."""
+
+    settings: ServerSettings
+    _processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    _ending: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> "Executors":
+        self._processes = [self._started() for _ in range(self.settings.executors)]
+        if self._processes:
+            threading.Thread(target=self._watch, name="executors", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(_WAIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _watch(self) -> None:
+        while not self._ending.wait(_LOOK_S):
+            for number, process in enumerate(self._processes):
+                code = process.poll()
+                if code is not None and not self._ending.is_set():
+                    _LOG.error("an executor ended with code %s; another is started", code)
+                    self._processes[number] = self._started()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        settings = self.settings
+        words = [
+            sys.executable,
+            "-m",
+            "tuneloom.cli.main",
+            "executor",
+            "--attached",
+            "--policy",
+            settings.policy,
+        ]
+        words += ["--device-cores", str(settings.device_cores)]
+        if settings.store is not None:
+            words += ["--store", settings.store]
+        # A signal for the terminal's group should reach the server alone: it ends them in order. When
+        # the server is killed, the pipe closes, and they end by themselves.
+        return subprocess.Popen(words, stdin=subprocess.PIPE, process_group=0)
+
+
+class DrainingServer(uvicorn.Server):
+    """Ends streams as soon as it is asked to end, and leaves the signal at that.
+
+    Uvicorn raises it again when it is done, which would end the process before its executors.
+    """
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Ask the server to end on SIGTERM and Ctrl-C, for the time of the block."""
+        old = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._service.draining = True
+        super().handle_exit(sig, frame)
+
+
+def serve(settings: ServerSettings) -> None:
+    """Serve until SIGTERM or Ctrl-C; then streams end, executors drain, and this returns.
+
+    Raises InputError if the address can't be used.
+    """
+    app = build_app(settings)
+    server = DrainingServer(_configuration(app, settings), app.state.service)
+    with Executors(settings):
+        try:
+            server.run()
+        except SystemExit as error:
+            where = f"{settings.host}:{settings.port}"
+            raise InputError(f"can't listen on {where}; choose another --port", field="port") from error
+
+
+def _configuration(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.private_key,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        h11_max_incomplete_event_size=16384,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=10,
+        limit_concurrency=1000,
+    )

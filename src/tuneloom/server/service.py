@@ -1,0 +1,77 @@
+"""What the handlers of a server share."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuneloom.server.glances import Glances
+from tuneloom.server.inspector import Inspector
+from tuneloom.server.metrics import Metrics
+from tuneloom.server.rates import Buckets
+from tuneloom.server.settings import ServerSettings
+from tuneloom.server.stores import StorePool
+from tuneloom.store import open_store
+
+
+@dataclass(slots=True)
+class Service:
+    """Made once for an application; used by all of its threads. Watching is for its event loop alone."""
+
+    settings: ServerSettings
+    stores: StorePool
+    buckets: Buckets
+    metrics: Metrics
+    inspector: Inspector
+    glances: Glances
+    draining: bool = False
+    watched: "Counter[str]" = field(default_factory=Counter)
+
+    @classmethod
+    def begin(cls, settings: ServerSettings) -> "Service":
+        """A service on the store of its settings, which is brought up to date."""
+        open_store(settings.store).close()
+        stores = StorePool(lambda: open_store(settings.store))
+        return cls(
+            settings=settings,
+            stores=stores,
+            buckets=Buckets(settings.rate, float(settings.burst)),
+            metrics=Metrics(),
+            inspector=Inspector(stores),
+            glances=Glances(stores),
+        )
+
+    @property
+    def run_options(self) -> dict[str, Any]:
+        """What is kept with the run of a job."""
+        return {"policy": self.settings.policy, "device_cores": self.settings.device_cores}
+
+    @property
+    def streams(self) -> int:
+        """How many event streams are open."""
+        return self.watched.total()
+
+    def watch(self, run: str) -> None:
+        """A stream of a job begins."""
+        self.watched[run] += 1
+
+    def unwatch(self, run: str) -> None:
+        """A stream of a job ends."""
+        self.watched[run] -= 1
+        if self.watched[run] <= 0:
+            del self.watched[run]
+            self.glances.forget(run)
+
+    def blob(self, digest: str) -> Iterator[bytes]:
+        """A file of the store, piece by piece, with a store of its own: who downloads may be slow."""
+        store = open_store(self.settings.store)
+        try:
+            yield from store.blob(digest)
+        finally:
+            store.close()
+
+    def close(self) -> None:
+        """End what runs beside the handlers."""
+        self.draining = True
+        self.inspector.close()
+        self.stores.close()

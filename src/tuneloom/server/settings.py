@@ -1,0 +1,100 @@
+"""How a server works, from the command line and from `serve.toml`."""
+
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from tuneloom.app.requests.fields import TEXT, FieldType, Words, nearest
+from tuneloom.errors import InputError
+from tuneloom.model.numbers import BYTES, COUNT, NATURAL, POSITIVE, NumberKind
+
+_PORT = NumberKind(words="a port from 0 to 65535", least=0, most=65535, whole=True)
+_TEXTS = Words(
+    words="a list of texts",
+    fits=lambda value: isinstance(value, list | tuple) and all(isinstance(each, str) for each in value),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What an operator may decide.
+
+    `executors` are processes started beside the server. `tuners` are the kinds of jobs that are
+    accepted: a kernel job runs code of whoever submits it, so it is never among them by default.
+    Uploaded models end with one of `formats`. Rates are requests a second of one token, with
+    `burst` of them at once. Files that nobody needs are removed after `keep_days`.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    store: str | None = None
+    executors: int = 1
+    device_cores: int = 1
+    policy: str = "load-aware"
+    tuners: tuple[str, ...] = ("tvm",)
+    formats: tuple[str, ...] = (".onnx", ".tflite")
+    most_model_bytes: int = 2 * 2**30
+    most_body_bytes: int = 2**20
+    most_streams: int = 256
+    rate: float = 50.0
+    burst: int = 200
+    keep_days: float = 90.0
+    certificate: str | None = None
+    private_key: str | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            kind = _KINDS[field.name]
+            if value is not None and not kind.fits(value):
+                words = f"{field.name!r} must be {kind.words_for(value)}, got {value!r}"
+                raise InputError(words, field=field.name)
+        if (self.certificate is None) != (self.private_key is None):
+            raise InputError("TLS needs both, 'certificate' and 'private_key'", field="certificate")
+
+
+_KINDS: dict[str, FieldType] = {
+    "host": TEXT,
+    "port": _PORT,
+    "store": TEXT,
+    "executors": NATURAL,
+    "device_cores": COUNT,
+    "policy": TEXT,
+    "tuners": _TEXTS,
+    "formats": _TEXTS,
+    "most_model_bytes": BYTES,
+    "most_body_bytes": BYTES,
+    "most_streams": COUNT,
+    "rate": POSITIVE,
+    "burst": COUNT,
+    "keep_days": POSITIVE,
+    "certificate": TEXT,
+    "private_key": TEXT,
+}
+
+
+def read_settings(path: Path | None, given: dict[str, Any]) -> ServerSettings:
+    """The settings of a file with what was given on the command line in their place.
+
+    Raises InputError naming the file and the key.
+    """
+    values = {} if path is None else _read(path)
+    try:
+        settings = ServerSettings(**values)
+    except InputError as error:
+        raise InputError(f"{path}: {error}", field=error.field) from error
+    return replace(settings, **{name: value for name, value in given.items() if value is not None})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"can't read {path}: {error.strerror}; give another --config") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is no TOML file: {error}") from error
+    for name in values:
+        if name not in _KINDS:
+            raise InputError(f"{path}: unknown key {name!r}; {nearest(name, _KINDS)}", field=name)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -1,0 +1,111 @@
+"""From records of the store to answers."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tuneloom.app.service.seeing import without_others
+from tuneloom.server.bodies import BundleTold, JobDetails, JobTold, ModelTold, TenantTold, TokenTold
+from tuneloom.store import (
+    BundleRecord,
+    ModelRecord,
+    SubmittedJob,
+    TenantRecord,
+    TokenRecord,
+    Usage,
+)
+
+_NOT_TOLD = ("trace",)
+
+
+def model_told(record: ModelRecord) -> ModelTold:
+    """A model for its tenant."""
+    return ModelTold(
+        digest=record.digest,
+        name=record.name,
+        size_bytes=record.size_bytes,
+        created=record.created,
+        state=record.state.value,
+        summary=finite(dict(record.summary)),
+    )
+
+
+def job_told(job: SubmittedJob) -> JobTold:
+    """A job as a line of a list."""
+    return JobTold(**_line(job))
+
+
+def job_details(job: SubmittedJob, view: Mapping[str, Any] | None, bundle: BundleRecord | None) -> JobDetails:
+    """A job with all that is known of it."""
+    return JobDetails(
+        **_line(job),
+        progress=finite(without_others(view)) if view is not None else None,
+        result=finite({key: value for key, value in job.result.items() if key not in _NOT_TOLD}),
+        bundle=bundle_told(bundle),
+    )
+
+
+def bundle_told(bundle: BundleRecord | None) -> BundleTold | None:
+    """A bundle, if there is one."""
+    if bundle is None:
+        return None
+    return BundleTold(digest=bundle.digest, size_bytes=bundle.size_bytes, created=bundle.created)
+
+
+def tenant_told(tenant: TenantRecord, usage: Usage) -> TenantTold:
+    """A tenant for administrators."""
+    return TenantTold(
+        name=tenant.id,
+        created=tenant.created,
+        **asdict(tenant.limits),
+        used_jobs=usage.jobs,
+        used_trials=usage.trials,
+        used_bytes=usage.size_bytes,
+    )
+
+
+def token_told(token: TokenRecord) -> TokenTold:
+    """A token without its secret."""
+    return TokenTold(**asdict(token) | {"role": token.role.value})
+
+
+def finite(value: Any) -> Any:
+    """The same data without numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return value
+
+
+def in_ms(seconds: float | None) -> float | None:
+    """Seconds as milliseconds; what is not finite is nothing."""
+    return seconds * 1e3 if seconds is not None and math.isfinite(seconds) else None
+
+
+def _line(job: SubmittedJob) -> dict[str, Any]:
+    spec, result = job.spec, job.result
+    budget = spec.get("budget", {})
+    return {
+        "id": job.id,
+        "name": job.name,
+        "tenant": job.tenant,
+        "status": job.status.value,
+        "model": job.model,
+        "target": spec.get("target", ""),
+        "device": spec.get("device_key", ""),
+        "trials": job.trials,
+        "seconds": budget.get("seconds"),
+        "goal_ms": budget.get("goal_ms"),
+        "priority": spec.get("priority", 0),
+        "deadline_s": spec.get("deadline_s"),
+        "created": job.created,
+        "started": job.started,
+        "ended": job.ended,
+        "before_ms": in_ms(result.get("latency_before_s")),
+        "after_ms": in_ms(result.get("latency_after_s", result.get("best_s"))),
+        "failure": result.get("failure"),
+    }

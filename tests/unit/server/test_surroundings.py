@@ -1,0 +1,100 @@
+"""What surrounds every request: bounds, headers, ids, health and numbers."""
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tuneloom.errors import InputError
+from tuneloom.server.building import build_app
+from tuneloom.server.rates import Buckets
+from tuneloom.server.settings import ServerSettings, read_settings
+
+from .conftest import Served
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/v1/self", "/nonesuch", "/api/v1/jobs/../../etc"])
+def test_every_answer_has_safe_headers_and_an_id(served: Served, path: str) -> None:
+    answer = served.client.get(path)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "unsafe-inline" not in answer.headers["content-security-policy"]
+    assert len(answer.headers["x-request-id"]) == 16
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_problem_names_its_request(served: Served) -> None:
+    answer = served.client.get("/api/v1/self")
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_body_beyond_its_bound_is_refused(served: Served, announced: bool) -> None:
+    body = b'{"model": "' + b"x" * 30_000 + b'"}'
+    pieces = body if announced else iter([body[:10_000], body[10_000:]])
+    headers = served.headers() | {"Content-Type": "application/json"}
+    answer = served.client.post("/api/v1/jobs", headers=headers, content=pieces)
+    assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
+
+
+def test_the_access_log_has_ids_and_no_secrets(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "tuneloom.access"):
+        served.client.get("/api/v1/self", headers=served.headers())
+    (line,) = [json.loads(record.message) for record in caplog.records if record.name == "tuneloom.access"]
+    assert (line["path"], line["status"], len(line["request"])) == ("/api/v1/self", 200, 16)
+    assert line["token"] and served.tokens["weavers"].rpartition("_")[2] not in caplog.text
+
+
+def test_a_token_that_asks_too_often_is_told_to_wait(settings: ServerSettings, served: Served) -> None:
+    slow = replace(settings, rate=0.001, burst=2)
+    with type(served.client)(build_app(slow)) as client:
+        answers = [client.get("/api/v1/self", headers=served.headers()).status_code for _ in range(3)]
+        assert answers == [200, 200, 429]
+        assert client.get("/api/v1/self", headers=served.headers("spinners")).status_code == 200
+
+
+def test_a_bucket_fills_again() -> None:
+    buckets = Buckets(rate=2.0, burst=1)
+    assert [buckets.wait_s("a", at_s) for at_s in (0.0, 0.1, 0.5)] == [0.0, 0.4, 0.0]
+
+
+def test_health_needs_no_token_and_numbers_need_one(served: Served) -> None:
+    assert served.client.get("/healthz").json() == {"status": "ok"}
+    assert served.client.get("/readyz").json() == {"status": "ok"}
+    assert served.client.get("/metrics").status_code == 401
+    served.client.post("/api/v1/jobs", headers=served.headers(), json={"model": "mock:size=8"})
+    text = served.client.get("/metrics", headers=served.headers("reader")).text
+    assert 'tuneloom_jobs{state="waiting"} 1.0' in text
+    assert 'tuneloom_requests_total{method="POST",route="submit_job",status="201"} 1.0' in text
+
+
+def test_a_server_that_is_about_to_end_is_not_ready(served: Served) -> None:
+    served.client.app.state.service.draining = True  # type: ignore[attr-defined]
+    assert served.client.get("/readyz").status_code == 503
+    assert served.client.get("/healthz").status_code == 200
+
+
+def test_settings_come_from_a_file_and_from_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text('port = 9000\nrate = 5\ntuners = ["tvm", "mock"]\n')
+    settings = read_settings(file, {"port": 9001, "host": None})
+    assert (settings.port, settings.rate, settings.tuners) == (9001, 5, ("tvm", "mock"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("prt = 1", "did you mean 'port'"),
+        ("port = 70000", "65535"),
+        ("rate = 0", "above 0"),
+        ("port =", "TOML"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_file(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=words) as caught:
+        read_settings(file, {})
+    assert "serve.toml" in str(caught.value)

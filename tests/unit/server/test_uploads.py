@@ -1,0 +1,107 @@
+"""Models come in whole, within bounds, and are looked into by a process of their own."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuneloom.app.service.inspecting import look_into
+from tuneloom.app.service.uploads import require_file_name
+from tuneloom.errors import ModelError
+
+from .conftest import Served
+
+CONTENT = b"\x08\x08 some model" * 20
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+def upload(served: Served, content: bytes = CONTENT, query: str = "name=net.onnx", **headers: str) -> Any:
+    """The answer to an upload."""
+    kind = {"Content-Type": "application/octet-stream"}
+    return served.client.post(
+        f"/api/v1/models?{query}", headers=served.headers() | kind | headers, content=content
+    )
+
+
+def test_an_upload_is_kept_once_under_its_digest(served: Served) -> None:
+    first, again = upload(served), upload(served, query="name=again.onnx")
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert (first.json()["digest"], again.json()["name"]) == (DIGEST, "net.onnx")
+    assert b"".join(served.store.blob(DIGEST)) == CONTENT
+    listed = served.client.get("/api/v1/models", headers=served.headers()).json()["models"]
+    assert [model["digest"] for model in listed] == [DIGEST]
+
+
+def test_an_uploaded_model_can_be_submitted_by_its_tenant_alone(served: Served) -> None:
+    upload(served)
+    asked = {"model": DIGEST, "trials": 4}
+    mine = served.client.post("/api/v1/jobs", headers=served.headers(), json=asked)
+    assert (mine.status_code, mine.json()["name"]) == (201, "net")
+    theirs = served.client.post("/api/v1/jobs", headers=served.headers("spinners"), json=asked)
+    assert (theirs.status_code, theirs.json()["field"]) == (422, "model")
+    assert (
+        served.client.get(f"/api/v1/models/{DIGEST}", headers=served.headers("spinners")).status_code == 404
+    )
+
+
+def test_a_model_that_is_needed_stays_and_goes_later(served: Served) -> None:
+    upload(served)
+    job = served.client.post("/api/v1/jobs", headers=served.headers(), json={"model": DIGEST}).json()["id"]
+    needed = served.client.delete(f"/api/v1/models/{DIGEST}", headers=served.headers())
+    assert (needed.status_code, job in needed.json()["detail"]) == (409, True)
+    assert served.store.has_blob(DIGEST)
+
+
+def test_a_removed_model_takes_its_file_along(served: Served) -> None:
+    upload(served)
+    assert served.client.delete(f"/api/v1/models/{DIGEST}", headers=served.headers()).status_code == 204
+    assert not served.store.has_blob(DIGEST)
+    assert served.client.get(f"/api/v1/models/{DIGEST}", headers=served.headers()).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("content", "query", "headers", "status", "field"),
+    [
+        (b"", "name=net.onnx", {}, 422, "body"),
+        (CONTENT, "name=net.pt2", {}, 422, "name"),
+        (CONTENT, "name=.onnx", {}, 422, "name"),
+        (CONTENT, f"name=net.onnx&digest={'0' * 64}", {}, 422, "digest"),
+        (CONTENT, "name=net.onnx&digest=xyz", {}, 422, "digest"),
+        (CONTENT, "", {}, 422, "name"),
+        (CONTENT, "name=net.onnx", {"Content-Type": "application/json"}, 415, "Content-Type"),
+        (b"x" * 50_001, "name=net.onnx", {}, 413, None),
+    ],
+)
+def test_a_bad_upload_is_refused_and_nothing_stays(
+    served: Served, content: bytes, query: str, headers: dict[str, str], status: int, field: str | None
+) -> None:
+    answer = upload(served, content, query, **headers)
+    assert (answer.status_code, answer.json()["field"]) == (status, field)
+    assert served.store.models("weavers") == []
+    assert not served.store.has_blob(hashlib.sha256(content).hexdigest())
+
+
+def test_an_upload_beyond_the_quota_is_refused_and_nothing_stays(served: Served) -> None:
+    for number in range(2):
+        assert upload(served, bytes([number]) * 49_000).status_code == 201
+    last = b"z" * 49_000
+    refused = upload(served, last)
+    assert (refused.status_code, refused.json()["field"]) == (403, "bytes_stored")
+    assert not served.store.has_blob(hashlib.sha256(last).hexdigest())
+
+
+def test_no_part_of_a_user_s_path_is_kept() -> None:
+    assert require_file_name("../../etc/net.onnx", [".onnx"]) == "net.onnx"
+    assert require_file_name("C:\\models\\net\x1b[2J.onnx", [".onnx"]) == "net_[2J.onnx"
+    with pytest.raises(ModelError, match="must end with"):
+        require_file_name("net.onnx/", [".onnx"])
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x00" * 100, b"\xff" * 5000, b"PK\x03\x04" + b"\x00" * 50, b"\x3a\xff\xff\xff\x7f"]
+)
+def test_a_file_that_is_no_model_is_refused_by_the_one_who_looks(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    assert "reason" in look_into(path)
