@@ -10,6 +10,14 @@ GROUPS = {
         "tune": "tune models and write bundles",
         "resume": "resume an interrupted run",
     },
+    "remote": {
+        "submit": "submit a model to a server",
+        "jobs": "list the jobs of a server",
+        "show": "show a job of a server",
+        "watch": "watch a job of a server until it has ended",
+        "fetch": "download the bundle of a job",
+        "login": "keep a token for a server",
+    },
     "serve": {"serve": "serve the API and execute what is submitted"},
     "executor": {"executor": "execute submitted runs"},
     "jobs": {
@@ -40,6 +48,9 @@ GROUPS = {
 }
 """Modules beside this one, with the commands of each and one line about every command."""
 
+ON_SERVER = {"cancel": "on_server", "tune": "on_server"}
+"""Modules that have a command in place of the one above when --server is given."""
+
 _MODULES = {command: module for module, commands in GROUPS.items() for command in commands}
 
 
@@ -67,5 +78,12 @@ class CommandsAction(argparse._SubParsersAction):  # type: ignore[type-arg]
     ) -> None:
         command = str(values[0]) if values else ""
         if command in _MODULES:
-            importlib.import_module(f"tuneloom.cli.{_MODULES[command]}").add_parser(self)
+            here = _MODULES[command]
+            module = ON_SERVER.get(command, here) if _means_server(values or (), namespace) else here
+            importlib.import_module(f"tuneloom.cli.{module}").add_parser(self)
         super().__call__(parser, namespace, values, option_string)
+
+
+def _means_server(words: Sequence[Any], namespace: argparse.Namespace) -> bool:
+    said = any(str(word).partition("=")[0] == "--server" for word in words)
+    return said or getattr(namespace, "server", None) is not None

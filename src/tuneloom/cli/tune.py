@@ -27,6 +27,7 @@ the machine.
   tuneloom tune net.onnx --shape input=1,3,224,224 --seconds 600 --out fast/
   tuneloom tune a.onnx b.onnx --trials 800 --out fast/    (writes fast/a and fast/b)
   tuneloom tune --jobs jobs.toml                          (each job with its own options)
+  tuneloom tune net.onnx --out fast/ --server http://farm:8321    (let a server tune it)
 
 Every measurement is saved immediately: after Ctrl-C, a crash or a power failure,
 `tuneloom resume RUN` continues where it stopped.

@@ -67,6 +67,13 @@ class RunView:
         """Plain data for programs and for the store."""
         return asdict(self)
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "RunView":
+        """The view that `to_json` told."""
+        resources = tuple(ResourcePicture(**each) for each in data["resources"])
+        jobs = tuple(JobPicture(**each) for each in data["jobs"])
+        return cls(run=data["run"], policy=data["policy"], at_s=data["at_s"], resources=resources, jobs=jobs)
+
 
 def job_picture(
     job: str, program: JobProgram, core: JobView | None, status: JobStatus, now_s: float, due_s: float = 0.0

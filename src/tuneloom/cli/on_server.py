@@ -1,0 +1,47 @@
+"""`tuneloom tune|cancel --server URL`: what these commands do where the jobs are a server's."""
+
+import argparse
+from pathlib import Path
+
+from tuneloom.cli.remote import (
+    add_command,
+    add_job_command,
+    cells,
+    client_of,
+    exit_code,
+    tell,
+    wanted_values,
+    watched,
+)
+from tuneloom.cli.tune import add_job_options
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the program."""
+    add_job_command(subparsers, "cancel", "end a job of a server", cancel_job)
+    tune = add_command(subparsers, "tune", "let a server tune models, and fetch the bundles", tune_models)
+    tune.add_argument("models", nargs="+", metavar="MODEL", help="a model file, or zoo:NAME")
+    tune.add_argument("--quiet", action="store_true", help="no progress")
+    add_job_options(tune)
+
+
+def cancel_job(options: argparse.Namespace) -> int:
+    """End a job."""
+    with client_of(options) as client:
+        job = client.job(options.job).cancel()
+    tell(options, job.details, f"{job.id} is told to end; what it measured is kept")
+    return 0
+
+
+def tune_models(options: argparse.Namespace) -> int:
+    """Submit all models, then watch and fetch each in turn."""
+    many, code = len(options.models) > 1, 0
+    with client_of(options) as client:
+        jobs = [client.submit(model, **wanted_values(options)) for model in options.models]
+        for job in jobs:
+            watched(job, quiet=options.quiet or options.json)
+            if options.out is not None and job.status == "finished":
+                job.fetch(Path(options.out, str(job.details["name"])) if many else Path(options.out))
+            tell(options, job.details, "  ".join(cells(job.details)))
+            code = code or exit_code(job)
+    return code

@@ -1,0 +1,202 @@
+"""`tuneloom submit|jobs|show|watch|fetch --server URL` and `tuneloom login`: jobs of a server."""
+
+import argparse
+import getpass
+import json
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuneloom.cli.numbers import count
+from tuneloom.cli.tables import print_rows
+from tuneloom.cli.tune import add_job_options, job_values
+from tuneloom.errors import InputError, TuneloomError
+
+if TYPE_CHECKING:
+    from tuneloom.client import Client, RemoteJob
+
+LOGIN = """\
+Keep a token for a server in a file that nobody else can read. The token is asked for, or read from
+standard input.
+
+  tuneloom login http://farm:8321
+"""
+COLUMNS = ("job", "state", "name", "created", "trials", "before", "after")
+NUMBERS = frozenset({"trials", "before", "after"})
+STYLES = {"running": "cyan", "finished": "green", "failed": "red", "cancelled": "yellow"}
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the program."""
+    submit = add_command(subparsers, "submit", "submit a model to a server", submit_job)
+    submit.add_argument("model", metavar="MODEL", help="a model file, zoo:NAME, or the digest of an upload")
+    submit.add_argument("--name", help="what to call the job (default: after its model)")
+    submit.add_argument("--key", help="submitting again with the same key gives the same job")
+    add_job_options(submit)
+    jobs = add_command(subparsers, "jobs", "list the jobs of a server", list_jobs)
+    jobs.add_argument("--status", action="append", metavar="STATE", help="only jobs in this state")
+    jobs.add_argument("--limit", type=count, default=50, metavar="N", help="only so many, the newest")
+    add_job_command(subparsers, "show", "show a job of a server", show_job)
+    add_job_command(subparsers, "watch", "watch a job of a server until it has ended", watch_job)
+    fetch = add_job_command(subparsers, "fetch", "download the bundle of a job", fetch_bundle)
+    fetch.add_argument("--out", required=True, metavar="DIR", help="an empty or new folder")
+    login = subparsers.add_parser(
+        "login",
+        help="keep a token for a server",
+        description=LOGIN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    login.add_argument("url", metavar="URL", help="the server's address")
+    login.set_defaults(func=log_in)
+
+
+def add_command(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    words: str,
+    function: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    """Add a command that asks a server."""
+    parser = subparsers.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
+    parser.add_argument(
+        "--server", default=argparse.SUPPRESS, metavar="URL", help="the server (default: TUNELOOM_SERVER)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.set_defaults(func=function)
+    return parser
+
+
+def add_job_command(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    words: str,
+    function: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    """Add a command that asks a server about one job."""
+    parser = add_command(subparsers, name, words, function)
+    parser.add_argument("job", metavar="JOB", help="the job's id")
+    return parser
+
+
+def client_of(options: argparse.Namespace) -> "Client":
+    """A client for the server of the command line or the environment."""
+    try:
+        from tuneloom.client import Client
+    except ModuleNotFoundError as error:
+        raise InputError(f"a server is reached with {error.name}: pip install 'tuneloom[client]'") from error
+    return Client(getattr(options, "server", None))
+
+
+def submit_job(options: argparse.Namespace) -> int:
+    """Submit, and print the job's id."""
+    if options.out is not None:
+        raise InputError("a server keeps the bundle; get it with `tuneloom fetch JOB --out DIR`")
+    with client_of(options) as client:
+        job = client.submit(options.model, key=options.key, **wanted_values(options, options.name))
+    tell(options, job.details, job.id)
+    return 0
+
+
+def wanted_values(options: argparse.Namespace, name: str | None = None) -> dict[str, Any]:
+    """What the command line says of a job."""
+    values = job_values(options) | ({"name": name} if name else {})
+    return {field: value for field, value in values.items() if value not in (None, {}, False)}
+
+
+def list_jobs(options: argparse.Namespace) -> int:
+    """Print jobs as JSON, as a table on a terminal, or as lines with tabs."""
+    with client_of(options) as client:
+        jobs = [job.details for job in client.jobs(limit=options.limit, status=options.status)]
+    if options.json:
+        print(json.dumps(jobs, indent=2))
+    elif not jobs:
+        print("no jobs yet; `tuneloom submit MODEL` starts one")
+    else:
+        print_rows(COLUMNS, [cells(job) for job in jobs], numbers=NUMBERS, styles=STYLES)
+    return 0
+
+
+def show_job(options: argparse.Namespace) -> int:
+    """Print what is known of a job."""
+    with client_of(options) as client:
+        details = client.job(options.job).details
+    if options.json:
+        print(json.dumps(details, indent=2))
+        return 0
+    print_rows(COLUMNS, [cells(details)], numbers=NUMBERS, styles=STYLES)
+    for words in filter(None, (details["failure"], _bundle_words(details))):
+        print(words)
+    return 0
+
+
+def watch_job(options: argparse.Namespace) -> int:
+    """Show a job as it goes on; the exit code says how it ended."""
+    with client_of(options) as client:
+        job = watched(client.job(options.job), quiet=options.json)
+    tell(options, job.details, f"{job.id} {job.status}")
+    return exit_code(job)
+
+
+def watched(job: "RemoteJob", *, quiet: bool) -> "RemoteJob":
+    """Draw what happens to a job until it has ended, as a run of this machine is drawn."""
+    from tuneloom.app.runs.view import RunView
+    from tuneloom.cli.live import display_for
+
+    with display_for(quiet=quiet) as display:
+        for event in job.events():
+            view = event.data.get("view") if event.name == "view" else None
+            if display is not None and view is not None:
+                display.show(RunView.from_json(view))
+    return job.refresh()
+
+
+def fetch_bundle(options: argparse.Namespace) -> int:
+    """Download a bundle."""
+    with client_of(options) as client:
+        folder = client.job(options.job).fetch(Path(options.out))
+    tell(options, {"job": options.job, "folder": str(folder)}, f"bundle of {options.job} in {folder}")
+    return 0
+
+
+def log_in(options: argparse.Namespace) -> int:
+    """Check a token and keep it."""
+    from tuneloom.client import Client
+    from tuneloom.client.logins import keep_token, server_url
+
+    url = server_url(options.url)
+    token = getpass.getpass("token: ") if sys.stdin.isatty() else sys.stdin.readline()
+    if not token.strip():
+        raise InputError("no token; paste the one that `tuneloom serve` printed or an administrator made")
+    with Client(url, token.strip()) as client:
+        told = client.check()
+    path = keep_token(url, token.strip())
+    print(f"logged in to {url} as {told['role']} of {told['tenant']}; the token is in {path}")
+    return 0
+
+
+def exit_code(job: "RemoteJob") -> int:
+    """0 for a finished job; raises the error of one that failed."""
+    if job.status == "failed":
+        raise TuneloomError(str(job.details.get("failure") or f"job {job.id} failed"))
+    return 0 if job.status == "finished" else 1
+
+
+def tell(options: argparse.Namespace, data: dict[str, Any], words: str) -> None:
+    """Print data for programs, or words for people."""
+    print(json.dumps(data, indent=2) if options.json else words)
+
+
+def cells(job: dict[str, Any]) -> list[str]:
+    """A job as a row of a table."""
+    created = datetime.fromtimestamp(job["created"]).astimezone().strftime("%Y-%m-%d %H:%M")
+    times = [f"{job[key]:.3f} ms" if job[key] is not None else "–" for key in ("before_ms", "after_ms")]
+    return [job["id"], job["status"], job["name"], created, str(job["trials"]), *times]
+
+
+def _bundle_words(job: dict[str, Any]) -> str:
+    bundle = job.get("bundle")
+    if bundle is None:
+        return ""
+    return f"bundle of {bundle['size_bytes']} bytes: tuneloom fetch {job['id']} --out DIR"

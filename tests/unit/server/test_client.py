@@ -1,0 +1,157 @@
+"""The client in Python against the real application, without a network in between."""
+
+import asyncio
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+
+from tuneloom.app.service.bundles import packed
+from tuneloom.cli.main import main
+from tuneloom.client import AsyncClient, Client
+from tuneloom.client.exchange import EventReader, require_version
+from tuneloom.client.logins import keep_token, logins_file, token_for
+from tuneloom.errors import InputError, OutputError, ServiceError
+from tuneloom.store import JobStatus
+
+from .conftest import Served
+
+MOCK = "mock:tasks=1,size=8"
+
+
+@pytest.fixture
+def url(served: Served) -> Iterator[str]:
+    """The address of a server that listens."""
+    config = uvicorn.Config(served.client.app, port=0, log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    listener = config.bind_socket()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+    listener.close()
+
+
+@pytest.fixture
+def client(served: Served, url: str) -> Iterator[Client]:
+    """A client of the weavers."""
+    with Client(url, served.tokens["weavers"]) as found:
+        yield found
+
+
+def finished(served: Served, job: str, folder: Path) -> None:
+    """Let a job end with a bundle."""
+    folder.mkdir()
+    (folder / "bundle.json").write_text("{}")
+    content = b"".join(packed(folder))
+    digest = served.store.put_blob([content], f"bundle:{job}")
+    served.store.keep_bundle(job, digest, len(content))
+    served.store.set_job(f"{job}.1", JobStatus.FINISHED)
+
+
+def test_submit_wait_and_fetch(served: Served, client: Client, tmp_path: Path) -> None:
+    job = client.submit(MOCK, trials=4, name="loom")
+    finished(served, job.id, tmp_path / "made")
+    assert job.wait().status == "finished"
+    folder = job.fetch(tmp_path / "out")
+    assert (folder / "bundle.json").read_text() == "{}"
+    with pytest.raises(OutputError, match="not empty"):
+        job.fetch(tmp_path / "out")
+    assert [found.id for found in client.jobs(status=["finished"])] == [job.id]
+
+
+def test_the_same_without_waiting(served: Served, url: str, tmp_path: Path) -> None:
+    model = tmp_path / "net.onnx"
+    model.write_bytes(b"some model")
+
+    async def everything() -> str:
+        async with AsyncClient(url, served.tokens["weavers"]) as client:
+            job = await client.submit(model, trials=4)
+            finished(served, job.id, tmp_path / "made")
+            await job.wait()
+            await job.fetch(tmp_path / "out")
+            assert [found.id async for found in client.jobs()] == [job.id]
+            return str(job.details["model"])
+
+    assert asyncio.run(everything()) == hashlib.sha256(b"some model").hexdigest()
+    assert (tmp_path / "out" / "bundle.json").exists()
+
+
+def test_what_the_server_refuses_is_an_input_error_with_its_field(client: Client) -> None:
+    with pytest.raises(InputError, match="trials") as caught:
+        client.submit(MOCK, trials=0)
+    assert caught.value.field == "trials"
+    with pytest.raises(InputError, match="no such file"):
+        client.submit("missing.onnx")
+    with pytest.raises(InputError, match="no job 'amber-heron-42'"):
+        client.job("amber-heron-42")
+
+
+def test_a_wrong_token_a_missing_server_and_another_version_are_told_apart(url: str) -> None:
+    with Client(url, "tl_wrong") as client, pytest.raises(ServiceError, match="does not accept this token"):
+        client.check()
+    with Client("http://127.0.0.1:9", "tl_any") as client, pytest.raises(ServiceError, match="can't reach"):
+        client.check()
+    with pytest.raises(ServiceError, match=r"version 9\.9"):
+        require_version({"version": "9.9.0"}, url)
+    strange = httpx.MockTransport(lambda _request: httpx.Response(404, text="nginx"))
+    with (
+        Client("http://other", "t", transport=strange) as client,
+        pytest.raises(ServiceError, match="no server"),
+    ):
+        client.check()
+
+
+def test_tokens_are_kept_where_nobody_else_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("TUNELOOM_TOKEN", raising=False)
+    keep_token("http://farm", "tl_1")
+    assert os.stat(logins_file()).st_mode & 0o777 == 0o600
+    assert token_for("http://farm") == "tl_1"
+    with pytest.raises(InputError, match="tuneloom login http://other"):
+        token_for("http://other")
+    logins_file().chmod(0o644)
+    with pytest.raises(InputError, match="chmod 600"):
+        token_for("http://farm")
+
+
+def test_the_command_line_submits_lists_and_fetches(
+    served: Served,
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("TUNELOOM_TOKEN", served.tokens["weavers"])
+    assert main(["--server", url, "submit", MOCK, "--trials", "4"]) == 0
+    job = capsys.readouterr().out.strip()
+    finished(served, job, tmp_path / "made")
+    assert main(["--server", url, "watch", job]) == 0
+    assert main(["--server", url, "fetch", job, "--out", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    assert main(["--server", url, "jobs", "--json"]) == 0
+    assert [each["status"] for each in json.loads(capsys.readouterr().out)] == ["finished"]
+    assert main(["--server", url, "cancel", job]) == 2
+    assert "finished" in capsys.readouterr().err
+
+
+def test_the_command_line_says_in_one_line_which_server_it_misses(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TUNELOOM_SERVER", raising=False)
+    assert main(["jobs"]) == 2
+    assert capsys.readouterr().err == "tuneloom: which server? Give --server URL, or set TUNELOOM_SERVER\n"
+
+
+def test_events_are_read_line_by_line() -> None:
+    reader = EventReader()
+    lines = [": hello", "", "event: view", "id: 3-a", 'data: {"a":', "data: 1}", ""]
+    found = [event for line in lines if (event := reader.read(line)) is not None]
+    assert [(event.name, event.id, event.data) for event in found] == [("view", "3-a", {"a": 1})]
