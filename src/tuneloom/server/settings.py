@@ -23,7 +23,7 @@ class ServerSettings:
     `executors` are processes started beside the server. `tuners` are the kinds of jobs that are
     accepted: a kernel job runs code of whoever submits it, so it is never among them by default.
     Uploaded models end with one of `formats`. Rates are requests a second of one token, with
-    `burst` of them at once. Files that nobody needs are removed after `keep_days`.
+    `burst` of them at once.
     """
 
     host: str = "127.0.0.1"
@@ -39,7 +39,6 @@ class ServerSettings:
     most_streams: int = 256
     rate: float = 50.0
     burst: int = 200
-    keep_days: float = 90.0
     certificate: str | None = None
     private_key: str | None = None
 
@@ -68,7 +67,6 @@ _KINDS: dict[str, FieldType] = {
     "most_streams": COUNT,
     "rate": POSITIVE,
     "burst": COUNT,
-    "keep_days": POSITIVE,
     "certificate": TEXT,
     "private_key": TEXT,
 }

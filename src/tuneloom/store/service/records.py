@@ -31,8 +31,9 @@ class Role(StrEnum):
 class TenantLimits:
     """A tenant's share and quotas.
 
-    `weight` is its share of devices beside others; jobs may ask for priorities from
-    `-most_priority` to `most_priority`. Its records help others only with `shares_records`.
+    Jobs may ask for priorities from `-most_priority` to `most_priority`. `weight`, its share of
+    devices, and `shares_records`, whether its records help others, are kept for the scheduler and
+    the bank, which do not ask for them yet.
     """
 
     weight: float = 1.0
