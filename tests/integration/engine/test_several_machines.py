@@ -84,7 +84,7 @@ def test_a_job_on_machines_that_come_and_go_makes_every_trial_once_and_blames_no
     machines = [small_machine("one", slots=2), small_machine("two", slots=2)]
     with closing(SeveralMachines(machines, "tuneloom.tuners.mock.warmth:warm_up")) as engine:
         heard = Unplugger(engine)
-        heard.program = TaskJob("net", spec, tasks, keep, lanes=4, tuners=3)
+        heard.program = TaskJob("net", spec, tasks, keep, lanes=4, workers=3)
         conductor = Conductor(Core(policy_named(policy)), engine, heard)
         conductor.submit(heard.program)
         conductor.run()

@@ -47,13 +47,13 @@ def import_onnx(
     bound = bind(declared_shapes(model), shapes, where)
     helped = not only_tvm and find_spec("onnxruntime") is not None
     graph = _cleaned(model, bound.shapes, where, helped)
-    refused = refusals(graph)
+    refused = refusals(graph, where)
     parts: dict[str, ForeignPart] = {}
     if refused:
         if not helped:
             raise ModelError(f"{where}: {_refusal(refused[0], only_tvm)}")
         graph, parts = cut(graph, [first_output(one.node) for one in refused], _digest(model))
-    module = converted(graph)
+    module = converted(graph, where)
     return Converted(
         module=module,
         inputs=describe_inputs(module, graph.inputs, where),
@@ -95,19 +95,19 @@ def _dims(kind: Any) -> Dims | None:
     )
 
 
-def refusals(graph: CleanGraph) -> list[NodeRefused]:
+def refusals(graph: CleanGraph, where: str) -> list[NodeRefused]:
     """All nodes that TVM can't take; values they would make are stood in for by inputs."""
     refused: list[NodeRefused] = []
-    _imported(graph, refused)
+    _imported(graph, refused, where)
     return refused
 
 
-def converted(graph: CleanGraph) -> Any:
+def converted(graph: CleanGraph, where: str) -> Any:
     """The Relax module of a clean graph without refused nodes; its parts become calls."""
-    return _imported(graph, None)
+    return _imported(graph, None, where)
 
 
-def _imported(graph: CleanGraph, refused: list[NodeRefused] | None) -> Any:
+def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) -> Any:
     """Import; nodes that can't be are collected in `refused`, or raised if that is None."""
     from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
@@ -149,9 +149,9 @@ def _imported(graph: CleanGraph, refused: list[NodeRefused] | None) -> Any:
             warnings.simplefilter("ignore")
             return Importer({}, "float32").from_onnx(model.graph, version)
     except NodeRefused as reason:
-        raise ModelError(_refusal(reason, True)) from reason
+        raise ModelError(f"{where}: {_refusal(reason, True)}") from reason
     except Exception as error:
-        raise ModelError(f"TVM can't import this graph: {one_line(error)}") from error
+        raise ModelError(f"{where}: TVM can't import this graph: {one_line(error)}") from error
 
 
 def _may_be_foreign(node: Any, graph: CleanGraph) -> bool:

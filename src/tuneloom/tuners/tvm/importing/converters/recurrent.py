@@ -68,7 +68,8 @@ class Layer:
         one = relax.TensorType((self.batch, self.hidden), "float32")
         types = [relax.TensorType((self.steps, self.batch, self.hidden), "float32"), one]
         types += [one] if self.kind == "LSTM" else []
-        variable = self.bb.add_func(kernel, self.kind.lower())
+        # Both directions, and several layers, have a kernel of this name: only the variable's is unique.
+        variable = self.bb.add_func(kernel.without_attr("global_symbol"), self.kind.lower())
         found = self.bb.emit(relax.call_tir(variable, relax.Tuple(arguments), types))
         return [self.bb.emit(relax.TupleGetItem(found, place)) for place in range(len(types))]
 
