@@ -123,11 +123,12 @@ def compare(model: str, options: Any) -> Comparison:
             running = tuned(model, options, Path(folder))
         else:
             running = build_model(lowered, {}, guess=True).open()
-        session = peer(model, options.cores, Path(folder))
+        # The one that is timed has no profiler, which would slow it down.
+        session, profiled = peer(model, options.cores), peer(model, options.cores, Path(folder))
         with Pinned(options.cores):
             ours, theirs, difference = in_turn(running, session, lowered)
             kernels = kernel_rows(running, lowered)
-        nodes = node_rows(session)
+            nodes = node_rows(profiled, lowered)
     return Comparison(
         model=name,
         trials=options.trials,
@@ -170,12 +171,13 @@ class Pinned:
         os.sched_setaffinity(0, self._all)
 
 
-def peer(model: str, cores: int, folder: Path) -> Any:
-    """An ONNX Runtime session; it is made on the cores that it will use."""
+def peer(model: str, cores: int, profile: Path | None = None) -> Any:
+    """An ONNX Runtime session, made on the cores that it will use; with a folder, it profiles into that."""
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads, settings.inter_op_num_threads = cores, 1
-    settings.enable_profiling = True
-    settings.profile_file_prefix = str(folder / "profile")
+    if profile is not None:
+        settings.enable_profiling = True
+        settings.profile_file_prefix = str(profile / "profile")
     settings.log_severity_level = 3
     source = zoo_model(model.removeprefix("zoo:")).SerializeToString() if model.startswith("zoo:") else model
     with Pinned(cores):
@@ -186,7 +188,7 @@ def in_turn(
     running: RunningModel, session: Any, lowered: LoweredModel
 ) -> tuple[list[float], list[float], float]:
     values = seeded_inputs(lowered.inputs, seed=1)
-    feeds = {info.name: value for info, value in zip(lowered.inputs, values, strict=True)}
+    feeds = feeds_of(lowered)
     tensors = [load_tvm().runtime.tensor(value) for value in values]
     difference = max(map(relative_difference, running.run(values), session.run(None, feeds)))
     ours: list[float] = []
@@ -226,8 +228,16 @@ def kernel_rows(running: RunningModel, lowered: LoweredModel) -> list[dict[str, 
     return sorted(rows, key=lambda row: -float(row["total_s"]))
 
 
-def node_rows(session: Any) -> list[dict[str, Any]]:
+def feeds_of(lowered: LoweredModel) -> dict[str, Any]:
+    """The inputs of the comparison, by name."""
+    values = seeded_inputs(lowered.inputs, seed=1)
+    return {info.name: value for info, value in zip(lowered.inputs, values, strict=True)}
+
+
+def node_rows(session: Any, lowered: LoweredModel) -> list[dict[str, Any]]:
     """ONNX Runtime's own least time of every node, the slowest first."""
+    for _ in range(LEAST_ROUNDS):
+        session.run(None, feeds_of(lowered))
     events = json.loads(Path(session.end_profiling()).read_text())
     best: dict[tuple[str, str], float] = {}
     for event in events:
