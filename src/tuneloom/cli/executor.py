@@ -1,6 +1,7 @@
 """`tuneloom executor`: carry out what others submitted to a store."""
 
 import argparse
+import sys
 import os
 import signal
 import sys
@@ -46,6 +47,7 @@ def run_executor(options: argparse.Namespace) -> int:
     if options.attached:
         threading.Thread(target=_end_with_input, name="attached", daemon=True).start()
     settings = RunSettings(policy=options.policy, store=options.store, device_cores=options.device_cores)
+    print("executing submitted runs; Ctrl-C or SIGTERM to stop", file=sys.stderr)
     serve_runs(settings, until_idle=options.until_idle)
     return 0
 
