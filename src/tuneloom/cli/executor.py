@@ -1,7 +1,6 @@
 """`tuneloom executor`: carry out what others submitted to a store."""
 
 import argparse
-import sys
 import os
 import signal
 import sys
