@@ -6,7 +6,8 @@ TuneloomError
 │   ├── TargetError       a target or device key
 │   ├── BudgetError       trials, seconds or a goal
 │   ├── SpaceError        knobs or restrictions of a kernel space
-│   ├── JobsFileError     a jobs or grid file, with its line
+│   ├── JobsFileError     a jobs, grid or farm file, with its line
+│   ├── FarmError         a machine or device of a farm that can't be used
 │   ├── RecordsError      a foreign database or cache file
 │   ├── OutputError       the place where results should go
 │   ├── ConflictError     what is there already stands against it
@@ -56,7 +57,11 @@ class SpaceError(InputError):
 
 
 class JobsFileError(InputError):
-    """A jobs or grid file is wrong at some line."""
+    """A jobs, grid or farm file is wrong at some line."""
+
+
+class FarmError(InputError):
+    """A machine or device of a farm can't be reached, is not what was said, or is not safe to use."""
 
 
 class RecordsError(InputError):

@@ -1,6 +1,7 @@
 """Calls that workers carry out, and what comes back."""
 
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +20,9 @@ class Call:
 
     `worker` names a worker that lives on between calls and keeps state; without it
     the call gets a fresh process of its own. A worker lives on one machine: the same name
-    on another machine is another worker. `cores` pins the process while it works. `place`
-    says where; an engine of one machine needs none.
+    on another machine is another worker. `cores` pins the process while it works, and
+    `environment` is set in it before: variables that say which device to use. `place` says
+    where; an engine of one machine needs none.
     """
 
     function: str
@@ -30,6 +32,7 @@ class Call:
     cores: frozenset[int] | None = None
     memory_bytes: int | None = None
     place: Place | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

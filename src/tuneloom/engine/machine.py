@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tuneloom.errors import TargetError
 from tuneloom.model import LOCAL, Device, Host
@@ -21,11 +22,32 @@ class Offer:
 
     `cores` stand behind it, if any do. A `resident` device is owned by one process for as
     long as that lives: a GPU, whose context takes longer to make than most kernels run.
+    `environment` tells processes which device they hold: which GPU, which board.
     """
 
     resource: Host | Device
     cores: frozenset[int] | None = None
     resident: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Resources(Protocol):
+    """What a run has from its start: a machine, or a fleet of them."""
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """All resources."""
+
+    @property
+    def slots(self) -> int:
+        """The slots of all hosts."""
+
+    @property
+    def device_keys(self) -> list[str]:
+        """The keys that devices have."""
+
+    def cores_of(self, key: str) -> int:
+        """How many cores a device of this key is made of; none for one that has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +73,15 @@ class Machine:
         return (self.host, *self.devices)
 
     @property
+    def slots(self) -> int:
+        return self.host.slots
+
+    @property
     def device_keys(self) -> list[str]:
         return sorted({device.key for device in self.devices})
 
     def cores_of(self, key: str) -> int:
-        """How many cores a device of this key is made of; none for one that has its own."""
-        return max((len(self.cores.get(d.name, ())) for d in self.devices if d.key == key), default=0)
+        return Fleet(offers=self.offers).cores_of(key)
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -69,6 +94,25 @@ class Machine:
             )
             for resource in self.resources
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """The resources of several machines, as far as they are known."""
+
+    offers: tuple[Offer, ...]
+
+    @property
+    def slots(self) -> int:
+        return sum(each.resource.slots for each in self.offers if isinstance(each.resource, Host))
+
+    @property
+    def device_keys(self) -> list[str]:
+        return sorted({each.resource.key for each in self.offers if isinstance(each.resource, Device)})
+
+    def cores_of(self, key: str) -> int:
+        own = [each for each in self.offers if isinstance(each.resource, Device) and each.resource.key == key]
+        return max((len(each.cores or ()) for each in own), default=0)
 
 
 def this_machine(*, name: str = LOCAL, device_cores: int = 1, key: str = CPU_KEY) -> Machine:

@@ -44,6 +44,7 @@ def carry_out(call: Call) -> CallResult:
     """Run one call in this process; whatever it raises becomes a value."""
     if call.cores is not None:
         os.sched_setaffinity(0, call.cores)
+    os.environ.update(call.environment)
     try:
         return Returned(value=resolve(call.function)(*call.arguments))
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ from tuneloom.app.conducting.placing import Placing, resident_of
 from tuneloom.app.conducting.programs import Program, Step
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, TimedOut
-from tuneloom.engine.machine import Machine, Offer
+from tuneloom.engine.machine import Offer, Resources
 from tuneloom.engine.reports import EngineReport, MachineLost, ResourceJoined, ResourceLeft
 from tuneloom.errors import SchedulingError, StoreError
 from tuneloom.scheduling import Core
@@ -76,8 +76,8 @@ class Conductor:
         """Seconds since the run began."""
         return self._engine.now_s() - self._zero_s
 
-    def add_machine(self, machine: Machine) -> None:
-        """Use a machine that is known from the start; later ones are reported by the engine."""
+    def add_machine(self, machine: Resources) -> None:
+        """Use a machine, or several, known from the start; later ones are reported by the engine."""
         for offer in machine.offers:
             self._joined(offer)
 

@@ -46,7 +46,8 @@ class Placing:
         """A call where its resource is: on its cores, or in the one process that owns a GPU."""
         offer = self._offers[resource]
         machine = offer.resource.machine
-        call = replace(call, place=Place(resource=resource, machine=machine))
+        place = Place(resource=resource, machine=machine)
+        call = replace(call, place=place, environment=offer.environment)
         if call.worker is not None:
             self._workers[call.worker, machine] = KeptWorker(name=call.worker, job=job, machine=machine)
         elif offer.resident:

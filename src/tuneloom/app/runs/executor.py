@@ -15,7 +15,7 @@ from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
 from tuneloom.app.runs.held_run import HeldRun, TrialListener
 from tuneloom.app.runs.view import RunView, job_picture, resource_pictures
 from tuneloom.engine.api import Engine
-from tuneloom.engine.machine import Machine, Offer
+from tuneloom.engine.machine import Offer, Resources
 from tuneloom.errors import LeaseLost, TargetError, TuneloomError
 from tuneloom.scheduling import Core, policy_named, view
 from tuneloom.scheduling.messages import Command, Event
@@ -64,7 +64,7 @@ class Executor(Listener):
         self,
         store: Store,
         engine: Engine,
-        machine: Machine,
+        machine: Resources,
         policy: str,
         heartbeat: Heartbeat,
         *,
@@ -102,7 +102,7 @@ class Executor(Listener):
             lease=lease,
             book=book,
             lanes=self._lanes,
-            workers=self.machine.host.slots,
+            workers=self.machine.slots,
             cores_of=self.machine.cores_of,
             on_trial=self._on_trial,
             given_workers=self._given_workers,
@@ -335,4 +335,4 @@ class Executor(Listener):
     def _lanes(self) -> int:
         if self.policy in _ONE_AT_A_TIME:
             return 1
-        return _LANES + self.machine.host.slots // _SLOTS_PER_LANE
+        return _LANES + self.machine.slots // _SLOTS_PER_LANE

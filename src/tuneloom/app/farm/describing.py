@@ -1,0 +1,85 @@
+"""One machine of a farm as it describes itself, in a process that runs there."""
+
+import os
+from dataclasses import dataclass
+
+from tuneloom.app.farm.entries import CPU, CUDA, DeviceEntry
+from tuneloom.app.farm.kinds.base import Ground, Sight
+from tuneloom.app.farm.kinds.finding import device_kind
+from tuneloom.engine.machine import CPU_KEY, CUDA_KEY, HOST, Offer, count_gpus
+from tuneloom.model import LOCAL, Host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineOrder:
+    """What a machine is asked to offer; without `devices`, its CPU and all its GPUs."""
+
+    name: str = LOCAL
+    slots: int | None = None
+    devices: tuple[DeviceEntry, ...] | None = None
+    device_cores: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenDevice:
+    """A device, how it would be offered, and what a look at it found."""
+
+    entry: DeviceEntry
+    offer: Offer
+    sight: Sight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A machine as it is now: its host, unless it has no slots, and its devices, usable or not."""
+
+    host: Offer | None
+    devices: tuple[SeenDevice, ...]
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What can be used."""
+        hosts = (self.host,) if self.host is not None else ()
+        return (*hosts, *(seen.offer for seen in self.devices if seen.sight.usable))
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Why devices can't be used, by the names of these."""
+        return {s.offer.resource.name: s.sight.trouble for s in self.devices if not s.sight.usable}
+
+
+def describe(order: MachineOrder) -> Description:
+    """Look at this machine and its devices; may take seconds."""
+    ground = _ground(order)
+    entries = found_devices(order) if order.devices is None else order.devices
+    return Description(host=_host(order, ground), devices=tuple(_seen(entry, ground) for entry in entries))
+
+
+def found_devices(order: MachineOrder) -> tuple[DeviceEntry, ...]:
+    """The devices of a machine of which no list says anything."""
+    own = DeviceEntry(key=CPU_KEY, kind=CPU, node=order.name, cores=order.device_cores)
+    gpus = (DeviceEntry(key=CUDA_KEY, kind=CUDA, node=order.name, index=n) for n in range(count_gpus()))
+    return (own, *gpus)
+
+
+def _seen(entry: DeviceEntry, ground: Ground) -> SeenDevice:
+    kind = device_kind(entry.kind)
+    return SeenDevice(entry=entry, offer=kind.offer(entry, ground), sight=kind.look(entry))
+
+
+def _host(order: MachineOrder, ground: Ground) -> Offer | None:
+    if not ground.host_cores:
+        return None
+    slots = len(ground.host_cores) if order.slots is None else order.slots
+    host = Host(name=ground.named(HOST), slots=slots, machine=order.name)
+    return Offer(resource=host, cores=ground.host_cores)
+
+
+def _ground(order: MachineOrder) -> Ground:
+    """The last cores are the CPU device, the others the host; with too few, both share them all."""
+    every = frozenset(os.sched_getaffinity(0))
+    wanted = sum(entry.cores for entry in order.devices or () if entry.kind == CPU)
+    wanted = order.device_cores if order.devices is None else wanted
+    device = frozenset(sorted(every)[-wanted:]) if wanted else frozenset()
+    host = frozenset() if order.slots == 0 else every - device or every
+    return Ground(machine=order.name, host_cores=host, device_cores=device)

@@ -1,0 +1,83 @@
+"""A machine of a farm offers what the farm file says of it, and notices devices that come and go."""
+
+import os
+
+import pytest
+
+from tuneloom.app.farm.describing import Description, MachineOrder, SeenDevice, describe
+from tuneloom.app.farm.entries import DeviceEntry
+from tuneloom.app.farm.kinds.base import Sight
+from tuneloom.app.farm.watching import FarmWatch
+from tuneloom.engine.machine import Fleet, Offer
+from tuneloom.engine.reports import ResourceJoined, ResourceLeft
+from tuneloom.model import Device, Host
+
+FOUR = frozenset(range(4))
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(FOUR))
+    monkeypatch.setattr("tuneloom.app.farm.describing.count_gpus", lambda: 0)
+
+
+def test_a_machine_of_which_nothing_is_said_offers_its_cores_and_its_cpu() -> None:
+    host, cpu = describe(MachineOrder(name="a")).offers
+    assert host == Offer(resource=Host(name="a/host", slots=3, machine="a"), cores=frozenset({0, 1, 2}))
+    assert cpu.resource == Device(name="a/cpu0", key="cpu", lends_to="a/host", machine="a")
+    assert cpu.cores == {3}
+
+
+def test_listed_devices_take_the_place_of_those_that_are_found() -> None:
+    two = DeviceEntry(key="xeon", kind="cpu", cores=2)
+    host, cpu = describe(MachineOrder(slots=12, devices=(two,))).offers
+    assert (host.resource.name, cpu.resource.name) == ("host", "xeon0")
+    assert isinstance(host.resource, Host) and host.resource.slots == 12
+    assert (host.cores, cpu.cores) == ({0, 1}, {2, 3})
+    (only,) = describe(MachineOrder(devices=())).offers
+    assert only.cores == FOUR
+
+
+def test_a_machine_without_slots_has_no_host_and_its_device_lends_nothing() -> None:
+    (cpu,) = describe(MachineOrder(name="a", slots=0)).offers
+    assert isinstance(cpu.resource, Device) and cpu.resource.lends_to is None
+
+
+def test_a_device_that_cannot_be_used_is_not_offered_and_says_why() -> None:
+    large = DeviceEntry(key="xeon", kind="cpu", cores=9)
+    described = describe(MachineOrder(devices=(large,)))
+    assert [offer.resource.name for offer in described.offers] == ["host"]
+    assert described.troubles == {"xeon0": "it has 4 cores, not 9"}
+
+
+def test_a_gpu_tells_its_process_which_one_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneloom.app.farm.kinds.cuda.count_gpus", lambda: 2)
+    entry = DeviceEntry(key="h200", kind="cuda", node="g", index=1)
+    _, gpu = describe(MachineOrder(name="g", devices=(entry,))).offers
+    assert (gpu.resource.name, gpu.resident) == ("g/h2001", True)
+    assert gpu.environment == {"CUDA_VISIBLE_DEVICES": "1"}
+
+
+def test_a_watch_tells_who_left_and_why_and_who_came_back() -> None:
+    entry = DeviceEntry(key="board", kind="rpc", address="b:1")
+    offer = Offer(resource=Device(name="board@b:1", key="board"))
+
+    def seen(trouble: str) -> Description:
+        sight = Sight(trouble=trouble)
+        return Description(host=None, devices=(SeenDevice(entry=entry, offer=offer, sight=sight),))
+
+    watch = FarmWatch(MachineOrder(), seen(""))
+    watch.compare(seen("no answer within 5 s"))
+    watch.compare(seen("no answer within 5 s"))
+    watch.compare(seen(""))
+    left = ResourceLeft(name="board@b:1", reason="no answer within 5 s")
+    assert watch.look() == [left, ResourceJoined(offer=offer)]
+    assert watch.look() == []
+    watch.close()
+
+
+def test_a_fleet_sums_slots_and_knows_the_cores_behind_a_key() -> None:
+    offers = (*describe(MachineOrder(name="a")).offers, *describe(MachineOrder(name="b")).offers)
+    fleet = Fleet(offers=offers)
+    assert (fleet.slots, fleet.device_keys) == (6, ["cpu"])
+    assert (fleet.cores_of("cpu"), fleet.cores_of("h200")) == (1, 0)
