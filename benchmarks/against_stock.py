@@ -24,7 +24,7 @@ from tuneloom.app.kinds.model.kind import KIND
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import this_machine
-from tuneloom.model import Artifact, Budget, JobSpec, MeasuringPolicy, ModelRecipe, ModelSummary, Task
+from tuneloom.model import Artifact, Budget, JobSpec, MeasuringRules, ModelRecipe, ModelSummary, Task
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.measuring.contest import contest
 from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
@@ -92,7 +92,7 @@ def compare(task: Task, model: str, seed: int, trials: int, batch: int) -> dict[
     stock = tune_stock(task, seed, trials, batch)
     traces = [trace for trace in (ours["trace"], stock["trace"]) if trace]
     built = [rebuild_kernel(task, trace) for trace in traces]
-    rounds = contest([b.payload for b in built if isinstance(b, Artifact)], MeasuringPolicy())
+    rounds = contest([b.payload for b in built if isinstance(b, Artifact)], MeasuringRules())
     both = len(rounds) == 2
     return {
         "model": model,
@@ -117,8 +117,10 @@ def compare(task: Task, model: str, seed: int, trials: int, batch: int) -> dict[
 
 def tune_ours(task: Task, seed: int, trials: int, batch: int) -> dict[str, Any]:
     """Our tuner, workers' start included; the identical evaluator: no run is cut short."""
-    policy = MeasuringPolicy(repeats=REPEATS, min_repeat_ms=MIN_REPEAT_MS, hopeless_ratio=math.inf)
-    spec = JobSpec(name="ours", model="", budget=Budget(trials=trials), policy=policy, batch=batch, seed=seed)
+    rules = MeasuringRules(repeats=REPEATS, min_repeat_ms=MIN_REPEAT_MS, hopeless_ratio=math.inf)
+    spec = JobSpec(
+        name="ours", model="", budget=Budget(trials=trials), measuring=rules, batch=batch, seed=seed
+    )
     times = StageTimes()
     started = time.perf_counter()
     engine = LocalEngine(KIND.warm_up)

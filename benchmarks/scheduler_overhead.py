@@ -99,13 +99,13 @@ class BareLoop:
         return found
 
     def _build(self, candidates: Sequence[Candidate]) -> list[Artifact | Failure]:
-        policy = self._spec.policy
+        rules = self._spec.measuring
         calls = [
             Call(
                 function=f"{STAGES}:build",
-                arguments=(self._spec.tuner, self._bare_task, candidate, policy),
-                timeout_s=policy.build_timeout_s,
-                memory_bytes=policy.memory_bytes,
+                arguments=(self._spec.tuner, self._bare_task, candidate, rules),
+                timeout_s=rules.build_timeout_s,
+                memory_bytes=rules.memory_bytes,
             )
             for candidate in candidates
         ]
@@ -124,13 +124,13 @@ class BareLoop:
         return trials
 
     def _time(self, candidate: Candidate, artifact: Artifact) -> Any:
-        policy = self._spec.policy
+        rules = self._spec.measuring
         best_s = 1e-9 if candidate.origin == DEFAULT else self._progress.best_s
         call = Call(
             function=f"{STAGES}:profile",
-            arguments=(self._spec.tuner, self._bare_task, artifact, policy, best_s),
-            timeout_s=policy.run_timeout_s,
-            memory_bytes=policy.memory_bytes,
+            arguments=(self._spec.tuner, self._bare_task, artifact, rules, best_s),
+            timeout_s=rules.run_timeout_s,
+            memory_bytes=rules.memory_bytes,
         )
         return profiled(self._calls([call], self._machine.devices[0].name, 1)[0])
 

@@ -17,7 +17,7 @@ from tuneloom.model import (
     Failure,
     FailureKind,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     SearchOptions,
     Task,
     Trial,
@@ -65,7 +65,7 @@ class ChunkTuner:
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> ChunkSearch:
         return ChunkSearch(int(task.payload), options, known)
 
-    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+    def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         chosen = json.loads(candidate.configuration)
         size, count = int(chosen["chunk"]), int(chosen["numbers"])
         if count % size:
@@ -76,12 +76,12 @@ class ChunkTuner:
         return Artifact(payload=json.dumps(program).encode(), features={"characters": float(len(text))})
 
     def profile(
-        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+        self, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
     ) -> Measurement | Failure:
         made = json.loads(artifact.payload)
         program, scope = compile(made["text"], "chunks", "exec"), {"numbers": list(range(made["count"]))}
         seconds = []
-        for _ in range(policy.repeats):
+        for _ in range(rules.repeats):
             started = time.perf_counter()
             exec(program, scope)  # our own text, made above
             seconds.append(time.perf_counter() - started)
@@ -92,14 +92,14 @@ class ChunkTuner:
 
 def main() -> None:
     """Drive the tuner by hand, as the stages do in their workers."""
-    tuner, policy = ChunkTuner(), MeasuringPolicy()
+    tuner, rules = ChunkTuner(), MeasuringRules()
     (task,) = tuner.tasks("1000")
     search = tuner.open(task, SearchOptions(seed=0, trials=9, batch=3), [])
     while batch := search.select(3):
         trials = []
         for candidate in batch:
-            built = tuner.build(task, candidate, policy)
-            outcome = built if isinstance(built, Failure) else tuner.profile(task, built, policy, None)
+            built = tuner.build(task, candidate, rules)
+            outcome = built if isinstance(built, Failure) else tuner.profile(task, built, rules, None)
             trials.append(Trial(candidate=candidate, outcome=outcome))
             print(candidate.configuration, outcome)
         search.update(trials)

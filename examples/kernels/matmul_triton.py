@@ -12,10 +12,10 @@ import triton
 import triton.language as tl
 
 from tuneloom.kernel import Kernel, Plan, Space, TritonKernel, tune
-from tuneloom.model import Budget, MeasuringPolicy
+from tuneloom.model import Budget, MeasuringRules
 
 SIZE = 4096
-POLICY = MeasuringPolicy(build_timeout_s=90, run_timeout_s=60)
+RULES = MeasuringRules(build_timeout_s=90, run_timeout_s=60)
 SPACE = Space(
     {
         "BLOCK_M": [16, 32, 64, 128, 256],
@@ -108,7 +108,7 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, default=150)
     given = parser.parse_args()
-    result = tune(kernel(), Plan(budget=Budget(trials=given.trials), policy=POLICY))
+    result = tune(kernel(), Plan(budget=Budget(trials=given.trials), measuring=RULES))
     flops, vendor = 2 * SIZE**3, vendor_seconds()
     failed = sum(result.failures.values())
     rate = flops / result.seconds / 1e12

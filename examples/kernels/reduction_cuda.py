@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tuneloom.kernel import Array, CudaBuilder, CudaRunner, Kernel, Number, Plan, Space, tune
-from tuneloom.model import Budget, MeasuringPolicy
+from tuneloom.model import Budget, MeasuringRules
 
 COUNT, BLOCKS = 1 << 26, 4096
-POLICY = MeasuringPolicy(run_timeout_s=60, build_timeout_s=60)
+RULES = MeasuringRules(run_timeout_s=60, build_timeout_s=60)
 SOURCE = Path(__file__).with_name("reduction.cu").read_text()
 SPACE = Space(
     {
@@ -73,7 +73,7 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, default=120)
     given = parser.parse_args()
-    result = tune(kernel(), Plan(budget=Budget(trials=given.trials), policy=POLICY))
+    result = tune(kernel(), Plan(budget=Budget(trials=given.trials), measuring=RULES))
     vendor = vendor_seconds()
     gigabytes = 4 * COUNT / 1e9
     print(f"best {result.best}")

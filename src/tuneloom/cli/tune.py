@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneloom.cli.numbers import count, positive, seed, whole
 from tuneloom.errors import InputError
-from tuneloom.model import REUSE, JobSpec, MeasuringPolicy
+from tuneloom.model import REUSE, JobSpec, MeasuringRules
 
 if TYPE_CHECKING:
     from tuneloom.app.runs.service import RunOutcome
@@ -131,7 +131,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_budget(parser: argparse.ArgumentParser) -> None:
-    policy = MeasuringPolicy()
+    rules = MeasuringRules()
     parser.add_argument(
         "--trials", type=count, default=1000, metavar="N", help="number of trials per model (default: 1000)"
     )
@@ -145,7 +145,7 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch", type=count, default=16, metavar="N", help="number of candidates per batch (default: 16)"
     )
-    for name, default in (("run", policy.run_timeout_s), ("build", policy.build_timeout_s)):
+    for name, default in (("run", rules.run_timeout_s), ("build", rules.build_timeout_s)):
         parser.add_argument(
             f"--{name}-timeout",
             type=positive,

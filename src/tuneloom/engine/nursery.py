@@ -14,6 +14,7 @@ import warnings
 
 from tuneloom.engine.calls import Call
 from tuneloom.engine.channel import Channel
+from tuneloom.engine.scratch import Scratch
 from tuneloom.engine.worker import carry_out, die_with_parent, serve, silence
 
 # A request is 'F' (fork; a socket travels along), 'R' (reap a pid) or 'E' (a pid is ending: reap it
@@ -33,26 +34,36 @@ def main() -> None:
     Channel(control).send(warmed)
     gc.collect()
     gc.freeze()
+    scratch = Scratch()
     ending: set[int] = set()
-    while _answer_one(control, ending):
-        ending -= {pid for pid in ending if _gone(pid)}
+    while _answer_one(control, scratch, ending):
+        gone = {pid for pid in ending if _gone(pid)}
+        for pid in gone:
+            scratch.tidy(pid)
+        ending -= gone
     for pid in ending:
         _reap(pid)
+    scratch.close()
 
 
-def _answer_one(control: socket.socket, ending: set[int]) -> bool:
+def _answer_one(control: socket.socket, scratch: Scratch, ending: set[int]) -> bool:
     data, descriptors, _, _ = socket.recv_fds(control, REQUEST.size, 1)
     if not data:
         return False
     order, pid = REQUEST.unpack(data)
     if order == b"E":
         ending.add(pid)
+        return True
+    if order == b"F":
+        answer = _fork(control, scratch, descriptors[0])
     else:
-        control.sendall(ANSWER.pack(_fork(control, descriptors[0]) if order == b"F" else _reap(pid)))
+        answer = _reap(pid)
+        scratch.tidy(pid)
+    control.sendall(ANSWER.pack(answer))
     return True
 
 
-def _fork(control: socket.socket, descriptor: int) -> int:
+def _fork(control: socket.socket, scratch: Scratch, descriptor: int) -> int:
     pid = os.fork()
     if pid:
         os.close(descriptor)
@@ -62,6 +73,7 @@ def _fork(control: socket.socket, descriptor: int) -> int:
         die_with_parent()
         os.setpgid(0, 0)
         silence()
+        scratch.enter()
         serve(Channel(socket.socket(fileno=descriptor)))
     finally:
         os._exit(0)

@@ -2,7 +2,7 @@
 
 from tuneloom.model.budget import Budget
 from tuneloom.model.job import REUSE, JobSpec
-from tuneloom.model.measuring import MeasuringPolicy
+from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.opened import CheckResult, ModelRecipe, ModelSummary, Shapes, TensorInfo
 from tuneloom.model.resource import LOCAL, Device, Host
 from tuneloom.model.space import (
@@ -38,7 +38,7 @@ __all__ = [
     "KnobDomain",
     "Lesson",
     "Measurement",
-    "MeasuringPolicy",
+    "MeasuringRules",
     "ModelRecipe",
     "ModelSummary",
     "Outcome",

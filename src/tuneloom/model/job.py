@@ -5,7 +5,7 @@ from typing import Any
 
 from tuneloom.errors import InputError
 from tuneloom.model.budget import Budget
-from tuneloom.model.measuring import MeasuringPolicy
+from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE
 
 REUSE = ("auto", "off", "transfer", "share", "transfer-only")
@@ -28,7 +28,7 @@ class JobSpec:
     target: str = "cpu"
     device_key: str = "cpu"
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    policy: MeasuringPolicy = field(default_factory=MeasuringPolicy)
+    measuring: MeasuringRules = field(default_factory=MeasuringRules)
     batch: int = 16
     seed: int = 0
     priority: int = 0
@@ -62,5 +62,6 @@ class JobSpec:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "JobSpec":
         shapes = {name: tuple(shape) for name, shape in data["shapes"].items()}
-        budget, policy = Budget(**data["budget"]), MeasuringPolicy(**data["policy"])
-        return cls(**{**data, "shapes": shapes, "budget": budget, "policy": policy})
+        rest = {name: value for name, value in data.items() if name != "policy"}
+        rules = MeasuringRules(**data.get("measuring", data.get("policy", {})))  # "policy" in older stores
+        return cls(**{**rest, "shapes": shapes, "budget": Budget(**data["budget"]), "measuring": rules})

@@ -6,7 +6,7 @@ from tuneloom.model.numbers import BYTES, COUNT, NOT_NEGATIVE, POSITIVE, RATIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuringPolicy:
+class MeasuringRules:
     """One run decides whether a candidate is worth repeating.
 
     A candidate whose first run is slower than `hopeless_ratio` times the best known

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from tuneloom.model.measuring import MeasuringPolicy
+from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.space import Lesson, Seed
 from tuneloom.model.task import Task
 from tuneloom.model.trial import Artifact, Candidate, Failure, Measurement, Trial
@@ -60,11 +60,11 @@ class Tuner(Protocol):
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
         """Start a search that already knows these trials and will not propose them again."""
 
-    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+    def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         """Compile one candidate; expected failure is a value."""
 
     def profile(
-        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+        self, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
     ) -> Measurement | Failure:
         """Time one artifact on the device this process holds; `best_s` is the task's best so far."""
 

@@ -131,7 +131,7 @@ class Provenance:
     family: str
     target: str
     device_key: str
-    policy: str = ""
+    measuring: str = ""
     tvm_version: str = ""
 
     def __post_init__(self) -> None:

@@ -55,7 +55,8 @@ PROVENANCES = Table(
     "provenances",
     METADATA,
     Column("id", Integer, primary_key=True),
-    *_texts("family", "target", "device_key", "policy", "tvm_version"),
+    *_texts("family", "target", "device_key", "tvm_version"),
+    Column("policy", Text, key="measuring", nullable=False),  # the column is older than the word
 )
 TRIALS = Table(
     "trials",

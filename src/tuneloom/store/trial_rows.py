@@ -18,7 +18,7 @@ RECORDS = select(
     TRIALS,
     PROVENANCES.c.target,
     PROVENANCES.c.device_key,
-    PROVENANCES.c.policy,
+    PROVENANCES.c.measuring.label("measuring"),
     PROVENANCES.c.tvm_version,
 ).select_from(TRIALS.join(PROVENANCES, TRIALS.c.provenance == PROVENANCES.c.id))
 """All trials with their provenance, to be narrowed down."""
@@ -61,6 +61,6 @@ def _provenance(row: Row[Any]) -> Provenance:
         family=row.family,
         target=row.target,
         device_key=row.device_key,
-        policy=row.policy,
+        measuring=row.measuring,
         tvm_version=row.tvm_version,
     )

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 import time
 from typing import NoReturn
 
@@ -40,6 +41,18 @@ def hang() -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     while True:
         time.sleep(3600)
+
+
+def litter() -> str:
+    """Leave a temporary folder behind and say where."""
+    return tempfile.mkdtemp()
+
+
+def litter_and_crash(note: str) -> NoReturn:
+    """Leave a temporary folder behind, write down where, and die."""
+    with open(note, "w") as file:
+        file.write(tempfile.mkdtemp())
+    crash()
 
 
 def eat_memory() -> int:

@@ -228,7 +228,7 @@ def _facts() -> tuple[Fact, ...]:
     return (
         Fact(name="Tuneloom", value="0.1.0"),
         Fact(name="TVM", value="0.27.0.post1"),
-        Fact(name="measuring policy", value="3 repeats of at least 20 ms; hopeless beyond 3 times the best"),
+        Fact(name="measuring rules", value="3 repeats of at least 20 ms; hopeless beyond 3 times the best"),
         Fact(name="host", value="2 cores, Debian 12"),
         Fact(name="seed", value="42"),
     )

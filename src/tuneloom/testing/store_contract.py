@@ -26,9 +26,9 @@ from tuneloom.testing.lease_contract import BlobContract, LeaseContract, WishCon
 from tuneloom.testing.opened_store import OpenAgain, OpenedStore
 
 HERE = Provenance(
-    family="llvm", target="llvm -mcpu=x", device_key="cpu", policy="r3-m20-h3", tvm_version="0.27.0"
+    family="llvm", target="llvm -mcpu=x", device_key="cpu", measuring="r3-m20-h3", tvm_version="0.27.0"
 )
-THERE = Provenance(family="cuda", target="cuda -arch=sm_90", device_key="h200", policy="r3-m20-h3")
+THERE = Provenance(family="cuda", target="cuda -arch=sm_90", device_key="h200", measuring="r3-m20-h3")
 CONV = Task(
     key="c0ffee",
     name="fused_conv2d_relu",

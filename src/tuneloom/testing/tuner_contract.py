@@ -13,7 +13,7 @@ from tuneloom.model import (
     Failure,
     FailureKind,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     Outcome,
     SearchOptions,
     Task,
@@ -28,7 +28,7 @@ class TunerContract:
     """Inherit, and say which tuner and which task; keep the task small."""
 
     batch = 4
-    policy = MeasuringPolicy(repeats=2, min_repeat_ms=1.0)
+    rules = MeasuringRules(repeats=2, min_repeat_ms=1.0)
 
     def tuner(self) -> Tuner:
         """The tuner to look at."""
@@ -107,9 +107,9 @@ class TunerContract:
 
     def _outcome(self, candidate: Candidate) -> Outcome:
         tuner, task = self.tuner(), self.task()
-        built = tuner.build(task, candidate, self.policy)
+        built = tuner.build(task, candidate, self.rules)
         assert isinstance(built, (Artifact, Failure))
-        return built if isinstance(built, Failure) else tuner.profile(task, built, self.policy, None)
+        return built if isinstance(built, Failure) else tuner.profile(task, built, self.rules, None)
 
 
 def _invented(candidate: Candidate) -> Trial:

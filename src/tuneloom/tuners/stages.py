@@ -14,7 +14,7 @@ from tuneloom.model import (
     Candidate,
     Failure,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     Search,
     SearchOptions,
     Seed,
@@ -72,13 +72,13 @@ def forget(key: str) -> None:
     _searches.pop(key, None)
 
 
-def build(tuner: str, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+def build(tuner: str, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
     """Build one candidate."""
-    return tuner_named(tuner).build(task, candidate, policy)
+    return tuner_named(tuner).build(task, candidate, rules)
 
 
 def profile(
-    tuner: str, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+    tuner: str, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
 ) -> Measurement | Failure:
     """Time one artifact."""
-    return tuner_named(tuner).profile(task, artifact, policy, best_s)
+    return tuner_named(tuner).profile(task, artifact, rules, best_s)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.runs.service import RunSettings, tune
-from tuneloom.model import Budget, Failure, JobSpec, MeasuringPolicy
+from tuneloom.model import Budget, Failure, JobSpec, MeasuringRules
 from tuneloom.store import open_store
 from tuneloom.testing.onnx_models import write_network
 
-PATIENT = MeasuringPolicy(build_timeout_s=15.0, run_timeout_s=15.0, memory_bytes=512 << 20)
+PATIENT = MeasuringRules(build_timeout_s=15.0, run_timeout_s=15.0, memory_bytes=512 << 20)
 
 
 def job(folder: Path, tuner: str, trials: int) -> JobSpec:
@@ -21,7 +21,7 @@ def job(folder: Path, tuner: str, trials: int) -> JobSpec:
         model=str(model),
         tuner=tuner,
         budget=Budget(trials=trials),
-        policy=PATIENT,
+        measuring=PATIENT,
         batch=12,
         out=str(folder / "fast"),
     )

@@ -47,6 +47,33 @@ def test_memory_without_end_is_refused_to_the_call_alone(engine: LocalEngine) ->
     assert result.error.startswith("MemoryError")
 
 
+def test_what_a_killed_worker_left_in_temporary_folders_goes_with_it(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    note = tmp_path / "note"
+    assert isinstance(
+        result_of(engine, Call(function=f"{CALLS}:litter_and_crash", arguments=(str(note),))), Died
+    )
+    left = Path(note.read_text())
+    assert not left.exists()
+    assert left.parent.parent.exists()
+    engine.close()
+    assert not left.parent.parent.exists()
+
+
+def test_what_a_dead_family_of_workers_left_is_removed_by_the_next() -> None:
+    with closing(LocalEngine()) as living:
+        kept = result_of(living, Call(function=f"{CALLS}:litter"))
+        assert isinstance(kept, Returned)
+        family = Path(kept.value).parent.parent
+        dead = family.with_name("tuneloom-workers-dead")
+        (dead / "1").mkdir(parents=True)
+        with closing(LocalEngine()) as other:
+            result_of(other, Call(function=f"{CALLS}:where"))
+            assert not dead.exists()
+            assert family.exists()
+
+
 def test_megabytes_on_stdout_disturb_nobody(engine: LocalEngine, capfd: pytest.CaptureFixture[str]) -> None:
     assert result_of(engine, Call(function=f"{CALLS}:chatter")) == Returned(value=8)
     assert capfd.readouterr().out == ""

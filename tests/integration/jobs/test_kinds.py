@@ -80,6 +80,11 @@ def test_the_kind_follows_from_the_model_unless_it_is_named() -> None:
         kind_named("nonesuch")
 
 
+def test_the_scheme_of_a_tuner_that_is_not_installed_is_not_taken_for_a_file() -> None:
+    with pytest.raises(InputError, match="chunks:5: no tuner named 'chunks'; known: kernel, mock"):
+        kind_for("chunks:5")
+
+
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     """A place where the example's tuner is installed from a wheel, as any other package."""

@@ -6,7 +6,7 @@ import pytest
 
 from tuneloom.errors import SpaceError
 from tuneloom.kernel import Array, CBuilder, CReference, CRunner, Number, Plan, tune
-from tuneloom.model import Budget, FailureKind, MeasuringPolicy
+from tuneloom.model import Budget, FailureKind, MeasuringRules
 from tuneloom.tuners.kernel.description import described
 from tuneloom.tuners.kernel.search.presampling import presampled
 
@@ -72,7 +72,7 @@ def description(folder: Path, text: str = TOML) -> Path:
 
 def test_every_kind_of_failure_is_counted_and_the_rest_is_tuned(tmp_path: Path) -> None:
     kernel = described(description(tmp_path, TOML.replace("STEP = [1, 4]", "STEP = [4]"))).kernel
-    plan = Plan(budget=Budget(trials=8), policy=MeasuringPolicy(run_timeout_s=4.0))
+    plan = Plan(budget=Budget(trials=8), measuring=MeasuringRules(run_timeout_s=4.0))
     result = tune(kernel, plan)
     assert (result.best["MODE"], result.best["SHIFT"]) == (0, 0)
     assert result.failures == {
@@ -124,7 +124,7 @@ def test_presampling_stops_when_nothing_fails(tmp_path: Path) -> None:
 
 def test_the_example_is_right_and_faster_than_its_naive_form() -> None:
     kernel = described(EXAMPLES / "matmul_c" / "matmul.toml").kernel
-    result = tune(kernel, Plan(budget=Budget(trials=4), policy=MeasuringPolicy(run_timeout_s=60)))
+    result = tune(kernel, Plan(budget=Budget(trials=4), measuring=MeasuringRules(run_timeout_s=60)))
     assert FailureKind.WRONG_RESULT not in result.failures
     assert result.seconds > 0
 

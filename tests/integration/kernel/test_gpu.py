@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tuneloom.kernel import Array, CudaBuilder, CudaRunner, Kernel, Number, Plan, Space, TritonKernel, tune
-from tuneloom.model import Budget, FailureKind, MeasuringPolicy
+from tuneloom.model import Budget, FailureKind, MeasuringRules
 from tuneloom.tuners.kernel.languages.driver import CudaError, driver
 
 SOURCE = """
@@ -43,7 +43,7 @@ def test_cuda_kernels_are_tuned_and_every_failure_is_counted() -> None:
     space = Space({"BLOCK": [64, 256, 2048], "WRONG": [0, 1], "ROOM": [1024, 1 << 20]})
     runner = CudaRunner(ARGUMENTS, ("4096 // BLOCK",), ("BLOCK",), right)
     kernel = Kernel("twice", space, CudaBuilder(SOURCE, "twice"), runner)
-    result = tune(kernel, Plan(budget=Budget(trials=12), policy=MeasuringPolicy(run_timeout_s=60)))
+    result = tune(kernel, Plan(budget=Budget(trials=12), measuring=MeasuringRules(run_timeout_s=60)))
     assert result.best["WRONG"] == 0 and result.best["BLOCK"] in (64, 256)
     assert result.failures == {
         FailureKind.BUILD_ERROR: 6,
@@ -96,9 +96,9 @@ def test_triton_kernels_build_run_and_are_checked(tmp_path: Path) -> None:
     path.write_text(TRITON)
     kernel = TritonKernel(str(path), "twice", output=1)
     space = Space({"BLOCK": [100, 128, 256], "WRONG": [0, 1], "num_warps": [1, 4]})
-    policy = MeasuringPolicy(build_timeout_s=120, run_timeout_s=120)
+    rules = MeasuringRules(build_timeout_s=120, run_timeout_s=120)
     result = tune(
-        Kernel("twice", space, kernel.build, kernel.run), Plan(budget=Budget(trials=12), policy=policy)
+        Kernel("twice", space, kernel.build, kernel.run), Plan(budget=Budget(trials=12), measuring=rules)
     )
     assert result.best["WRONG"] == 0
     assert result.failures == {FailureKind.BUILD_ERROR: 4, FailureKind.WRONG_RESULT: 4}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tuneloom.model import Artifact, Measurement, MeasuringPolicy, SearchOptions, Seed, Task, Trial
+from tuneloom.model import Artifact, Measurement, MeasuringRules, SearchOptions, Seed, Task, Trial
 from tuneloom.transfer import DoesNotFit, Donor, fitted_seeds
 from tuneloom.transfer.traces import fit_trace, fit_traces
 from tuneloom.tuners.stages import forget, open_and_select, select
@@ -14,7 +14,7 @@ from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, trace_text, unpac
 from tuneloom.tuners.tvm.search.spaces import describe
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
-POLICY = MeasuringPolicy(repeats=1, min_repeat_ms=1.0)
+POLICY = MeasuringRules(repeats=1, min_repeat_ms=1.0)
 
 
 def product(rows: int, columns: int, *, relu: bool = False) -> Task:

@@ -9,7 +9,7 @@ from tuneloom.model import (
     Candidate,
     Failure,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     SearchOptions,
     Task,
     Trial,
@@ -17,7 +17,7 @@ from tuneloom.model import (
 from tuneloom.tuners.tvm import TvmTuner
 from tuneloom.tuners.tvm.measuring.contest import contest
 
-POLICY = MeasuringPolicy(repeats=1, min_repeat_ms=1.0)
+POLICY = MeasuringRules(repeats=1, min_repeat_ms=1.0)
 OPTIONS = SearchOptions(seed=5, trials=32, batch=8)
 
 

@@ -256,7 +256,7 @@ def test_contenders_are_built_again_within_their_memory() -> None:
 
     script = Script(tasks)
     finished(tasks, answer)
-    assert builds and {call.memory_bytes for call in builds} == {small_spec(1).policy.memory_bytes}
+    assert builds and {call.memory_bytes for call in builds} == {small_spec(1).measuring.memory_bytes}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tuneloom.app.kinds.kernel.specs import search_options
 from tuneloom.app.runs.service import RunSettings
 from tuneloom.engine.machine import this_machine
 from tuneloom.errors import BudgetError, TargetError
-from tuneloom.model import Budget, JobSpec, MeasuringPolicy
+from tuneloom.model import Budget, JobSpec, MeasuringRules
 
 
 def test_a_job_goes_through_json_unchanged() -> None:
@@ -24,11 +24,18 @@ def test_a_job_goes_through_json_unchanged() -> None:
         model="net.onnx",
         budget=Budget(trials=10, seconds=5.0, goal_ms=1.5),
         shapes={"x": (1, 3, 224, 224)},
-        policy=MeasuringPolicy(repeats=5, run_timeout_s=2.0),
+        measuring=MeasuringRules(repeats=5, run_timeout_s=2.0),
         deadline_s=60.0,
         out="fast",
     )
     assert JobSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_a_job_stored_before_its_measuring_rules_were_called_so_is_still_read() -> None:
+    spec = JobSpec(name="net", model="net.onnx", budget=Budget(trials=1), measuring=MeasuringRules(repeats=5))
+    data = spec.to_json()
+    data["policy"] = data.pop("measuring")
+    assert JobSpec.from_json(data) == spec
 
 
 NEVER = [nan, inf, -inf, 10**400, "many", None, True, -1.5]
@@ -44,7 +51,7 @@ def job(**values: Any) -> JobSpec:
     ("name", "make"),
     [
         ("trials", lambda value: Budget(trials=value)),
-        ("repeats", lambda value: MeasuringPolicy(repeats=value)),
+        ("repeats", lambda value: MeasuringRules(repeats=value)),
         ("batch", lambda value: job(batch=value)),
         ("shape", lambda value: job(shapes={"x": (1, value)})),
         ("device_cores", lambda value: RunSettings(device_cores=value)),
@@ -64,8 +71,8 @@ def test_a_count_is_a_whole_number_of_at_least_1(
     [
         ("seconds", lambda value: Budget(trials=1, seconds=value)),
         ("goal_ms", lambda value: Budget(trials=1, goal_ms=value)),
-        ("run_timeout_s", lambda value: MeasuringPolicy(run_timeout_s=value)),
-        ("build_timeout_s", lambda value: MeasuringPolicy(build_timeout_s=value)),
+        ("run_timeout_s", lambda value: MeasuringRules(run_timeout_s=value)),
+        ("build_timeout_s", lambda value: MeasuringRules(build_timeout_s=value)),
         ("deadline_s", lambda value: job(deadline_s=value)),
         ("seconds", lambda value: evaluate_bundle(Path("nowhere"), value)),
     ],
@@ -82,9 +89,9 @@ def test_a_duration_is_finite_and_above_0(name: str, make: Callable[[Any], objec
         ("seed", lambda value: job(seed=value)),
         ("priority", lambda value: job(priority=value)),
         ("arrival_s", lambda value: job(arrival_s=value)),
-        ("min_repeat_ms", lambda value: MeasuringPolicy(min_repeat_ms=value)),
-        ("hopeless_ratio", lambda value: MeasuringPolicy(hopeless_ratio=value)),
-        ("memory_bytes", lambda value: MeasuringPolicy(memory_bytes=value)),
+        ("min_repeat_ms", lambda value: MeasuringRules(min_repeat_ms=value)),
+        ("hopeless_ratio", lambda value: MeasuringRules(hopeless_ratio=value)),
+        ("memory_bytes", lambda value: MeasuringRules(memory_bytes=value)),
         ("spare", lambda value: search_options({"spare": value})),
     ],
 )

@@ -46,13 +46,13 @@ def described_in(folder: Path, language: str) -> Path:
 def test_a_file_says_what_nobody_else_says(file: Path) -> None:
     spec = described_spec(file, {"trials": None, "init": "random"})
     assert (spec.name, spec.model, spec.tuner, spec.device_key) == ("twice", str(file), "kernel", "cpu")
-    assert (spec.budget.trials, spec.policy.run_timeout_s) == (30, 2.0)
+    assert (spec.budget.trials, spec.measuring.run_timeout_s) == (30, 2.0)
     assert spec.extra == {"search": "local", "init": "random", "presample": "yes", "spare": "0"}
 
 
 def test_options_win_over_the_file(file: Path) -> None:
     spec = described_spec(file, {"trials": 5, "search": "guided", "run_timeout_s": 9.0, "device": "npu"})
-    assert (spec.budget.trials, spec.extra["search"], spec.policy.run_timeout_s) == (5, "guided", 9.0)
+    assert (spec.budget.trials, spec.extra["search"], spec.measuring.run_timeout_s) == (5, "guided", 9.0)
     assert spec.device_key == "npu"
 
 

@@ -57,7 +57,7 @@ def test_jobs_have_their_own_values_and_the_defaults(tmp_path: Path) -> None:
     assert (first.priority, first.deadline_s, second.priority) == (5, 600, 0)
     assert (second.budget.seconds, second.budget.goal_ms, second.arrival_s) == (30.5, 4, 10)
     assert (second.batch, second.seed, second.waits_for_devices) == (8, 3, True)
-    assert (second.policy.run_timeout_s, second.policy.build_timeout_s) == (2, 4)
+    assert (second.measuring.run_timeout_s, second.measuring.build_timeout_s) == (2, 4)
     assert second.shapes == {"input": (1, 3, 224, 224)}
 
 

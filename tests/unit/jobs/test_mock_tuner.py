@@ -8,7 +8,7 @@ from tuneloom.model import (
     Candidate,
     Failure,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     SearchOptions,
     Task,
     Trial,
@@ -17,7 +17,7 @@ from tuneloom.tuners.mock import MockTuner
 from tuneloom.tuners.mock.kernel import MockKernel, mock_tasks
 from tuneloom.tuners.stages import tuner_named
 
-POLICY = MeasuringPolicy()
+POLICY = MeasuringRules()
 OPTIONS = SearchOptions(seed=1, trials=100, batch=8)
 
 

@@ -12,7 +12,7 @@ from tuneloom.kernel import CudaRunner, Kernel, Ran, Space, TritonKernel
 from tuneloom.model import (
     Failure,
     FailureKind,
-    MeasuringPolicy,
+    MeasuringRules,
     ModelRecipe,
     ModelSummary,
     SearchOptions,
@@ -147,14 +147,14 @@ def refuse_politely(knobs: dict[str, Any]) -> float:
 
 
 def test_a_failed_run_spoils_its_process_and_a_wrong_result_does_not() -> None:
-    tuner, policy = KernelTuner(), MeasuringPolicy()
+    tuner, rules = KernelTuner(), MeasuringRules()
 
     def outcome(kernel: Kernel) -> Failure:
         task = task_of(kernel)
         (candidate,) = tuner.open(task, SearchOptions(seed=0, trials=9, batch=1), []).select(1)
-        artifact = tuner.build(task, candidate, policy)
+        artifact = tuner.build(task, candidate, rules)
         assert not isinstance(artifact, Failure)
-        failure = tuner.profile(task, artifact, policy, None)
+        failure = tuner.profile(task, artifact, rules, None)
         assert isinstance(failure, Failure)
         return failure
 
@@ -180,7 +180,7 @@ def test_presampling_in_a_worker_finds_what_does_not_build() -> None:
 
 
 def _built(task: Task, candidate: Any) -> Any:
-    return KernelTuner().build(task, candidate, MeasuringPolicy())
+    return KernelTuner().build(task, candidate, MeasuringRules())
 
 
 def test_looking_back_tells_pairs_expectations_and_importance() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.errors import OutputError, RecordsError
-from tuneloom.model import Failure, FailureKind, Measurement, MeasuringPolicy, SearchOptions
+from tuneloom.model import Failure, FailureKind, Measurement, MeasuringRules, SearchOptions
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.recording import Entry, Recording
 from tuneloom.tuners.replay.tuner import ReplayTuner, task_of
@@ -155,12 +155,12 @@ def test_an_unknown_format_and_an_unwritable_place_are_refused(tmp_path: Path) -
 
 def test_a_recording_is_a_device_for_the_tuner_protocol(tmp_path: Path) -> None:
     recording = files.read(written(tmp_path, CSV))
-    tuner, task, policy = ReplayTuner(), task_of(recording), MeasuringPolicy()
+    tuner, task, rules = ReplayTuner(), task_of(recording), MeasuringRules()
     search = tuner.open(task, SearchOptions(seed=0, trials=4, batch=4), ())
     outcomes = []
     for candidate in search.select(10):
-        built = tuner.build(task, candidate, policy)
-        outcomes.append(built if isinstance(built, Failure) else tuner.profile(task, built, policy, None))
+        built = tuner.build(task, candidate, rules)
+        outcomes.append(built if isinstance(built, Failure) else tuner.profile(task, built, rules, None))
     measured = [outcome.best_s for outcome in outcomes if isinstance(outcome, Measurement)]
     assert sorted(measured) == [0.0015, 0.002, 0.004]
     assert [o.kind for o in outcomes if isinstance(o, Failure)] == [FailureKind.BUILD_ERROR]

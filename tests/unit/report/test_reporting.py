@@ -96,7 +96,7 @@ def test_notes_and_plans_become_sections(store: Store, run: str) -> None:
         ("TVM", HERE.tvm_version),
         ("target", HERE.target),
         ("device", "cpu"),
-        ("measuring policy", HERE.policy),
+        ("measuring rules", HERE.measuring),
         ("versions: tvm", "0.27"),
         ("versions: patched", "yes"),
         ("seed", "42"),

@@ -13,7 +13,7 @@ from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, T
 from tuneloom.store import Provenance, RunStatus, open_store
 from tuneloom.testing.sample_traces import tiled_trace
 
-HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu", policy="r3", tvm_version="0.27")
+HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu", measuring="r3", tvm_version="0.27")
 TASK = Task(
     key="k", name="fused_conv2d", gflop=1.0, shapes="1 → 1", kernel_class="conv2d", payload=b"{}" * 500
 )

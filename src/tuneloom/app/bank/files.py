@@ -93,7 +93,7 @@ def _record_line(record: TrialRecord) -> dict[str, Any]:
         "seconds": list(outcome.seconds),
         "target": record.provenance.target,
         "device": record.provenance.device_key,
-        "policy": record.provenance.policy,
+        "policy": record.provenance.measuring,
         "tvm": record.provenance.tvm_version,
     }
 
@@ -189,7 +189,7 @@ def _provenance(content: dict[str, Any], workload: WorkloadRecord) -> Provenance
         family=workload.family,
         target=str(content["target"]),
         device_key=str(content["device"]),
-        policy=str(content["policy"]),
+        measuring=str(content["policy"]),
         tvm_version=str(content["tvm"]),
     )
 

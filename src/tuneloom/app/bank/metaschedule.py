@@ -73,7 +73,7 @@ def import_records(folder: Path, device_key: str, place: str | None) -> ImportSu
                 family=foreign.family,
                 target=foreign.target,
                 device_key=device_key,
-                policy="imported",
+                measuring="imported",
                 tvm_version=found.tvm_version,
             )
             added += store.add_trials(job, foreign.task.key, foreign.trials, provenance)

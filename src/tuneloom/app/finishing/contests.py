@@ -109,19 +109,19 @@ class Contests:
         return [self._rebuild_step(progress, n, c, rebuilt(c)) for n, c in enumerate(missing)]
 
     def _rebuild_step(self, progress: TaskProgress, number: int, contender: Contender, ended: Ended) -> Step:
-        policy = self.spec.policy
+        rules = self.spec.measuring
         call = Call(
             function=f"{STAGES}:build",
-            arguments=(self.spec.tuner, progress.task, contender.trial.candidate, policy),
-            timeout_s=policy.build_timeout_s,
-            memory_bytes=policy.memory_bytes,
+            arguments=(self.spec.tuner, progress.task, contender.trial.candidate, rules),
+            timeout_s=rules.build_timeout_s,
+            memory_bytes=rules.memory_bytes,
         )
         lane = f"f{progress.index}"
         return self.steps.step(lane, 0, StageKind.BUILD, f"/{number}", ANY_CORE, lambda: call, ended)
 
     def _contest_step(self, progress: TaskProgress, contenders: list[Contender]) -> Step:
         payloads = [c.artifact.payload for c in contenders if c.artifact is not None]
-        call = Call(function=CONTEST, arguments=(payloads, self.spec.policy), timeout_s=_CONTEST_S)
+        call = Call(function=CONTEST, arguments=(payloads, self.spec.measuring), timeout_s=_CONTEST_S)
 
         def ended(result: CallResult, _at_s: float) -> Sequence[Step]:
             if isinstance(result, Returned):

@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.tuner.kind import tuner_kind
@@ -10,6 +11,8 @@ from tuneloom.errors import InputError
 KINDS = "tuneloom.kinds"
 TUNERS = "tuneloom.tuners"
 FALLBACK = "tvm"
+ZOO = "zoo"
+"""Built-in networks: a scheme of the fallback's own."""
 
 
 def kind_names() -> list[str]:
@@ -38,10 +41,15 @@ def kind_for(model: str) -> JobKind:
     if colon and scheme in kind_names():
         return kind_named(scheme)
     registered = (kind_named(point.name) for point in entry_points(group=KINDS))
-    return next((kind for kind in registered if kind.takes(model)), kind_named(FALLBACK))
+    found = next((kind for kind in registered if kind.takes(model)), None)
+    if found is None and colon and scheme.isidentifier() and scheme != ZOO and not Path(model).exists():
+        raise InputError(
+            f"{model}: no tuner named {scheme!r}; known: {', '.join(kind_names())}", field="model"
+        )
+    return found or kind_named(FALLBACK)
 
 
 def has_scheme(model: str) -> bool:
     """Whether a model is the name of something that a kind finds itself, not a path."""
     scheme, colon, _ = model.partition(":")
-    return bool(colon) and scheme in (*kind_names(), "zoo")
+    return bool(colon) and scheme in (*kind_names(), ZOO)

@@ -34,7 +34,7 @@ def measuring_facts(
         "TVM": [provenance.tvm_version for provenance in provenances],
         "target": [provenance.target for provenance in provenances],
         "device": [provenance.device_key for provenance in provenances],
-        "measuring policy": [provenance.policy for provenance in provenances],
+        "measuring rules": [provenance.measuring for provenance in provenances],
         **{name: [_shown(spec[name]) for spec in specs if name in spec] for name in TOLD_OF_SPECS},
     }
     different = {name: list(dict.fromkeys(filter(None, values))) for name, values in found.items()}

@@ -5,7 +5,7 @@ from typing import Any
 
 from tuneloom.app.requests.fields import require_fields
 from tuneloom.app.requests.sources import device_for, kind_of
-from tuneloom.model import Budget, JobSpec, MeasuringPolicy
+from tuneloom.model import Budget, JobSpec, MeasuringRules
 
 _SPEC_KEYS = (
     "target",
@@ -30,7 +30,7 @@ def job_spec(values: Mapping[str, Any]) -> JobSpec:
     values = {field: value for field, value in values.items() if value is not None}
     require_fields(values)
     kind = kind_of(values["model"], values.get("tuner"))
-    policy = {name: values[name] for name in ("run_timeout_s", "build_timeout_s") if name in values}
+    limits = {name: values[name] for name in ("run_timeout_s", "build_timeout_s") if name in values}
     spec = JobSpec(
         name=values["name"],
         model=values["model"],
@@ -41,7 +41,7 @@ def job_spec(values: Mapping[str, Any]) -> JobSpec:
             seconds=values.get("seconds"),
             goal_ms=values.get("goal_ms"),
         ),
-        policy=MeasuringPolicy(**policy),
+        measuring=MeasuringRules(**limits),
         waits_for_devices=values.get("waits_for_devices", False),
         out=values.get("out"),
         **{name: _tuples(values[name]) for name in _SPEC_KEYS if name in values},

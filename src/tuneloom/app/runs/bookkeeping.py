@@ -47,7 +47,7 @@ class Book:
             family=summary.family,
             target=summary.target,
             device_key=spec.device_key,
-            policy=spec.policy.tag,
+            measuring=spec.measuring.tag,
             tvm_version=summary.tvm_version,
         )
         self._store.add_tasks(

@@ -10,7 +10,7 @@ from typing import Any
 
 from tuneloom.app.kinds.kernel.specs import kernel_spec
 from tuneloom.app.runs.service import RunOutcome, RunSettings, tune
-from tuneloom.model import Budget, Failure, FailureKind, JobSpec, MeasuringPolicy, Trial
+from tuneloom.model import Budget, Failure, FailureKind, JobSpec, MeasuringRules, Trial
 from tuneloom.store import default_place, open_store
 from tuneloom.tuners.kernel.kernel import Kernel
 from tuneloom.tuners.kernel.opening import keep_functions
@@ -33,7 +33,7 @@ class Plan:
     init: str = "validity"
     spare: int = 0
     presample: bool = False
-    policy: MeasuringPolicy = field(default_factory=MeasuringPolicy)
+    measuring: MeasuringRules = field(default_factory=MeasuringRules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def result_of(outcome: RunOutcome, place: str | None, elapsed_s: float) -> Kerne
 def _planned(kernel: Kernel, plan: Plan, path: Path) -> JobSpec:
     values = {"search": plan.search, "init": plan.init, "spare": plan.spare, "presample": plan.presample}
     spec = kernel_spec(kernel.name, str(path), kernel.device_key, {**values, "seed": plan.seed})
-    return replace(spec, budget=plan.budget, policy=plan.policy)
+    return replace(spec, budget=plan.budget, measuring=plan.measuring)
 
 
 def _folder(store: str | None) -> Path:

@@ -43,33 +43,33 @@ class StageCalls:
 
     def build(self, progress: TaskProgress, candidate: Candidate, limit_s: float) -> Call:
         """Build one candidate, within so many seconds."""
-        policy = self.spec.policy
+        rules = self.spec.measuring
         return Call(
             function=f"{STAGES}:build",
-            arguments=(self.spec.tuner, self.task_for(StageKind.BUILD, progress), candidate, policy),
+            arguments=(self.spec.tuner, self.task_for(StageKind.BUILD, progress), candidate, rules),
             timeout_s=limit_s,
-            memory_bytes=policy.memory_bytes,
+            memory_bytes=rules.memory_bytes,
         )
 
     def profile(self, progress: TaskProgress, candidate: Candidate, artifact: Artifact) -> Call:
         """Measure one candidate."""
         # The default schedule is a baseline, not a contender: one run of it is enough.
         best_s = 1e-9 if candidate.origin == DEFAULT else progress.best_s
-        policy, task = self.spec.policy, self.task_for(StageKind.PROFILE, progress)
+        rules, task = self.spec.measuring, self.task_for(StageKind.PROFILE, progress)
         return Call(
             function=f"{STAGES}:profile",
-            arguments=(self.spec.tuner, task, artifact, policy, best_s),
-            timeout_s=policy.run_timeout_s,
-            memory_bytes=policy.memory_bytes,
+            arguments=(self.spec.tuner, task, artifact, rules, best_s),
+            timeout_s=rules.run_timeout_s,
+            memory_bytes=rules.memory_bytes,
         )
 
     def canary(self, progress: TaskProgress, payload: bytes) -> Call:
         """Time the fixed kernel that watches the device."""
-        task, policy = _without_payload(progress.task), self.spec.policy
+        task, rules = _without_payload(progress.task), self.spec.measuring
         return Call(
             function=f"{STAGES}:profile",
-            arguments=(self.spec.tuner, task, Artifact(payload=payload), policy, None),
-            timeout_s=policy.run_timeout_s,
+            arguments=(self.spec.tuner, task, Artifact(payload=payload), rules, None),
+            timeout_s=rules.run_timeout_s,
         )
 
     def update(self, progress: TaskProgress, trials: Sequence[Trial]) -> Call:

@@ -72,7 +72,7 @@ class TaskTuning:
         self._keep = keep
         self._most_lanes = lanes
         self._calls = self._stage_calls(workers)
-        self._limits = BuildLimits(spec.policy.build_timeout_s)
+        self._limits = BuildLimits(spec.measuring.build_timeout_s)
         self._lanes: dict[str, Lane] = {}
         self.batches_done = 0
         self._canary = b""

@@ -5,14 +5,14 @@ import time
 
 import cloudpickle
 
-from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, MeasuringPolicy, Task
+from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, MeasuringRules, Task
 from tuneloom.tuners.kernel.cargo import builder_of, runner_of
 from tuneloom.tuners.kernel.kernel import WrongResult, as_built, as_ran, is_right, spoils
 
 _MESSAGE = 500  # characters of an exception that a failure keeps
 
 
-def build(task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+def build(task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
     """Build one configuration; an exception of the builder is a build error."""
     began = time.perf_counter()
     try:
@@ -27,7 +27,7 @@ def build(task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact
 
 
 def profile(
-    task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+    task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
 ) -> Measurement | Failure:
     """Run what was built and check its output; an exception of the runner is a run error.
 

@@ -10,7 +10,7 @@ from tuneloom.model import (
     Candidate,
     Failure,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     SearchOptions,
     Task,
     Trial,
@@ -41,15 +41,15 @@ class KernelTuner:
         search.update(known)
         return search
 
-    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+    def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         """Build one configuration; an exception of the builder is a build error."""
-        return stages.build(task, candidate, policy)
+        return stages.build(task, candidate, rules)
 
     def profile(
-        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+        self, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
     ) -> Measurement | Failure:
         """Run what was built and check its output; an exception of the runner is a run error."""
-        return stages.profile(task, artifact, policy, best_s)
+        return stages.profile(task, artifact, rules, best_s)
 
 
 class KernelSearch:

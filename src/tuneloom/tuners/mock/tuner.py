@@ -14,7 +14,7 @@ from tuneloom.model import (
     Failure,
     FailureKind,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     SearchOptions,
     StageKind,
     Task,
@@ -93,7 +93,7 @@ class MockTuner:
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> MockSearch:
         return MockSearch(MockKernel.from_bytes(task.payload), options, known)
 
-    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+    def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         kernel, point = MockKernel.from_bytes(candidate.payload or task.payload), point_of(candidate)
         took_s = _spend(kernel, StageKind.BUILD)
         kind = kernel.failure(point)
@@ -105,7 +105,7 @@ class MockTuner:
         return Artifact(payload=payload, features={"point": float(point)}, build_s=took_s)
 
     def profile(
-        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+        self, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
     ) -> Measurement | Failure:
         built = json.loads(artifact.payload)
         kernel, point = MockKernel.from_bytes(built["kernel"].encode()), int(built["point"])
@@ -117,7 +117,7 @@ class MockTuner:
             os.kill(os.getpid(), signal.SIGKILL)
         if kind is not None:
             return Failure(kind=kind, message=f"point {point} can't be run, as asked for")
-        return Measurement(seconds=(kernel.time_s(point),) * policy.repeats, profile_s=took_s)
+        return Measurement(seconds=(kernel.time_s(point),) * rules.repeats, profile_s=took_s)
 
 
 def point_of(candidate: Candidate) -> int:

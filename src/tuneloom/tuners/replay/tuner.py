@@ -13,7 +13,7 @@ from tuneloom.model import (
     Failure,
     FailureKind,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     SearchOptions,
     Task,
     Trial,
@@ -36,7 +36,7 @@ class ReplayTuner:
         search.update(known)
         return search
 
-    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+    def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         """The recorded build failure, or an artifact that names the configuration."""
         outcome = outcome_of(recording_of_task(task), candidate.configuration)
         if isinstance(outcome, Failure) and outcome.kind in _BUILD_FAILURES:
@@ -44,7 +44,7 @@ class ReplayTuner:
         return Artifact(payload=candidate.configuration.encode())
 
     def profile(
-        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+        self, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
     ) -> Measurement | Failure:
         """The recorded time or failure."""
         return outcome_of(recording_of_task(task), artifact.payload.decode())

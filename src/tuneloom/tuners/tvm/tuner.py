@@ -7,7 +7,7 @@ from tuneloom.model import (
     Candidate,
     Failure,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     Search,
     SearchOptions,
     Task,
@@ -25,7 +25,7 @@ class TvmTuner:
 
         return TvmSearch(task, options, known)
 
-    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+    def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         from tuneloom.tuners.tvm.measuring.building import build_kernel
         from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
 
@@ -34,8 +34,8 @@ class TvmTuner:
         return build_kernel(candidate.payload)
 
     def profile(
-        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+        self, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
     ) -> Measurement | Failure:
         from tuneloom.tuners.tvm.measuring.profiling import profile_kernel
 
-        return profile_kernel(artifact.payload, policy, best_s)
+        return profile_kernel(artifact.payload, rules, best_s)

@@ -11,7 +11,7 @@ from tuneloom.model import (
     Candidate,
     Failure,
     Measurement,
-    MeasuringPolicy,
+    MeasuringRules,
     Search,
     SearchOptions,
     Task,
@@ -52,23 +52,23 @@ class MoodyTuner(TvmTuner):
         search = super().open(task, options, known)
         return MoodySearch(search, len(known)) if "conv" in task.name else search
 
-    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+    def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         stage, _, mood = candidate.origin.partition(" ")
         if stage == "build":
             getattr(calls, mood)()
-        built = super().build(task, candidate, policy)
+        built = super().build(task, candidate, rules)
         if stage == "run" and isinstance(built, Artifact):
             return replace(built, payload=mood.encode() + b"\0" + built.payload)
         return built
 
     def profile(
-        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+        self, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
     ) -> Measurement | Failure:
         mood, _, rest = artifact.payload.partition(b"\0")
         if mood.decode("latin-1") in MOODS:
             getattr(calls, mood.decode())()
-            return super().profile(task, replace(artifact, payload=rest), policy, best_s)
-        return super().profile(task, artifact, policy, best_s)
+            return super().profile(task, replace(artifact, payload=rest), rules, best_s)
+        return super().profile(task, artifact, rules, best_s)
 
 
 class WatchedTuner(TvmTuner):
@@ -76,11 +76,11 @@ class WatchedTuner(TvmTuner):
 
     name = "watched"
 
-    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
+    def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         if candidate.payload:
             with Path(os.environ["WATCHED_BUILDS"]).open("a") as file:
                 file.write(f"{os.environ['WATCHED_ROUND']} {task.key} {candidate.key}\n")
-        return super().build(task, candidate, policy)
+        return super().build(task, candidate, rules)
 
 
 class WrongSearch:
@@ -105,17 +105,17 @@ class WrongTuner(TvmTuner):
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
         return WrongSearch(super().open(task, options, known), task)
 
-    def build(self, task: Task, candidate: Candidate, policy: MeasuringPolicy) -> Artifact | Failure:
-        built = super().build(task, candidate, policy)
+    def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
+        built = super().build(task, candidate, rules)
         if isinstance(built, Failure) or candidate.origin == "default":
             return built
         return replace(built, features={"wrong": 1.0})
 
     def profile(
-        self, task: Task, artifact: Artifact, policy: MeasuringPolicy, best_s: float | None
+        self, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None
     ) -> Measurement | Failure:
         """The wrong one is so much faster that the default is not even compared with it at the end."""
-        measured = super().profile(task, artifact, policy, best_s)
+        measured = super().profile(task, artifact, rules, best_s)
         if isinstance(measured, Failure):
             return measured
         return replace(measured, seconds=(1e-3 if "wrong" in artifact.features else 1.0,))

@@ -60,12 +60,12 @@ class PresampleSteps:
         return [self._build_step(number, candidate) for number, candidate in enumerate(candidates)]
 
     def _build_step(self, number: int, candidate: Candidate) -> Step:
-        policy = self.spec.policy
+        rules = self.spec.measuring
         call = Call(
             function=f"{STAGES}:build",
-            arguments=(self.spec.tuner, cargo.for_build(self.task), candidate, policy),
-            timeout_s=policy.build_timeout_s,
-            memory_bytes=policy.memory_bytes,
+            arguments=(self.spec.tuner, cargo.for_build(self.task), candidate, rules),
+            timeout_s=rules.build_timeout_s,
+            memory_bytes=rules.memory_bytes,
         )
 
         def ended(result: CallResult, _at_s: float) -> Sequence[Step]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import InputError, SpaceError
-from tuneloom.model import Budget, JobSpec, MeasuringPolicy
+from tuneloom.model import Budget, JobSpec, MeasuringRules
 from tuneloom.model.numbers import NATURAL
 from tuneloom.tuners.kernel import DESCRIPTION, SEARCHES, STARTS
 from tuneloom.tuners.kernel import NAME as KERNEL
@@ -33,7 +33,7 @@ def kernel_spec(name: str, model: str, device: str, values: Mapping[str, Any]) -
             trials=given.get("trials", DEFAULT_TRIALS),
             **{key: float(given[key]) for key in _LIMITS if key in given},
         ),
-        policy=_policy(given),
+        measuring=_rules(given),
         batch=1,
         seed=given.get("seed", 0),
         reuse="off",
@@ -41,9 +41,9 @@ def kernel_spec(name: str, model: str, device: str, values: Mapping[str, Any]) -
     )
 
 
-def _policy(given: Mapping[str, Any]) -> MeasuringPolicy:
+def _rules(given: Mapping[str, Any]) -> MeasuringRules:
     timeouts: dict[str, Any] = {key: float(given[key]) for key in _TIMEOUTS if key in given}
-    return MeasuringPolicy(**timeouts)
+    return MeasuringRules(**timeouts)
 
 
 def described_spec(path: Path, values: Mapping[str, Any]) -> JobSpec:

@@ -66,7 +66,7 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
             "device_cores": parts.device_cores,
             "seed": spec.seed,
             "trials": result.get("trials"),
-            "measuring_policy": spec.policy.tag,
+            "measuring_policy": spec.measuring.tag,
             "tuneloom": __version__,
             "tvm": summary.tvm_version,
         },

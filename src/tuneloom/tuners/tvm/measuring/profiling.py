@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.model import Failure, FailureKind, Measurement, MeasuringPolicy
+from tuneloom.model import Failure, FailureKind, Measurement, MeasuringRules
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
 from tuneloom.tuners.tvm.targets.threads import use_own_cores
@@ -18,24 +18,24 @@ _MEMORY_FOLDER = Path("/dev/shm")
 _BLOCK = 1_000_003  # a prime, so that rows of common sizes don't repeat
 
 
-def profile_kernel(payload: bytes, policy: MeasuringPolicy, best_s: float | None) -> Measurement | Failure:
+def profile_kernel(payload: bytes, rules: MeasuringRules, best_s: float | None) -> Measurement | Failure:
     """Run a kernel once; repeat it only if it may become the best."""
     started = time.perf_counter()
     try:
         kernel = LoadedKernel(BuiltKernel.from_bytes(payload))
-        seconds = _timings(kernel, policy, best_s)
+        seconds = _timings(kernel, rules, best_s)
     except Exception as error:
         return Failure(kind=FailureKind.RUN_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
     return Measurement(seconds=seconds, profile_s=time.perf_counter() - started)
 
 
-def _timings(kernel: "LoadedKernel", policy: MeasuringPolicy, best_s: float | None) -> tuple[float, ...]:
+def _timings(kernel: "LoadedKernel", rules: MeasuringRules, best_s: float | None) -> tuple[float, ...]:
     kernel.time(number=1, repeats=1)  # page faults and cold caches
     (first,) = kernel.time(number=1, repeats=1)
-    if best_s is not None and first > policy.hopeless_ratio * best_s:
+    if best_s is not None and first > rules.hopeless_ratio * best_s:
         return (first,)
-    number = max(1, math.ceil(policy.min_repeat_ms / 1e3 / max(first, 1e-9)))
-    return kernel.time(number=number, repeats=policy.repeats)
+    number = max(1, math.ceil(rules.min_repeat_ms / 1e3 / max(first, 1e-9)))
+    return kernel.time(number=number, repeats=rules.repeats)
 
 
 class LoadedKernel:
