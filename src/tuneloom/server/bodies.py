@@ -81,6 +81,12 @@ class TokenAsked(Asked):
     )
 
 
+class LoginAsked(Asked):
+    """A token that is exchanged for a session of the page."""
+
+    token: Text = Field(description="a token of any role")
+
+
 class ModelTold(BaseModel):
     """An uploaded model. `summary` has its inputs, or the reason why it was refused."""
 
@@ -273,13 +279,41 @@ class AuditPage(BaseModel):
     next: int | None
 
 
+class SessionTold(BaseModel):
+    """A session of the page; its secret is in a cookie that no script can read."""
+
+    tenant: str
+    token: str
+    name: str
+    role: Literal["reader", "submitter", "administrator"]
+    expires: float
+    proof: str = Field(description="the header X-CSRF-Token of every write in this session")
+
+
+class LoginState(BaseModel):
+    """The server's version, and who is logged in, if anybody is."""
+
+    version: str
+    session: SessionTold | None
+
+
+class AcceptedTold(BaseModel):
+    """What may be uploaded and submitted here."""
+
+    formats: list[str]
+    tuners: list[str]
+    most_model_bytes: int
+
+
 class SelfTold(BaseModel):
-    """Whose token this is, and what the server is."""
+    """Whose token this is, what its tenant may use, and what the server is."""
 
     tenant: str
     token: str
     role: Literal["reader", "submitter", "administrator"]
     version: str
+    quota: TenantTold
+    accepts: AcceptedTold
 
 
 class HealthTold(BaseModel):

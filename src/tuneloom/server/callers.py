@@ -11,7 +11,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from tuneloom.server.credentials import bearer
 from tuneloom.server.problems import Problem
 from tuneloom.server.service import Service
-from tuneloom.store import AuditEntry, Role, Store
+from tuneloom.server.sessions import found_session, require_meant, secret_of
+from tuneloom.store import AuditEntry, Role, Store, TokenRecord
 
 SCHEME = HTTPBearer(
     auto_error=False, description="a token, as `tuneloom serve` prints it or as an administrator makes it"
@@ -55,14 +56,15 @@ Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(SCHEME)]
 
 
 def reader(request: Request, service: Served, credentials: Credentials) -> Caller:
-    """Anybody with a token."""
+    """Anybody with a token, or with a session of the page."""
     text = credentials.credentials if credentials is not None else ""
-    _require_rate(service, text or (request.client.host if request.client else ""))
+    secret = "" if text else secret_of(request)
+    require_rate(service, request, text or secret)
     with service.stores.lent() as store:
-        found = _found(store, text)
-    request.state.token = found.token
+        record = _in_session(store, request, secret) if secret else _with_token(store, text)
+    request.state.token = record.id
     return Caller(
-        tenant=found.tenant, token=found.token, role=found.role, request_id=request.state.request_id
+        tenant=record.tenant, token=record.id, role=record.role, request_id=request.state.request_id
     )
 
 
@@ -81,19 +83,20 @@ Submitter = Annotated[Caller, Depends(submitter)]
 Administrator = Annotated[Caller, Depends(administrator)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    tenant: str
-    token: str
-    role: Role
-
-
-def _found(store: Store, text: str) -> _Found:
+def _with_token(store: Store, text: str) -> TokenRecord:
     record = bearer(store, text)
     if record is None:
         words = "this token opens nothing; ask an administrator for one" if text else "a token is needed"
         raise Problem(401, words, "Authorization", {"WWW-Authenticate": "Bearer"})
-    return _Found(record.tenant, record.id, record.role)
+    return record
+
+
+def _in_session(store: Store, request: Request, secret: str) -> TokenRecord:
+    session = found_session(store, secret)
+    if session is None:
+        raise Problem(401, "this session has ended; log in again", "Cookie", {"WWW-Authenticate": "Bearer"})
+    require_meant(request, secret)
+    return session.token
 
 
 def _covering(caller: Caller, needed: Role) -> Caller:
@@ -102,7 +105,9 @@ def _covering(caller: Caller, needed: Role) -> Caller:
     return caller
 
 
-def _require_rate(service: Service, name: str) -> None:
+def require_rate(service: Service, request: Request, name: str = "") -> None:
+    """Raise Problem if somebody asks too often: the bearer of a secret, or an address."""
+    name = name or (request.client.host if request.client else "")
     wait_s = service.buckets.wait_s(name[:80], time.monotonic())
     if wait_s > 0:
         seconds = str(max(1, math.ceil(wait_s)))

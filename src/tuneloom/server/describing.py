@@ -12,7 +12,9 @@ _HEAD = """\
 # API
 
 Made from the schema by `python -m tuneloom.server.describing`. The schema itself is served at
-`/api/v1/openapi.json`. Every request except `/healthz` and `/readyz` carries `Authorization: Bearer TOKEN`.
+`/api/v1/openapi.json`. Every request except `/healthz`, `/readyz` and `/api/v1/session` carries
+`Authorization: Bearer TOKEN`, or the cookie of a session of the page, and then every write the header
+`X-CSRF-Token`.
 Errors are problem details (RFC 9457) with the field that is wrong and the id of the request.
 """
 

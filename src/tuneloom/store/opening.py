@@ -20,6 +20,7 @@ from tuneloom.store.logs import LogQueries
 from tuneloom.store.migrations import LATEST, refuse_newer, upgrade, version_of
 from tuneloom.store.service.audit import AuditQueries
 from tuneloom.store.service.models import ModelQueries
+from tuneloom.store.service.sessions import SessionQueries
 from tuneloom.store.service.submissions import SubmissionQueries
 from tuneloom.store.service.tenants import TenantQueries
 from tuneloom.store.trials import TrialQueries
@@ -38,6 +39,7 @@ class SqlStore(
     WishQueries,
     BlobQueries,
     TenantQueries,
+    SessionQueries,
     ModelQueries,
     AuditQueries,
 ):

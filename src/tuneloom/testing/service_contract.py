@@ -76,6 +76,41 @@ class TenantContract(OpenedStore):
             store.add_token("nobody", "one", Role.READER, DIGEST)
 
 
+class SessionContract(OpenedStore):
+    """Who logged in to the page."""
+
+    @pytest.fixture
+    def token(self, store: Store) -> str:
+        store.add_tenant("weavers", TenantLimits())
+        return store.add_token("weavers", "ci", Role.SUBMITTER, DIGEST).id
+
+    def test_a_session_opens_what_its_token_opens_until_it_expires(self, store: Store, token: str) -> None:
+        store.add_session(token, "one", 9e9, most=5)
+        found = store.session("one")
+        assert found is not None and (found.token.id, found.token.role) == (token, Role.SUBMITTER)
+        assert found.is_valid(1.0) and not found.is_valid(9.1e9)
+        assert store.session("two") is None
+
+    def test_a_session_ends_with_its_token(self, store: Store, token: str) -> None:
+        store.add_session(token, "one", 9e9, most=5)
+        store.revoke_token(token)
+        found = store.session("one")
+        assert found is not None and not found.is_valid(1.0)
+
+    def test_who_logged_out_is_gone(self, store: Store, token: str) -> None:
+        store.add_session(token, "one", 9e9, most=5)
+        assert store.remove_session("one")
+        assert store.session("one") is None
+        assert not store.remove_session("one")
+
+    def test_expired_and_surplus_sessions_make_room_for_a_new_one(self, store: Store, token: str) -> None:
+        store.add_session(token, "old", 1.0, most=2)
+        for name in ("one", "two", "three"):
+            store.add_session(token, name, 9e9, most=2)
+        there = [name for name in ("old", "one", "two", "three") if store.session(name) is not None]
+        assert len(there) == 2 and "three" in there and "old" not in there
+
+
 class ModelContract(OpenedStore):
     """Uploaded models."""
 

@@ -7,6 +7,7 @@ from tuneloom.testing.opened_store import OpenAgain
 from tuneloom.testing.service_contract import (
     AuditContract,
     ModelContract,
+    SessionContract,
     SubmissionContract,
     TenantContract,
 )
@@ -30,3 +31,6 @@ class TestSubmissions(OnPostgres, SubmissionContract): ...
 
 
 class TestAudit(OnPostgres, AuditContract): ...
+
+
+class TestSessions(OnPostgres, SessionContract): ...

@@ -9,6 +9,7 @@ from tuneloom.testing.opened_store import OpenAgain
 from tuneloom.testing.service_contract import (
     AuditContract,
     ModelContract,
+    SessionContract,
     SubmissionContract,
     TenantContract,
 )
@@ -32,3 +33,6 @@ class TestSubmissions(OnSqlite, SubmissionContract): ...
 
 
 class TestAudit(OnSqlite, AuditContract): ...
+
+
+class TestSessions(OnSqlite, SessionContract): ...

@@ -6,17 +6,41 @@ from fastapi import APIRouter
 
 from tuneloom import __version__
 from tuneloom.app.service.seeing import seen_resources
-from tuneloom.server.bodies import BankRowTold, BankTold, DevicesTold, DeviceTold, SelfTold
+from tuneloom.server.bodies import (
+    AcceptedTold,
+    BankRowTold,
+    BankTold,
+    DevicesTold,
+    DeviceTold,
+    SelfTold,
+)
 from tuneloom.server.callers import Administrator, Reader, Served
 from tuneloom.server.problems import documented
+from tuneloom.server.telling import tenant_told
 
 ROUTER = APIRouter(tags=["knowledge"])
 
 
 @ROUTER.get("/self", responses=documented())
-def show_self(caller: Reader) -> SelfTold:
-    """Whose token this is, and the server's version."""
-    return SelfTold(tenant=caller.tenant, token=caller.token, role=caller.role.value, version=__version__)
+def show_self(service: Served, caller: Reader) -> SelfTold:
+    """Whose token this is, what its tenant may use, and what this server accepts."""
+    settings = service.settings
+    with service.stores.lent() as store:
+        tenant = store.tenant(caller.tenant)
+        assert tenant is not None, "tokens go with their tenant"
+        quota = tenant_told(tenant, store.usage(tenant.id))
+    return SelfTold(
+        tenant=caller.tenant,
+        token=caller.token,
+        role=caller.role.value,
+        version=__version__,
+        quota=quota,
+        accepts=AcceptedTold(
+            formats=list(settings.formats),
+            tuners=list(settings.tuners),
+            most_model_bytes=settings.most_model_bytes,
+        ),
+    )
 
 
 @ROUTER.get("/bank", responses=documented())

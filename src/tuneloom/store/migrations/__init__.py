@@ -15,10 +15,20 @@ from tuneloom.store.migrations import (
     s004_leases,
     s005_service,
     s006_blobs,
+    s007_sessions,
 )
 
 STEPS: tuple[tuple[str, ...], ...] = tuple(
-    step.STATEMENTS for step in (s001_journal, s002_logs, s003_bank, s004_leases, s005_service, s006_blobs)
+    step.STATEMENTS
+    for step in (
+        s001_journal,
+        s002_logs,
+        s003_bank,
+        s004_leases,
+        s005_service,
+        s006_blobs,
+        s007_sessions,
+    )
 )
 LATEST = len(STEPS)
 

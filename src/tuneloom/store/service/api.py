@@ -10,6 +10,7 @@ from tuneloom.store.service.records import (
     ModelRecord,
     ModelState,
     Role,
+    SessionRecord,
     Submission,
     SubmittedJob,
     TenantLimits,
@@ -50,6 +51,22 @@ class TenantStore(Protocol):
 
     def revoke_token(self, token: str) -> bool:
         """Let a token open nothing from now on; False if there is none that does."""
+
+
+class SessionStore(Protocol):
+    """Who logged in to the page; the store keeps digests of their secrets only."""
+
+    def add_session(self, token: str, digest: str, expires: float, most: int) -> SessionRecord:
+        """Note that somebody logged in with a token.
+
+        Expired sessions go, and the oldest ones of the token beyond `most`.
+        """
+
+    def session(self, digest: str) -> SessionRecord | None:
+        """The session with this digest."""
+
+    def remove_session(self, digest: str) -> bool:
+        """Log out; False if there is no such session."""
 
 
 class ModelStore(Protocol):
@@ -136,5 +153,5 @@ class AuditStore(Protocol):
         """A page of entries, newest first."""
 
 
-class ServiceStore(TenantStore, ModelStore, SubmissionStore, AuditStore, Protocol):
+class ServiceStore(TenantStore, SessionStore, ModelStore, SubmissionStore, AuditStore, Protocol):
     """Everything that a service keeps beyond runs."""

@@ -94,6 +94,19 @@ class TokenRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """Somebody who logged in with a token; it opens what the token opens, until it expires."""
+
+    token: TokenRecord
+    created: float
+    expires: float
+
+    def is_valid(self, now: float) -> bool:
+        """Whether it opens anything at this time."""
+        return now < self.expires and self.token.is_valid(now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What a tenant uses of its quotas; trials are those its jobs of the last day may make."""
 

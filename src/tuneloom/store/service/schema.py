@@ -66,3 +66,11 @@ AUDIT = Table(
     Column("at", Float(53), nullable=False),
     *_texts("tenant", "token", "action", "subject", "request_id", "detail"),
 )
+SESSIONS = Table(
+    "sessions",
+    METADATA,
+    Column("digest", Text, primary_key=True),
+    *_texts("token"),
+    _created(),
+    Column("expires", Float(53), nullable=False),
+)

@@ -65,19 +65,19 @@ class TenantQueries(Queries):
             if connection.execute(select(TENANTS.c.id).where(TENANTS.c.id == tenant)).first() is None:
                 raise InputError(f"no tenant {tenant!r}; make it first", field="tenant")
             connection.execute(insert(TOKENS).values(**row))
-            return _token(connection.execute(select(TOKENS).where(TOKENS.c.id == row["id"])).one())
+            return token_of(connection.execute(select(TOKENS).where(TOKENS.c.id == row["id"])).one())
 
     def token_with_digest(self, token: str) -> tuple[TokenRecord, str] | None:
         with self._database.reading() as connection:
             row = connection.execute(select(TOKENS).where(TOKENS.c.id == token)).first()
-            return None if row is None else (_token(row), row.digest)
+            return None if row is None else (token_of(row), row.digest)
 
     def tokens(self, tenant: str | None = None) -> list[TokenRecord]:
         query = select(TOKENS).order_by(TOKENS.c.created, TOKENS.c.id)
         if tenant is not None:
             query = query.where(TOKENS.c.tenant == tenant)
         with self._database.reading() as connection:
-            return [_token(row) for row in connection.execute(query)]
+            return [token_of(row) for row in connection.execute(query)]
 
     def revoke_token(self, token: str) -> bool:
         change = update(TOKENS).where(TOKENS.c.id == token, TOKENS.c.revoked.is_(None))
@@ -130,7 +130,8 @@ def _tenant(row: Row[Any]) -> TenantRecord:
     return TenantRecord(id=row.id, created=row.created, limits=limits)
 
 
-def _token(row: Row[Any]) -> TokenRecord:
+def token_of(row: Row[Any]) -> TokenRecord:
+    """A token from its row."""
     return TokenRecord(
         id=row.id,
         tenant=row.tenant,

@@ -1,0 +1,84 @@
+"""Logging in to the page and out of it."""
+
+from fastapi import APIRouter, Request, Response
+
+from tuneloom import __version__
+from tuneloom.server.bodies import LoginAsked, LoginState, SessionTold
+from tuneloom.server.callers import Served, require_rate
+from tuneloom.server.credentials import bearer
+from tuneloom.server.problems import Problem, documented
+from tuneloom.server.sessions import (
+    begin_session,
+    end_session,
+    found_session,
+    give_cookie,
+    proof_of,
+    require_meant,
+    require_own_page,
+    secret_of,
+    take_cookie,
+)
+from tuneloom.store import AuditEntry, SessionRecord
+
+ROUTER = APIRouter(prefix="/session", tags=["session"])
+
+
+@ROUTER.get("", responses={429: documented(429)[429]})
+def show_session(service: Served, request: Request) -> LoginState:
+    """Who is logged in with this browser, if anybody is."""
+    require_rate(service, request)
+    secret = secret_of(request)
+    with service.stores.lent() as store:
+        record = found_session(store, secret)
+    return LoginState(version=__version__, session=_told(record, secret) if record is not None else None)
+
+
+@ROUTER.post("", status_code=201, responses=documented(413, 422))
+def log_in(service: Served, request: Request, response: Response, asked: LoginAsked) -> SessionTold:
+    """Exchange a token for a session: a cookie that scripts can't read."""
+    require_own_page(request)
+    require_rate(service, request)
+    with service.stores.lent() as store:
+        token = bearer(store, asked.token.strip())
+        if token is None:
+            raise Problem(401, "this token opens nothing; ask an administrator for one", "token")
+        record, secret = begin_session(store, token.id)
+        store.add_audit(_entry(request, record, "log in"))
+    request.state.token = token.id
+    give_cookie(request, response, secret)
+    return _told(record, secret)
+
+
+@ROUTER.delete("", status_code=204, responses=documented())
+def log_out(service: Served, request: Request, response: Response) -> None:
+    """End the session of this browser; its cookie opens nothing any more."""
+    secret = secret_of(request)
+    with service.stores.lent() as store:
+        record = found_session(store, secret)
+        if record is not None:
+            require_meant(request, secret)
+            end_session(store, secret)
+            store.add_audit(_entry(request, record, "log out"))
+    take_cookie(request, response)
+
+
+def _told(record: SessionRecord, secret: str) -> SessionTold:
+    return SessionTold(
+        tenant=record.token.tenant,
+        token=record.token.id,
+        name=record.token.name,
+        role=record.token.role.value,
+        expires=min(record.expires, record.token.expires or record.expires),
+        proof=proof_of(secret),
+    )
+
+
+def _entry(request: Request, record: SessionRecord, action: str) -> AuditEntry:
+    token = record.token
+    return AuditEntry(
+        tenant=token.tenant,
+        token=token.id,
+        action=action,
+        subject=token.id,
+        request_id=request.state.request_id,
+    )
