@@ -178,6 +178,80 @@ class CurveTold(BaseModel):
     best_ms: list[float]
 
 
+class SpanTold(BaseModel):
+    """One stage, or one candidate's part of it, on one resource; seconds of the job's own clock."""
+
+    id: int
+    resource: str
+    kind: str
+    task: str
+    start_s: float
+    end_s: float
+    ready_s: float | None
+    slots: int
+
+
+class ResourceTold(BaseModel):
+    """A resource that a job had; `away` are the times when it was lost."""
+
+    model_config = ConfigDict(extra="ignore")
+    name: str
+    slots: int = 1
+    device_key: str | None
+    machine: str = ""
+    away: list[list[float | None]] = []
+    why_away: str = ""
+
+
+class TimelineTold(BaseModel):
+    """Who held which resource when; if it is not complete, ask for what comes after the last span."""
+
+    resources: list[ResourceTold]
+    spans: list[SpanTold]
+    complete: bool
+
+
+class LogEntryTold(BaseModel):
+    """Something that happened to a job."""
+
+    at: float
+    kind: Literal["state", "request", "failure", "device"]
+    text: str
+    detail: str
+
+
+class LogTold(BaseModel):
+    """What happened to a job, newest first."""
+
+    entries: list[LogEntryTold]
+
+
+class FactTold(BaseModel):
+    """One line about how a job was measured."""
+
+    name: str
+    value: str
+
+
+class GiftTold(BaseModel):
+    """A schedule that one kernel gave to another; times are the receiver's, untuned and with it."""
+
+    kernel: str
+    donor: str
+    source: str
+    before_ms: float | None
+    after_ms: float | None
+    used: bool
+
+
+class ProvenanceTold(BaseModel):
+    """How a job was measured; `canary` are pairs of a time and the canary's time against its quiet one."""
+
+    facts: list[FactTold]
+    canary: list[list[float]]
+    reused: list[GiftTold]
+
+
 class BankRowTold(BaseModel):
     """What is known of a class of kernels on a family of targets."""
 
@@ -211,6 +285,31 @@ class DevicesTold(BaseModel):
     """All resources."""
 
     devices: list[DeviceTold]
+
+
+class AbsenceTold(BaseModel):
+    """A time without a device; `until` is null while it has not returned."""
+
+    name: str
+    since: float
+    until: float | None
+    reason: str
+
+
+class DeviceHistoryTold(BaseModel):
+    """What recent jobs noted about the devices with one key; times are seconds since the epoch."""
+
+    key: str
+    names: list[str]
+    last_seen: float
+    canary: list[list[float]]
+    absences: list[AbsenceTold]
+
+
+class DeviceHistoriesTold(BaseModel):
+    """Devices over time."""
+
+    devices: list[DeviceHistoryTold]
 
 
 class TenantTold(BaseModel):

@@ -10,7 +10,17 @@ from fastapi.openapi.utils import get_openapi
 from tuneloom import __version__
 from tuneloom.server.gate import Gate
 from tuneloom.server.problems import ProblemDetails, add_handlers
-from tuneloom.server.routes import administration, events, health, jobs, knowledge, models, results, session
+from tuneloom.server.routes import (
+    administration,
+    events,
+    health,
+    jobs,
+    knowledge,
+    models,
+    results,
+    session,
+    watching,
+)
 from tuneloom.server.service import Service
 from tuneloom.server.settings import ServerSettings
 
@@ -34,7 +44,7 @@ def build_app(settings: ServerSettings) -> FastAPI:
         openapi_url=f"{API}/openapi.json",
     )
     app.state.service = service
-    for routes in (models, jobs, results, events, knowledge, administration, session):
+    for routes in (models, jobs, results, events, knowledge, administration, session, watching):
         app.include_router(_versioned(routes.ROUTER))
     app.include_router(health.ROUTER)
     add_handlers(app)

@@ -1,6 +1,6 @@
-"""Events of a job, made from what the store has: a server that is started again goes on with them.
+"""Events of a job and of an overview, made from the store: a server that is started again goes on.
 
-The id of an event is the id of the last trial that was told, and a digest of the last view.
+The id of a job's event is the id of the last trial that was told, and a digest of the last view.
 """
 
 import asyncio
@@ -60,6 +60,25 @@ async def job_events(service: Service, run: str, mark: Mark) -> AsyncIterator[st
             await asyncio.sleep(EVERY_S)
     finally:
         service.unwatch(run)
+
+
+async def overview_events(service: Service, name: str, known: str) -> AsyncIterator[str]:
+    """What an overview looks like whenever it changes, until the server ends; `known` is the last digest."""
+    service.watch(name)
+    spoke_s = time.monotonic()
+    try:
+        yield f"retry: {int(EVERY_S * 2000)}\n\n"
+        while not service.draining:
+            glance = await service.overviews.of(name)
+            if glance["digest"] != known:
+                known, spoke_s = glance["digest"], time.monotonic()
+                yield f"event: overview\nid: {known}\ndata: {json.dumps(glance['told'], allow_nan=False)}\n\n"
+            elif time.monotonic() - spoke_s > _SILENCE_S:
+                spoke_s = time.monotonic()
+                yield ": still here\n\n"
+            await asyncio.sleep(EVERY_S)
+    finally:
+        service.unwatch(name)
 
 
 async def _news(

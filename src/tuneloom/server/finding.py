@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Query
 
 from tuneloom.server.callers import Caller
 from tuneloom.server.problems import Problem
@@ -10,6 +10,9 @@ from tuneloom.store import Store, SubmittedJob
 
 JobId = Annotated[
     str, Path(max_length=60, pattern=r"^[a-z0-9-]+$", description="the job's id", examples=["amber-heron-42"])
+]
+TenantFilter = Annotated[
+    str | None, Query(max_length=40, description="for administrators: another tenant, or * for all")
 ]
 
 
@@ -19,3 +22,12 @@ def found_job(store: Store, job: str, caller: Caller) -> SubmittedJob:
     if found is None:
         raise Problem(404, f"no job {job!r}; list yours to see what there is")
     return found
+
+
+def seen_tenant(caller: Caller, tenant: str | None) -> str | None:
+    """The tenant whose jobs are asked for, None for all; raises Problem if the caller may not see them."""
+    if tenant in (None, caller.tenant):
+        return caller.tenant
+    if caller.sees is not None:
+        raise Problem(403, "only administrators see the jobs of other tenants", "tenant")
+    return None if tenant == "*" else tenant

@@ -1,50 +1,80 @@
-"""Glances at jobs: however many streams watch a job, the store is asked once for all of them."""
+"""Glances at what streams watch: however many watch the same, the store is asked once for all of them."""
 
 import asyncio
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from tuneloom.app.service.overview import overview_of
 from tuneloom.app.service.seeing import without_others
 from tuneloom.server.stores import StorePool
-from tuneloom.server.telling import job_told
+from tuneloom.server.telling import finite, job_told, overview_told
 
 EVERY_S = 1.0
 """How far apart events are."""
 
 
+Look = Callable[[str], dict[str, Any]]
+
+
 @dataclass(slots=True)
 class Glances:
-    """The newest glance at each job that is watched; used by the event loop alone."""
+    """The newest glance at each thing that is watched; used by the event loop alone.
 
-    stores: StorePool
+    `look` looks at one thing, in a thread.
+    """
+
+    look: Look
     seen: dict[str, tuple[float, dict[str, Any]]] = field(default_factory=dict)
     locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
-    async def of(self, run: str) -> dict[str, Any]:
-        """What a job looks like now: its line, its view, a digest of both, and its last trial."""
-        async with self.locks.setdefault(run, asyncio.Lock()):
-            at_s, known = self.seen.get(run, (0.0, {}))
+    async def of(self, name: str) -> dict[str, Any]:
+        """What a thing looks like now."""
+        async with self.locks.setdefault(name, asyncio.Lock()):
+            at_s, known = self.seen.get(name, (0.0, {}))
             if not known or time.monotonic() - at_s >= EVERY_S * 0.9:
-                known = await run_in_threadpool(self._glance, run)
-                self.seen[run] = (time.monotonic(), known)
+                known = await run_in_threadpool(self.look, name)
+                self.seen[name] = (time.monotonic(), known)
             return known
 
-    def forget(self, run: str) -> None:
-        """Nobody watches this job any more."""
-        self.seen.pop(run, None)
-        self.locks.pop(run, None)
+    def forget(self, name: str) -> None:
+        """Nobody watches this any more."""
+        self.seen.pop(name, None)
+        self.locks.pop(name, None)
 
-    def _glance(self, run: str) -> dict[str, Any]:
-        with self.stores.lent() as store:
+
+def job_look(stores: StorePool) -> Look:
+    """Looks at a job: its line, its view, a digest of both, and its last trial."""
+
+    def look(run: str) -> dict[str, Any]:
+        with stores.lent() as store:
             job = store.submitted_job(run)
             assert job is not None, "jobs of tenants are not removed while they are watched"
             view, last_trial = store.view(run), store.last_trial(job.job)
         told = job_told(job).model_dump()
         shown = without_others(view) if view is not None else None
-        digest = hashlib.sha256(json.dumps([told, shown]).encode()).hexdigest()[:12]
-        return {"job": told, "view": shown, "last_trial": last_trial, "digest": digest}
+        return {"job": told, "view": shown, "last_trial": last_trial, "digest": _digest([told, shown])}
+
+    return look
+
+
+def overview_look(stores: StorePool) -> Look:
+    """Looks at a service for a tenant, for all tenants (`*`), or for either as an administrator (`!…`)."""
+
+    def look(name: str) -> dict[str, Any]:
+        tenant = name.removeprefix("!")
+        with stores.lent() as store:
+            seen = overview_of(store, None if tenant == "*" else tenant)
+        told = overview_told(seen, in_detail=name.startswith("!"))
+        return {"told": told, "digest": _digest(told)}
+
+    return look
+
+
+def _digest(told: Any) -> str:
+    return hashlib.sha256(json.dumps(finite(told)).encode()).hexdigest()[:12]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuneloom.server.glances import Glances
+from tuneloom.server.glances import Glances, job_look, overview_look
 from tuneloom.server.inspector import Inspector
 from tuneloom.server.metrics import Metrics
 from tuneloom.server.rates import Buckets
@@ -24,6 +24,7 @@ class Service:
     metrics: Metrics
     inspector: Inspector
     glances: Glances
+    overviews: Glances
     draining: bool = False
     watched: "Counter[str]" = field(default_factory=Counter)
 
@@ -38,7 +39,8 @@ class Service:
             buckets=Buckets(settings.rate, float(settings.burst)),
             metrics=Metrics(),
             inspector=Inspector(stores),
-            glances=Glances(stores),
+            glances=Glances(job_look(stores)),
+            overviews=Glances(overview_look(stores)),
         )
 
     @property
@@ -51,16 +53,17 @@ class Service:
         """How many event streams are open."""
         return self.watched.total()
 
-    def watch(self, run: str) -> None:
-        """A stream of a job begins."""
-        self.watched[run] += 1
+    def watch(self, name: str) -> None:
+        """A stream of a job or of an overview begins."""
+        self.watched[name] += 1
 
-    def unwatch(self, run: str) -> None:
-        """A stream of a job ends."""
-        self.watched[run] -= 1
-        if self.watched[run] <= 0:
-            del self.watched[run]
-            self.glances.forget(run)
+    def unwatch(self, name: str) -> None:
+        """A stream of a job or of an overview ends."""
+        self.watched[name] -= 1
+        if self.watched[name] <= 0:
+            del self.watched[name]
+            self.glances.forget(name)
+            self.overviews.forget(name)
 
     def blob(self, digest: str) -> Iterator[bytes]:
         """A file of the store, piece by piece, with a store of its own: who downloads may be slow."""

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tuneloom.app.service.seeing import without_others
+from tuneloom.app.service.overview import Overview
+from tuneloom.app.service.seeing import SeenResource, without_others
 from tuneloom.server.bodies import BundleTold, JobDetails, JobTold, ModelTold, TenantTold, TokenTold
 from tuneloom.store import (
     BundleRecord,
@@ -51,6 +52,30 @@ def bundle_told(bundle: BundleRecord | None) -> BundleTold | None:
     if bundle is None:
         return None
     return BundleTold(digest=bundle.digest, size_bytes=bundle.size_bytes, created=bundle.created)
+
+
+def overview_told(seen: Overview, *, in_detail: bool) -> dict[str, Any]:
+    """A service at a glance; what resources do for whom is told to administrators alone."""
+    jobs = [
+        job_told(job).model_dump() | {"progress": _progress(seen.progress.get(job.id))} for job in seen.jobs
+    ]
+    return {
+        "counts": dict(seen.counts),
+        "jobs": finite(jobs),
+        "devices": finite([_resource(resource, in_detail) for resource in seen.resources]),
+    }
+
+
+def _progress(picture: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if picture is None:
+        return None
+    names = ("stage", "spent", "budget", "left_s", "measured", "kernels")
+    return {name: picture.get(name) for name in names} | {"best_ms": in_ms(picture.get("best_s"))}
+
+
+def _resource(resource: SeenResource, in_detail: bool) -> dict[str, Any]:
+    words = resource.now if in_detail else "busy" if resource.taken else "idle"
+    return asdict(resource) | {"now": words}
 
 
 def tenant_told(tenant: TenantRecord, usage: Usage) -> TenantTold:

@@ -32,6 +32,7 @@ from tuneloom.store.records import (
 from tuneloom.store.service.records import (
     AuditEntry,
     BundleRecord,
+    DeviceNotes,
     ModelRecord,
     ModelState,
     Role,
@@ -49,6 +50,7 @@ __all__ = [
     "BankRow",
     "BlobStore",
     "BundleRecord",
+    "DeviceNotes",
     "EventRecord",
     "JobRecord",
     "JobStatus",

@@ -23,6 +23,7 @@ from tuneloom.store.service.models import ModelQueries
 from tuneloom.store.service.sessions import SessionQueries
 from tuneloom.store.service.submissions import SubmissionQueries
 from tuneloom.store.service.tenants import TenantQueries
+from tuneloom.store.service.watching import WatchQueries
 from tuneloom.store.trials import TrialQueries
 from tuneloom.store.wishes import WishQueries
 
@@ -41,6 +42,7 @@ class SqlStore(
     TenantQueries,
     SessionQueries,
     ModelQueries,
+    WatchQueries,
     AuditQueries,
 ):
     """The store for SQLite and PostgreSQL alike."""

@@ -11,11 +11,13 @@ from tuneloom.store import (
     ModelState,
     Role,
     RunStatus,
+    SpanRecord,
     Store,
     Submission,
     TenantLimits,
 )
 from tuneloom.testing.opened_store import OpenAgain, OpenedStore
+from tuneloom.testing.store_contract import CONV, HERE, failed, measured
 
 DIGEST = "ab" * 32
 SMALL = TenantLimits(jobs_at_once=6, trials_a_day=100, bytes_stored=1000)
@@ -232,6 +234,48 @@ class SubmissionContract(OpenedStore):
         found = store.bundle(job.id)
         assert found is not None and (found.digest, found.size_bytes) == (DIGEST, 123)
         assert store.usage("weavers").size_bytes == 123
+
+
+class WatchContract(OpenedStore):
+    """What people watch."""
+
+    @pytest.fixture
+    def job(self, store: Store) -> str:
+        store.add_tenant("weavers", TenantLimits())
+        run = store.submit_job(submission(spec={"device_key": "h200"}), {})[0].id
+        store.add_tasks(f"{run}.1", [CONV], family=HERE.family, target=HERE.target)
+        return run
+
+    def test_spans_come_once_and_in_the_order_of_writing(self, store: Store, job: str) -> None:
+        span = SpanRecord(job=f"{job}.1", task="k", kind="build", resource="host", start_s=1.0, end_s=2.0)
+        store.add_spans(job, [span, replace(span, start_s=0.5)])
+        first = store.spans_after(job, 0, 1)
+        assert [each["start_s"] for each in first] == [1.0]
+        assert [each["start_s"] for each in store.spans_after(job, first[0]["id"], 9)] == [0.5]
+
+    def test_failed_trials_have_their_messages(self, store: Store, job: str) -> None:
+        store.add_trial(f"{job}.1", CONV.key, measured("good", 0.5), HERE)
+        store.add_trial(f"{job}.1", CONV.key, failed("bad", message="no such register"), HERE)
+        (told,) = store.failed_trials(f"{job}.1", 9)
+        assert (told["outcome"], told["message"]) == ("build_error", "no such register")
+
+    def test_devices_are_noted_by_jobs_that_started(self, store: Store, job: str) -> None:
+        store.set_note(job, "canary", [[1.0, 1.02]])
+        assert store.device_notes(9) == []
+        store.set_job(f"{job}.1", JobStatus.RUNNING)
+        (notes,) = store.device_notes(9)
+        assert (notes.device_key, notes.canary, notes.resources) == ("h200", ((1.0, 1.02),), ())
+        assert notes.began > 0
+
+    def test_jobs_are_counted_by_tenant(self, store: Store, job: str) -> None:
+        assert store.job_counts() == store.job_counts("weavers") == {"waiting": 1}
+        assert store.job_counts("spinners") == {}
+
+    def test_the_audit_log_is_searched_by_subject(self, store: Store) -> None:
+        entry = AuditEntry(tenant="weavers", token="t", action="pause", subject="one", request_id="r")
+        store.add_audit(entry)
+        store.add_audit(replace(entry, subject="two"))
+        assert [each.subject for each in store.audit(subject="two")] == ["two"]
 
 
 class AuditContract(OpenedStore):

@@ -10,6 +10,7 @@ from tuneloom.testing.service_contract import (
     SessionContract,
     SubmissionContract,
     TenantContract,
+    WatchContract,
 )
 
 
@@ -34,3 +35,6 @@ class TestAudit(OnPostgres, AuditContract): ...
 
 
 class TestSessions(OnPostgres, SessionContract): ...
+
+
+class TestWatching(OnPostgres, WatchContract): ...

@@ -12,6 +12,7 @@ from tuneloom.testing.service_contract import (
     SessionContract,
     SubmissionContract,
     TenantContract,
+    WatchContract,
 )
 
 
@@ -36,3 +37,6 @@ class TestAudit(OnSqlite, AuditContract): ...
 
 
 class TestSessions(OnSqlite, SessionContract): ...
+
+
+class TestWatching(OnSqlite, WatchContract): ...

@@ -1,6 +1,6 @@
 """What an operator sees of a service: jobs by state, trials by outcome, and what resources do."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,9 +44,12 @@ def service_view(store: Store) -> ServiceView:
 
 def seen_resources(store: Store) -> tuple[SeenResource, ...]:
     """The resources of all executors that carry something out; each executor's newest view counts."""
-    newest: dict[str, Mapping[str, Any]] = {}
-    for holder, view in store.live_views():
-        newest[holder] = view
+    return resources_in(store.live_views())
+
+
+def resources_in(views: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[SeenResource, ...]:
+    """The resources in views of runs, oldest view first, that come with the names of their executors."""
+    newest = dict(views)
     return tuple(
         SeenResource(executor=_host(holder), **resource)
         for holder, view in sorted(newest.items())

@@ -7,16 +7,18 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from tuneloom.server.callers import Reader, Served
-from tuneloom.server.events import job_events, mark_of
-from tuneloom.server.finding import JobId, found_job
+from tuneloom.server.events import job_events, mark_of, overview_events
+from tuneloom.server.finding import JobId, TenantFilter, found_job, seen_tenant
 from tuneloom.server.problems import Problem, documented
+from tuneloom.server.service import Service
 
-ROUTER = APIRouter(prefix="/jobs/{job}", tags=["events"])
-_STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+ROUTER = APIRouter(tags=["events"])
+_MEDIA_TYPE = "text/event-stream"
+_STREAM = {"content": {_MEDIA_TYPE: {"schema": {"type": "string"}}}}
 
 
 @ROUTER.get(
-    "/events",
+    "/jobs/{job}/events",
     response_class=Response,
     responses={
         200: {"description": "events `view`, `trials` and `end`", **_STREAM},
@@ -40,6 +42,32 @@ async def stream_events(
             return found_job(store, job, caller).id
 
     run = await run_in_threadpool(found)
+    _require_room(service)
+    return StreamingResponse(job_events(service, run, mark_of(last_event_id)), media_type=_MEDIA_TYPE)
+
+
+@ROUTER.get(
+    "/events",
+    response_class=Response,
+    responses={200: {"description": "events `overview`", **_STREAM}, **documented(422, 503)},
+)
+async def stream_overview(
+    service: Served,
+    caller: Reader,
+    tenant: TenantFilter = None,
+    last_event_id: Annotated[str | None, Header(max_length=100)] = None,
+) -> Response:
+    """What your tenant's jobs that go on and all devices look like, whenever that changes.
+
+    Each event is complete: counts of jobs by state, jobs with their progress, devices. A stream that
+    is opened again with `Last-Event-ID` begins with a change.
+    """
+    seen = seen_tenant(caller, tenant) or "*"
+    _require_room(service)
+    name = seen if caller.sees is not None else f"!{seen}"
+    return StreamingResponse(overview_events(service, name, last_event_id or ""), media_type=_MEDIA_TYPE)
+
+
+def _require_room(service: Service) -> None:
     if service.streams >= service.settings.most_streams:
         raise Problem(503, "too many event streams are open; try again later", headers={"Retry-After": "10"})
-    return StreamingResponse(job_events(service, run, mark_of(last_event_id)), media_type="text/event-stream")

@@ -8,7 +8,7 @@ from tuneloom.app.service.seeing import device_keys
 from tuneloom.app.service.submitting import Requester, submission_of
 from tuneloom.server.bodies import JobAsked, JobDetails, JobPage, PriorityAsked, Status
 from tuneloom.server.callers import Caller, Reader, Served, Submitter
-from tuneloom.server.finding import JobId, found_job
+from tuneloom.server.finding import JobId, TenantFilter, found_job, seen_tenant
 from tuneloom.server.paging import Before, Limit, next_of
 from tuneloom.server.problems import Problem, documented
 from tuneloom.server.service import Service
@@ -70,9 +70,7 @@ def list_jobs(
     name: Annotated[
         str | None, Query(max_length=100, description="only jobs with this in their name")
     ] = None,
-    tenant: Annotated[
-        str | None, Query(max_length=40, description="for administrators: another tenant, or * for all")
-    ] = None,
+    tenant: TenantFilter = None,
     before: Before = None,
     limit: Limit = 50,
 ) -> JobPage:
@@ -80,17 +78,9 @@ def list_jobs(
     statuses = [JobStatus(each) for each in status or ()]
     with service.stores.lent() as store:
         found = store.submitted_jobs(
-            _seen(caller, tenant), statuses=statuses, model=model, name=name, before=before, limit=limit
+            seen_tenant(caller, tenant), statuses=statuses, model=model, name=name, before=before, limit=limit
         )
     return JobPage(jobs=[job_told(job) for job in found], next=next_of(found, limit))
-
-
-def _seen(caller: Caller, tenant: str | None) -> str | None:
-    if tenant in (None, caller.tenant):
-        return caller.tenant
-    if caller.sees is not None:
-        raise Problem(403, "only administrators see the jobs of other tenants", "tenant")
-    return None if tenant == "*" else tenant
 
 
 @ROUTER.get("/{job}", responses=documented(404, 422))

@@ -6,17 +6,20 @@ from fastapi import APIRouter
 
 from tuneloom import __version__
 from tuneloom.app.service.seeing import seen_resources
+from tuneloom.app.service.watching import device_histories
 from tuneloom.server.bodies import (
     AcceptedTold,
     BankRowTold,
     BankTold,
+    DeviceHistoriesTold,
+    DeviceHistoryTold,
     DevicesTold,
     DeviceTold,
     SelfTold,
 )
 from tuneloom.server.callers import Administrator, Reader, Served
 from tuneloom.server.problems import documented
-from tuneloom.server.telling import tenant_told
+from tuneloom.server.telling import finite, tenant_told
 
 ROUTER = APIRouter(tags=["knowledge"])
 
@@ -59,3 +62,11 @@ def list_devices(service: Served, caller: Reader) -> DevicesTold:
     if caller.sees is not None:
         told = [each | {"now": "busy" if each["taken"] else "idle"} for each in told]
     return DevicesTold(devices=[DeviceTold(**each) for each in told])
+
+
+@ROUTER.get("/devices/history", responses=documented())
+def show_device_history(service: Served, caller: Reader) -> DeviceHistoriesTold:
+    """How quiet devices were, and when they were lost and returned, as recent jobs noted."""
+    with service.stores.lent() as store:
+        found = device_histories(store)
+    return DeviceHistoriesTold(devices=[DeviceHistoryTold(**finite(asdict(each))) for each in found])

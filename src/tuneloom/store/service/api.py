@@ -7,6 +7,7 @@ from tuneloom.store.records import JobStatus, Json
 from tuneloom.store.service.records import (
     AuditEntry,
     BundleRecord,
+    DeviceNotes,
     ModelRecord,
     ModelState,
     Role,
@@ -119,8 +120,8 @@ class SubmissionStore(Protocol):
     ) -> list[SubmittedJob]:
         """A page of jobs, newest first; `name` is a part of the name."""
 
-    def job_counts(self) -> dict[str, int]:
-        """How many jobs of tenants there are by status."""
+    def job_counts(self, tenant: str | None = None) -> dict[str, int]:
+        """How many jobs there are by status, of one tenant or of all."""
 
     def trials_after(self, job: str, after: int, limit: int) -> list[dict[str, Json]]:
         """Trials of a job committed after the one with this id, as small plain data."""
@@ -141,6 +142,19 @@ class SubmissionStore(Protocol):
         """The bundle of a run, if it has one."""
 
 
+class WatchStore(Protocol):
+    """What people watch while jobs run, and afterwards."""
+
+    def spans_after(self, run: str, after: int, limit: int) -> list[dict[str, Json]]:
+        """Spans of a run written after the one with this id, as small plain data."""
+
+    def failed_trials(self, job: str, limit: int) -> list[dict[str, Json]]:
+        """The trials of a job that failed, with their messages, newest first."""
+
+    def device_notes(self, limit: int) -> list[DeviceNotes]:
+        """What the jobs that started last noted about devices, newest first."""
+
+
 class AuditStore(Protocol):
     """What was done by whom; append-only."""
 
@@ -148,10 +162,15 @@ class AuditStore(Protocol):
         """Append an entry with the present time."""
 
     def audit(
-        self, tenant: str | None = None, *, before: int | None = None, limit: int = 50
+        self,
+        tenant: str | None = None,
+        *,
+        subject: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
     ) -> list[AuditEntry]:
-        """A page of entries, newest first."""
+        """A page of entries, newest first; `subject` is what something was done to."""
 
 
-class ServiceStore(TenantStore, SessionStore, ModelStore, SubmissionStore, AuditStore, Protocol):
+class ServiceStore(TenantStore, SessionStore, ModelStore, SubmissionStore, WatchStore, AuditStore, Protocol):
     """Everything that a service keeps beyond runs."""

@@ -21,11 +21,18 @@ class AuditQueries(Queries):
             connection.execute(insert(AUDIT).values(**row))
 
     def audit(
-        self, tenant: str | None = None, *, before: int | None = None, limit: int = 50
+        self,
+        tenant: str | None = None,
+        *,
+        subject: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
     ) -> list[AuditEntry]:
         query = select(AUDIT).order_by(AUDIT.c.number.desc()).limit(limit)
         if tenant is not None:
             query = query.where(AUDIT.c.tenant == tenant)
+        if subject is not None:
+            query = query.where(AUDIT.c.subject == subject)
         if before is not None:
             query = query.where(AUDIT.c.number < before)
         with self._database.reading() as connection:

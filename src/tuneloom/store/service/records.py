@@ -200,3 +200,17 @@ class AuditEntry:
     subject: str
     request_id: str
     detail: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceNotes:
+    """What a job noted about devices.
+
+    `began` is the epoch time of second 0 of its run, to which all other times refer. `resources` say
+    when they were away; `canary` are pairs of a time and the canary's time against its quiet one.
+    """
+
+    began: float
+    device_key: str
+    resources: tuple[Mapping[str, Json], ...] = ()
+    canary: tuple[tuple[float, float], ...] = ()

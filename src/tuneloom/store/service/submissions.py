@@ -72,9 +72,11 @@ class SubmissionQueries(RunQueries):
         with self._database.reading() as connection:
             return [_submitted(row) for row in connection.execute(query)]
 
-    def job_counts(self) -> dict[str, int]:
+    def job_counts(self, tenant: str | None = None) -> dict[str, int]:
         joined = SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
         query = select(JOBS.c.status, func.count()).select_from(joined).group_by(JOBS.c.status)
+        if tenant is not None:
+            query = query.where(SUBMISSIONS.c.tenant == tenant)
         with self._database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
