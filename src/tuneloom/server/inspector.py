@@ -6,6 +6,7 @@ import threading
 from tuneloom.app.service.inspecting import inspect_upload
 from tuneloom.errors import StoreError
 from tuneloom.server.stores import StorePool
+from tuneloom.store import ModelRecord, Store
 
 _LOG = logging.getLogger("tuneloom.server")
 _AGAIN_S = 30.0
@@ -37,12 +38,19 @@ class Inspector:
             self._thread.join()
 
     def look(self) -> int:
-        """Look into what waits; says how many models that were."""
+        """Look into what waits; says how many models were done."""
         with self._stores.lent() as store:
             waiting = store.unchecked_models(_AT_ONCE)
-            for record in waiting:
-                inspect_upload(store, record)
-        return len(waiting)
+            return sum(self._looked_into(store, record) for record in waiting)
+
+    def _looked_into(self, store: Store, record: ModelRecord) -> bool:
+        """Look into one model; whatever happens, those behind it get their turn."""
+        try:
+            inspect_upload(store, record)
+        except (StoreError, OSError) as error:
+            _LOG.error("model %s of %s can't be looked into: %s", record.digest[:12], record.tenant, error)
+            return False
+        return True
 
     def _work(self) -> None:
         while not self._ending:
@@ -51,5 +59,5 @@ class Inspector:
                 if self.look():
                     continue
             except StoreError as error:
-                _LOG.error("uploaded models can't be looked into: %s", error)
+                _LOG.error("uploaded models can't be found: %s", error)
             self._wake.wait(_AGAIN_S)

@@ -1,10 +1,13 @@
 """Models come in whole, within bounds, and are looked into by a process of their own."""
 
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import TensorProto, helper
 
 from tuneloom.app.service.inspecting import look_into
 from tuneloom.app.service.uploads import require_file_name
@@ -12,7 +15,15 @@ from tuneloom.errors import ModelError
 
 from .conftest import Served
 
-CONTENT = b"\x08\x08 some model" * 20
+
+def small_model(name: str = "g") -> bytes:
+    """A real model of one node."""
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], name, ends[:1], ends[1:])
+    return bytes(helper.make_model(graph).SerializeToString())
+
+
+CONTENT = small_model()
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
@@ -105,3 +116,30 @@ def test_a_file_that_is_no_model_is_refused_by_the_one_who_looks(tmp_path: Path,
     path = tmp_path / "model.onnx"
     path.write_bytes(content)
     assert "reason" in look_into(path)
+
+
+def test_a_good_upload_becomes_ready_and_tells_its_inputs(served: Served) -> None:
+    digest = upload(served, small_model("good")).json()["digest"]
+    service = served.client.app.state.service  # type: ignore[attr-defined]
+    service.inspector.close()  # the model at hand is done first
+    service.inspector.look()
+    told = served.client.get(f"/api/v1/models/{digest}", headers=served.headers()).json()
+    assert (told["state"], told["summary"]["inputs"]) == ("ready", {"x": [1, 8]})
+
+
+def test_a_model_whose_file_is_lost_keeps_no_other_waiting(served: Served) -> None:
+    service = served.client.app.state.service  # type: ignore[attr-defined]
+    service.inspector.close()
+    lost, good = upload(served).json()["digest"], upload(served, small_model("good")).json()["digest"]
+    served.store.drop_blobs(f"model:weavers:{lost}")
+    assert service.inspector.look() == 2
+    states = {model.digest: model.state.value for model in served.store.models("weavers")}
+    assert states == {lost: "refused", good: "ready"}
+    again = upload(served)
+    assert (again.status_code, again.json()["state"], served.store.has_blob(lost)) == (200, "checking", True)
+
+
+def test_what_looks_into_a_model_imports_nothing_but_the_reader_of_its_format() -> None:
+    words = "import sys; import tuneloom.app.service.looking; print('sqlalchemy' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

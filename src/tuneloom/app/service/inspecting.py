@@ -4,38 +4,42 @@ A file is hostile until shown otherwise: what reads it can't take the server dow
 """
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from tuneloom.errors import ModelError
+from tuneloom.app.service.looking import TIMEOUT_S
 from tuneloom.store import ModelRecord, ModelState, Store
 
-TIMEOUT_S = 60.0
-_MOST_TOLD = 64
+_LOOKER = "tuneloom.app.service.looking"
 _MOST_OUTPUT = 1 << 20
-_EXTRA_BYTES = 2 << 30
 
 
 def inspect_upload(store: Store, record: ModelRecord) -> ModelState:
     """Find out what is in a model and keep it; returns how the model stands now."""
-    with tempfile.TemporaryDirectory(prefix="tuneloom-look-") as folder:
-        path = Path(folder) / f"model{record.name[record.name.rfind('.') :].lower()}"
-        with path.open("wb") as file:
-            for piece in store.blob(record.digest):
-                file.write(piece)
-        found = look_into(path)
+    found = _found(store, record) if store.has_blob(record.digest) else _GONE
     state = ModelState.REFUSED if "reason" in found else ModelState.READY
     store.describe_model(record.tenant, record.digest, state, found)
     return state
 
 
+_GONE = {"reason": "its file is gone; upload it again"}
+
+
+def _found(store: Store, record: ModelRecord) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="tuneloom-look-") as folder:
+        path = Path(folder) / f"model{record.name[record.name.rfind('.') :].lower()}"
+        with path.open("wb") as file:
+            for piece in store.blob(record.digest):
+                file.write(piece)
+        return look_into(path)
+
+
 def look_into(path: Path, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
     """What another process finds in a file; a `reason` says why it can't be used."""
-    words = [sys.executable, "-m", "tuneloom.app.service.inspecting", str(path)]
+    words = [sys.executable, "-m", _LOOKER, str(path)]
     try:
         ended = subprocess.run(words, capture_output=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
@@ -44,57 +48,3 @@ def look_into(path: Path, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
         return {"reason": "it can't be read: it is damaged, or made to do harm"}
     found: dict[str, Any] = json.loads(ended.stdout)
     return found
-
-
-def described(path: Path) -> dict[str, Any]:
-    """The inputs of a model and its size; raises ModelError if it can't be used."""
-    return _onnx(path) if path.suffix == ".onnx" else _tflite(path)
-
-
-def _onnx(path: Path) -> dict[str, Any]:
-    import onnx
-
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:
-        raise ModelError("it is no ONNX model, or a damaged one") from error
-    graph = model.graph
-    if not graph.node or not graph.output:
-        raise ModelError("it is no ONNX model, or an empty one")
-    if any(weight.data_location == onnx.TensorProto.EXTERNAL for weight in graph.initializer):
-        raise ModelError("its weights lie in another file; save the model as one file")
-    weights = {weight.name for weight in graph.initializer}
-    inputs = [each for each in graph.input if each.name not in weights][:_MOST_TOLD]
-    return {
-        "format": "onnx",
-        "inputs": {each.name[:200]: _sizes(each.type.tensor_type) for each in inputs},
-        "nodes": len(graph.node),
-        "opset": max((each.version for each in model.opset_import if not each.domain), default=0),
-    }
-
-
-def _sizes(tensor: Any) -> list[int | str]:
-    return [each.dim_value or each.dim_param[:100] or "?" for each in tensor.shape.dim][:16]
-
-
-def _tflite(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        if file.read(8)[4:] != b"TFL3":
-            raise ModelError("it is no TensorFlow Lite model")
-    return {"format": "tflite"}
-
-
-def main(path: Path) -> None:
-    """What the other process does: bound itself, look, print."""
-    bound = _EXTRA_BYTES + 3 * path.stat().st_size
-    resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(TIMEOUT_S), int(TIMEOUT_S)))
-    try:
-        found = described(path)
-    except ModelError as error:
-        found = {"reason": str(error)}
-    print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

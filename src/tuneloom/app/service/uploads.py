@@ -1,10 +1,11 @@
 """Uploaded models: their names, their files, and what is found in them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tuneloom.errors import ModelError
-from tuneloom.store import ModelRecord, Store, digest_of
+from tuneloom.store import ModelRecord, ModelState, Store, digest_of
 
 _PIECE = 1 << 20
 _MOST_NAME = 120
@@ -21,15 +22,24 @@ def keep_upload(
     shown = require_file_name(name, formats)
     digest = digest_of(path)
     known = store.model(tenant, digest)
-    if known is not None:
-        return known, False
     owner = blob_owner(tenant, digest)
+    if known is not None:
+        return _with_file(store, known, path, owner), False
     store.put_blob(_pieces(path), owner)
     try:
         return store.add_model(tenant, digest, shown, path.stat().st_size), True
     except BaseException:
         store.drop_blobs(owner)
         raise
+
+
+def _with_file(store: Store, known: ModelRecord, path: Path, owner: str) -> ModelRecord:
+    """A model that is known; one whose file was lost gets it back and is looked into anew."""
+    if store.has_blob(known.digest):
+        return known
+    store.put_blob(_pieces(path), owner)
+    store.describe_model(known.tenant, known.digest, ModelState.CHECKING, {})
+    return replace(known, state=ModelState.CHECKING, summary={})
 
 
 def blob_owner(tenant: str, digest: str) -> str:
