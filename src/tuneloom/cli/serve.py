@@ -53,9 +53,11 @@ def run_server(options: argparse.Namespace) -> int:
     settings = read_settings(options.config, {name: getattr(options, name) for name in names})
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     token = first_token(settings.store)
-    scheme = "https" if settings.certificate else "http"
-    print(f"tuneloom serves on {scheme}://{settings.host}:{settings.port}", flush=True)
-    if token is not None:
-        print(f"first token, shown this once: {token}", flush=True)
-    serve(settings)
+
+    def told(address: str) -> None:
+        print(f"tuneloom serves on {address}", flush=True)
+        if token is not None:
+            print(f"first token, shown this once: {token}", flush=True)
+
+    serve(settings, told)
     return 0

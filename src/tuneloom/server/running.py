@@ -2,11 +2,12 @@
 
 import logging
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -115,19 +116,33 @@ class DrainingServer(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def serve(settings: ServerSettings) -> None:
+def serve(settings: ServerSettings, told: Callable[[str], None] = lambda _address: None) -> None:
     """Serve until SIGTERM or Ctrl-C; then streams end, executors drain, and this returns.
 
-    Raises InputError if the address can't be used.
+    `told` hears the address once it is listened on; port 0 means any that is free. Raises
+    InputError if the address can't be used.
     """
     app = build_app(settings)
-    server = DrainingServer(_configuration(app, settings), app.state.service)
-    with Executors(settings):
-        try:
-            server.run()
-        except SystemExit as error:
-            where = f"{settings.host}:{settings.port}"
-            raise InputError(f"can't listen on {where}; choose another --port", field="port") from error
+    configuration = _configuration(app, settings)
+    server = DrainingServer(configuration, app.state.service)
+    listener = _listener(configuration, settings)
+    with closing(listener), Executors(settings):
+        told(_address(listener, settings))
+        server.run(sockets=[listener])
+
+
+def _listener(configuration: uvicorn.Config, settings: ServerSettings) -> socket.socket:
+    try:
+        return configuration.bind_socket()
+    except SystemExit as error:
+        where = f"{settings.host}:{settings.port}"
+        raise InputError(f"can't listen on {where}; choose another --port", field="port") from error
+
+
+def _address(listener: socket.socket, settings: ServerSettings) -> str:
+    scheme = "https" if settings.certificate else "http"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{scheme}://{host}:{listener.getsockname()[1]}"
 
 
 def _configuration(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:

@@ -1,0 +1,42 @@
+"""A job through the service, from the file to the bundle, on both databases."""
+
+import signal
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tuneloom.testing.onnx_models import write_network
+
+from .conftest import PATIENCE_S, Team
+
+pytestmark = pytest.mark.integration
+SLOW = "mock:tasks=2,size=4000,build=0.01,profile=0.01"
+
+
+def test_a_model_is_uploaded_tuned_and_fetched(team: Team, tmp_path: Path) -> None:
+    client = team.serve()
+    team.execute()
+    with client:
+        digest = client.upload(write_network(tmp_path / "net.onnx"))
+        team.wait_until(lambda: client.ask("GET", f"/models/{digest}")["state"] == "ready")
+        job = client.submit(digest, trials=4, batch=4, name="small").wait()
+        assert (job.status, job.details["failure"]) == ("finished", None)
+        job.fetch(tmp_path / "fast")
+    assert (tmp_path / "fast" / "bundle.json").is_file()
+
+
+def test_a_server_and_its_executor_are_stopped_and_started_and_the_job_goes_on(team: Team) -> None:
+    with team.serve() as client:
+        job = client.submit(SLOW, trials=60, batch=4)
+        executor = team.execute()
+        team.wait_until(lambda: "trials" in (event.name for event in islice(job.events(), 3)))
+        team.started[0].send_signal(signal.SIGKILL)
+        executor.send_signal(signal.SIGTERM)
+        assert executor.wait(PATIENCE_S) == 0
+    team.started.pop(0).communicate()
+    with team.serve() as again:
+        assert again.job(job.id).status in ("waiting", "running")
+        team.execute()
+        ended = again.job(job.id).wait()
+        assert (ended.status, ended.details["result"]["trials"]) == ("finished", 60)
