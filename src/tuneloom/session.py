@@ -89,9 +89,9 @@ class Session:
         return self
 
     def autotune(self, trials: int = 1000, **options: Any) -> "Session":
-        """Tune the model; options are `seconds`, `goal_ms`, and fields of JobSpec such as `batch`, `seed`."""
+        """Tune the model; options are `seconds`, the goals, and fields of JobSpec such as `batch`, `seed`."""
         self._require(self._model, "autotune", "from_model")
-        limits = {name: options.pop(name) for name in ("seconds", "goal_ms") if name in options}
+        limits = {name: options.pop(name) for name in ("seconds", "goal_ms", "goal_ratio") if name in options}
         self._budget = Budget(trials=trials, **limits)
         self._options = options
         self._tune()

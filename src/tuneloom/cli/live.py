@@ -53,6 +53,7 @@ def picture(view: RunView, width: int, rows: int) -> RenderableType:
         resources_table(view.resources, width),
         Text(),
         jobs_table(view.jobs, rows, time.time(), width),
+        outlooks_text(view.jobs),
         failures_text(view.failures),
     )
 
@@ -109,6 +110,12 @@ def _cells(job: JobPicture, now: float, wide: bool) -> list[str]:
     if wide:
         cells.append(time.strftime("%H:%M", time.localtime(now + left_s)) if left_s is not None else "–")
     return cells
+
+
+def outlooks_text(jobs: Sequence[JobPicture]) -> Text:
+    """What is expected of goals and deadlines; nothing while there is nothing to say."""
+    told = "\n".join(f"{job.name}: {job.outlook}" for job in jobs if job.outlook)
+    return Text(f"\n{told}", style="yellow") if told else Text()
 
 
 def failures_text(failures: Mapping[str, int]) -> Text:

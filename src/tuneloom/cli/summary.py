@@ -34,6 +34,7 @@ def job_line(job: JobRecord) -> str:
     spread = _spread(result["latencies_after_s"])
     text = f"{job.name}: {before * 1e3:.2f} ms untuned → {after * 1e3:.2f} ms tuned (±{spread:.0%})"
     text += f", {gained(before, after)}; {result['trials']} trials{_failures(result)}"
+    text += _goal(result.get("goal"))
     if job.spec.get("out"):
         text += f"\n  bundle: {job.spec['out']}"
     text += "".join(f"\n  note: {note}" for note in result.get("notes", ()))
@@ -41,6 +42,14 @@ def job_line(job: JobRecord) -> str:
         share = "" if part["share"] is None else f", {part['share']:.0%} of the time"
         text += f"\n  in ONNX Runtime: {', '.join(part['operators'])}{share}"
     return text + _not_used([kernel["note"] for kernel in result["kernels"].values()])
+
+
+def _goal(goal: Any) -> str:
+    if not goal or goal.get("wanted_s") is None:
+        return ""
+    words = "met" if goal["met"] else "missed"
+    against = f" (ONNX Runtime: {goal['onnxruntime_s'] * 1e3:.2f} ms)" if "onnxruntime_s" in goal else ""
+    return f"\n  goal of {goal['wanted_s'] * 1e3:.2f} ms {words}{against}"
 
 
 def _not_used(notes: Sequence[str]) -> str:

@@ -143,6 +143,12 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
         help="stop when the model's latency is at most MS milliseconds",
     )
     parser.add_argument(
+        "--goal-ratio",
+        type=positive,
+        metavar="R",
+        help="stop when the model takes at most R times as long as in ONNX Runtime",
+    )
+    parser.add_argument(
         "--batch", type=count, default=16, metavar="N", help="number of candidates per batch (default: 16)"
     )
     for name, default in (("run", rules.run_timeout_s), ("build", rules.build_timeout_s)):
@@ -238,6 +244,7 @@ def job_values(options: argparse.Namespace) -> dict[str, Any]:
         "trials": options.trials,
         "seconds": options.seconds,
         "goal_ms": options.goal_ms,
+        "goal_ratio": options.goal_ratio,
         "tuner": options.tuner,
         "target": options.target,
         "device": options.device,

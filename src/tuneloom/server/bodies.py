@@ -18,7 +18,7 @@ class Asked(BaseModel):
 
 
 class JobAsked(Asked):
-    """A job. What is wanted is a budget (trials, seconds), a goal (goal_ms), or both."""
+    """A job. What is wanted is a budget (trials, seconds), a goal (goal_ms, goal_ratio), or both."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -33,6 +33,9 @@ class JobAsked(Asked):
     trials: Size | None = Field(default=None, description="at most so many trials (default: 1000)")
     seconds: Positive | None = Field(default=None, description="at most so much time for tuning")
     goal_ms: Positive | None = Field(default=None, description="end as soon as the model is this fast")
+    goal_ratio: Positive | None = Field(
+        default=None, description="end as soon as it takes at most so many times as long as in ONNX Runtime"
+    )
     deadline_s: Positive | None = Field(default=None, description="wanted so many seconds from now")
     priority: Annotated[int, Field(ge=-_MOST_WHOLE, le=_MOST_WHOLE)] | None = None
     batch: Size | None = None
@@ -126,8 +129,11 @@ class JobTold(BaseModel):
     trials: int
     seconds: float | None
     goal_ms: float | None
+    goal_ratio: float | None
+    goal_met: bool | None
     priority: int
     deadline_s: float | None
+    deadline_met: bool | None
     created: float
     started: float | None
     ended: float | None

@@ -10,6 +10,7 @@ from tuneloom.app.service.seeing import SeenResource, without_others
 from tuneloom.server.bodies import BundleTold, JobDetails, JobTold, ModelTold, TenantTold, TokenTold
 from tuneloom.store import (
     BundleRecord,
+    JobStatus,
     ModelRecord,
     SubmittedJob,
     TenantRecord,
@@ -111,6 +112,14 @@ def in_ms(seconds: float | None) -> float | None:
     return seconds * 1e3 if seconds is not None and math.isfinite(seconds) else None
 
 
+def _in_time(job: SubmittedJob) -> bool | None:
+    """Whether it ended by its deadline; None while nobody can tell, or without one."""
+    wanted_s = job.spec.get("deadline_s")
+    if wanted_s is None or job.ended is None:
+        return None
+    return job.status is JobStatus.FINISHED and job.ended - job.created <= wanted_s
+
+
 def _line(job: SubmittedJob) -> dict[str, Any]:
     spec, result = job.spec, job.result
     budget = spec.get("budget", {})
@@ -125,8 +134,11 @@ def _line(job: SubmittedJob) -> dict[str, Any]:
         "trials": job.trials,
         "seconds": budget.get("seconds"),
         "goal_ms": budget.get("goal_ms"),
+        "goal_ratio": budget.get("goal_ratio"),
+        "goal_met": result.get("goal", {}).get("met"),
         "priority": spec.get("priority", 0),
         "deadline_s": spec.get("deadline_s"),
+        "deadline_met": _in_time(job),
         "created": job.created,
         "started": job.started,
         "ended": job.ended,

@@ -32,6 +32,7 @@ PARAMETERS: Mapping[str, FieldType] = {
     "trials": COUNT,
     "seconds": POSITIVE,
     "goal_ms": POSITIVE,
+    "goal_ratio": POSITIVE,
     "batch": COUNT,
     SEEDS: SEED,
     "reuse": one_of(REUSE),

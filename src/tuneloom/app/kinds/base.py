@@ -47,7 +47,8 @@ class JobProgress:
     """How far a job is; `left_s` is None while nobody can tell.
 
     `kernels` names what has to be tuned, in the order of their numbers; `measured` counts those
-    with a good trial. `curve` is the best latency after so many trials.
+    with a good trial. `outlook` says in words what is expected of a goal or a deadline, if there
+    is something to say.
     """
 
     kernels: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ class JobProgress:
     best_s: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
     left_s: float | None = None
+    outlook: str = ""
 
 
 class JobProgram(Program, Protocol):
@@ -117,6 +119,7 @@ class JobKind:
     - `named`: what people call a model of this kind.
     - `validity`: the section of the report about what failed where.
     - `ended`: told of a job that will not go on, to drop what was kept for it alone.
+    - `comparable`: whether ONNX Runtime can run the model of a job where it is tuned.
     - `bundles`: whether its jobs can write a bundle. `records`: in which format its trials can be
       exported ("" for none).
     """
@@ -133,6 +136,7 @@ class JobKind:
     named: Callable[[str], str] = lambda model: Path(model).stem
     validity: Callable[[JobRecord, Sequence[TrialRecord]], Validity | None] = _no_validity
     ended: Callable[[JobSpec], None] = _nothing
+    comparable: Callable[[JobSpec], bool] = lambda _spec: False
     paths: bool = False
     bundles: bool = False
     records: str = ""

@@ -121,15 +121,21 @@ class TuningJob:
         self.tuning = self.make_tuning(tasks)
         if self._stopping:
             self.tuning.stop()
-        return self.tuned(self.tuning.begin(at_s, self.summary.canary))
+        return self.tuned(self.tuning.begin(at_s, self.summary.canary), at_s)
+
+    def reconsidered(self, at_s: float) -> Sequence[Step]:
+        """What else to try when tuning has come to its end; nothing means to finish."""
+        return []
 
     def meanwhile(self) -> list[Step]:
         """Work for the end of the job that can be done while tuning is under way; asked after every step."""
         return []
 
-    def tuned(self, steps: Sequence[Step]) -> list[Step]:
+    def tuned(self, steps: Sequence[Step], at_s: float) -> list[Step]:
         """Pass tuning steps through, watching for the end of tuning."""
         assert self.tuning is not None
+        if not steps and not self.tuning.running:
+            steps = self.reconsidered(at_s)
         if steps or self.tuning.running:
             return [self._watched(step) for step in steps]
         return list(self.begin_finish())
@@ -145,6 +151,7 @@ class TuningJob:
             best_s=tuning.latency_s,
             failures=self.failures(),
             left_s=None if self.finishing else tuning.spending.left_s(at_s),
+            outlook="" if self.finishing else tuning.spending.outlook(at_s),
         )
 
     @property
@@ -192,7 +199,7 @@ class TuningJob:
     def _watched(self, step: Step) -> Step:
         def ended(result: CallResult, at_s: float) -> Sequence[Step] | None:
             following = step.ended(result, at_s)
-            return None if following is None else self.tuned(following) + self.meanwhile()
+            return None if following is None else self.tuned(following, at_s) + self.meanwhile()
 
         return replace(step, ended=ended)
 

@@ -64,6 +64,7 @@ SHARED: Mapping[str, FieldType] = {
     "trials": COUNT,
     "seconds": POSITIVE,
     "goal_ms": POSITIVE,
+    "goal_ratio": POSITIVE,
     "priority": WHOLE,
     "deadline_s": POSITIVE,
     "arrival_s": NOT_NEGATIVE,

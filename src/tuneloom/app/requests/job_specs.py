@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.requests.fields import require_fields
 from tuneloom.app.requests.sources import device_for, kind_of
+from tuneloom.errors import InputError
 from tuneloom.model import Budget, JobSpec, MeasuringRules
 
 _SPEC_KEYS = (
@@ -40,13 +42,24 @@ def job_spec(values: Mapping[str, Any]) -> JobSpec:
             trials=values.get("trials", DEFAULT_TRIALS),
             seconds=values.get("seconds"),
             goal_ms=values.get("goal_ms"),
+            goal_ratio=values.get("goal_ratio"),
         ),
         measuring=MeasuringRules(**limits),
         waits_for_devices=values.get("waits_for_devices", False),
         out=values.get("out"),
         **{name: _tuples(values[name]) for name in _SPEC_KEYS if name in values},
     )
+    _require_comparable(spec, kind)
     return kind.filled_in(spec, values)
+
+
+def _require_comparable(spec: JobSpec, kind: JobKind) -> None:
+    if spec.budget.goal_ratio is not None and not kind.comparable(spec):
+        raise InputError(
+            f"{spec.name}: 'goal_ratio' needs an ONNX model on the CPU, which ONNX Runtime can run as well; "
+            "give 'goal_ms' instead",
+            field="goal_ratio",
+        )
 
 
 def _tuples(value: Any) -> Any:

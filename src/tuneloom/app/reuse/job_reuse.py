@@ -85,12 +85,26 @@ class JobReuse:
         fitted = [FittedSeed(seed=seed, donor=donor, expected=0.5) for seed in seeds]
         self._foreign.setdefault(task_key, []).extend(fitted)
 
-    def plan(self, tasks: Sequence[Task], *, keep: bool = True) -> JobPlan:
+    def known_s(self, tasks: Sequence[Task]) -> float | None:
+        """What the model takes by the best records of its kernels on this device; None if one has none."""
+        times = [self._best_known_s(task) for task in tasks]
+        if any(seconds is None for seconds in times):
+            return None
+        return sum(task.weight * (seconds or 0.0) for task, seconds in zip(tasks, times, strict=True))
+
+    def _best_known_s(self, task: Task) -> float | None:
+        donors = self._asked.get(task.key, ())
+        same = [d for d in donors if d.task_key == task.key and d.device_key == self._spec.device_key]
+        return min((donor.seconds for donor in same), default=None)
+
+    def plan(self, tasks: Sequence[Task], *, keep: bool = True, known_suffices: bool = False) -> JobPlan:
         """Decide, and keep the plan with every task."""
         known = {task.key: self._known(task) for task in tasks}
         spaces = [self._spaces[task.key] for task in tasks] if self._spaces else []
         self._planned_s = time.monotonic()
-        self.job_plan = make_plan(self._spec, tasks, spaces, known, self._seconds_per_trial())
+        self.job_plan = make_plan(
+            self._spec, tasks, spaces, known, self._seconds_per_trial(), known_suffices=known_suffices
+        )
         for plan in self.job_plan.tasks if keep else ():
             self._store.set_plan(self._job, plan.task_key, plan.to_json())
         return self.job_plan

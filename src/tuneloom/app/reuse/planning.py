@@ -97,13 +97,21 @@ def make_plan(
     spaces: Sequence[TaskSpace],
     known: Mapping[str, Known],
     seconds_per_trial: float | None = None,
+    *,
+    known_suffices: bool = False,
 ) -> JobPlan:
-    """Decide for every task; spaces in the order of the tasks, none at all if nothing is reused."""
+    """Decide for every task; spaces in the order of the tasks, none at all if nothing is reused.
+
+    Where what is known of the tasks suffices, it is measured again and nothing is searched.
+    """
     clusters = clusters_of(tasks, spaces, known) if spec.reuse in SHARING_MODES and spaces else []
     homes = {member: cluster for cluster in clusters for member in cluster.members}
     division = divide(spec, tasks, clusters)
     plans = tuple(
-        _plan_task(spec, task, known.get(task.key), homes.get(task.key), division) for task in tasks
+        _plan_known(task, known.get(task.key))
+        if known_suffices
+        else _plan_task(spec, task, known.get(task.key), homes.get(task.key), division)
+        for task in tasks
     )
     trials = division.trials
     if spec.reuse == "transfer-only":
@@ -143,6 +151,21 @@ def _plan_task(
         return _sharing(task, cluster, seeds, division)
     reason = "no similar kernel in the bank: tuned from scratch"
     return TaskPlan(task_key=task.key, name=task.name, action=Action.TUNE, reason=reason)
+
+
+def _plan_known(task: Task, known: Known | None) -> TaskPlan:
+    """Measure again what is known of the very same workload, or how it came in."""
+    own = [seed for seed in known.seeds if seed.donor.task_key == task.key][:_SAME] if known else []
+    notes = tuple(_note(seed, known.names) for seed in own) if known else ()
+    return TaskPlan(
+        task_key=task.key,
+        name=task.name,
+        action=Action.CONTINUE if notes else Action.KEEP,
+        reason="what is known meets the goal: measured again, nothing is searched",
+        donors=notes,
+        seeds=len(notes),
+        quota=1 + len(notes),
+    )
 
 
 def _borrowing(spec: JobSpec, task: Task, known: Known, seeds: int) -> TaskPlan:

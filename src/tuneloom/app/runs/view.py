@@ -15,7 +15,7 @@ class JobPicture:
     """A job at one moment; `stage` says what it does, or why it does nothing.
 
     `kernels` are those that have to be tuned, `measured` those of them with a good trial.
-    `left_s` is None while nobody can tell.
+    `left_s` is None while nobody can tell. `outlook` says what is expected of a goal or a deadline.
     """
 
     id: str
@@ -29,6 +29,7 @@ class JobPicture:
     best_s: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
     left_s: float | None = None
+    outlook: str = ""
     ended: bool = False
 
 
@@ -93,6 +94,7 @@ def job_picture(
         best_s=progress.best_s,
         failures=dict(progress.failures),
         left_s=progress.left_s if going_on else None,
+        outlook=progress.outlook if not status.ended else "",
         ended=status.ended,
     )
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from tuneloom.app.reuse.division import GLANCE
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tuning.goals import Goal
+from tuneloom.app.tuning.outlook import Standing, outlook
 from tuneloom.model import JobSpec
 
 _FIRST_BATCH = 4
@@ -21,6 +23,9 @@ class Spending:
         self.stopping = False
         self.started_s: float | None = None
         self.latest_s = 0.0
+        self.goal = Goal(spec.budget)
+        self.known = self.spent
+        self.curve: list[tuple[int, float]] = []
 
     @property
     def spent(self) -> int:
@@ -43,8 +48,30 @@ class Spending:
         started_s = at_s if self.started_s is None else self.started_s
         if budget.seconds is not None and at_s - started_s >= budget.seconds:
             return True
+        return self.goal.met_by(self.latency_s)
+
+    def note(self, at_s: float) -> None:
+        """A trial was kept; remember whether the model became faster by it."""
+        self.latest_s = at_s
         latency_s = self.latency_s
-        return budget.goal_ms is not None and latency_s is not None and latency_s * 1e3 <= budget.goal_ms
+        if latency_s is not None and (not self.curve or latency_s < self.curve[-1][1]):
+            self.curve.append((self.spent, latency_s))
+
+    def outlook(self, at_s: float) -> str:
+        """What should be said of the goal and the deadline now; nothing if all is well."""
+        pace_s = self._pace_s(self.latest_s)
+        if pace_s is None:
+            return ""
+        wanted_s = self.goal.latency_s
+        standing = Standing(
+            spent=self.spent,
+            budget=self.most_trials,
+            pace_s=pace_s,
+            at_s=at_s,
+            goal_s=None if wanted_s is None else wanted_s / self.goal.scale,
+            deadline_s=self._spec.deadline_s,
+        )
+        return outlook(standing, self.curve)
 
     def next_batch(self, progress: TaskProgress) -> int:
         """How many trials of a task to begin, within the budget."""
@@ -52,20 +79,22 @@ class Spending:
 
     def remaining_s(self) -> float | None:
         """How long the rest takes at the pace so far; None until there is one."""
-        spent = self.spent
-        if self.started_s is None or not spent:
-            return None
-        pace_s = (self.latest_s - self.started_s) / spent
-        return pace_s * max(0, self.most_trials - spent)
+        pace_s = self._pace_s(self.latest_s)
+        return None if pace_s is None else pace_s * max(0, self.most_trials - self.spent)
+
+    def _pace_s(self, at_s: float) -> float | None:
+        """What a trial took since tuning began, or was resumed; None until there is one."""
+        made = self.spent - self.known
+        return None if self.started_s is None or made <= 0 else (at_s - self.started_s) / made
 
     def left_s(self, at_s: float) -> float | None:
         """Seconds until the budget is spent by the pace so far; None before the first trial."""
-        if self.started_s is None or not self.spent:
+        pace_s = self._pace_s(at_s)
+        if pace_s is None or self.started_s is None:
             return None
-        passed_s = at_s - self.started_s
-        rest_s = passed_s / self.spent * (self._spec.budget.trials - self.spent)
+        rest_s = pace_s * (self._spec.budget.trials - self.spent)
         if self._spec.budget.seconds is not None:
-            rest_s = min(rest_s, self._spec.budget.seconds - passed_s)
+            rest_s = min(rest_s, self._spec.budget.seconds - (at_s - self.started_s))
         return max(0.0, rest_s)
 
     def _left(self) -> int:

@@ -101,6 +101,10 @@ class TaskTuning:
         self._canary = canary
         return self._refill(at_s)
 
+    def go_on(self, at_s: float) -> list[Step]:
+        """More lanes, if the budget and the goal allow it."""
+        return self._refill(at_s)
+
     def stop(self) -> None:
         """Open no more lanes."""
         self.spending.stopping = True
@@ -246,12 +250,12 @@ class TaskTuning:
     def _settle(
         self, lane: Lane, candidate: Candidate, outcome: Outcome, artifact: Artifact | None, at_s: float
     ) -> Sequence[Step]:
-        self.spending.latest_s = at_s
         trial = Trial(candidate=candidate, outcome=outcome)
         self._keep(lane.progress.task, trial, artifact)
         lane.progress.add(trial, artifact)
         lane.progress.in_flight -= 1
         lane.trials.append(trial)
+        self.spending.note(at_s)
         return self._one_less(lane)
 
     def _one_less(self, lane: Lane) -> Sequence[Step]:

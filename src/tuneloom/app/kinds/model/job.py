@@ -1,7 +1,9 @@
 """A model's way through the program: imported, tuned, finished."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.programs import Step
@@ -10,6 +12,7 @@ from tuneloom.app.finishing.finish import MODEL_STAGES, Finish
 from tuneloom.app.finishing.untuned import UntunedModel
 from tuneloom.app.kinds.base import JobContext
 from tuneloom.app.kinds.model import bundle
+from tuneloom.app.kinds.model.references import reference_step
 from tuneloom.app.kinds.model.results import check_result, foreign_parts, kernel_results
 from tuneloom.app.kinds.tuning_job import TuningJob, nothing_measured
 from tuneloom.app.reuse.job_reuse import JobReuse, follow
@@ -17,11 +20,12 @@ from tuneloom.app.reuse.steps import Preparation
 from tuneloom.app.tasks.limits import OPEN_S, built_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
-from tuneloom.engine.calls import Call
+from tuneloom.engine.calls import Call, CallResult
 from tuneloom.errors import OutputError, TuneloomError
 from tuneloom.scheduling.stages import SlotDemand
 
 _SMALL_PART = 0.05
+_MOST_ROUNDS = 3  # a model is compiled at the end of each
 
 
 class ModelJob(TuningJob):
@@ -33,6 +37,9 @@ class ModelJob(TuningJob):
         self._reuse = reuse if reuse.wanted else None
         self.finish: Finish | None = None
         self._untuned: UntunedModel | None = None
+        self._reference_s: float | None = None
+        self._known_suffices = False
+        self._rounds = 0
 
     @property
     def done(self) -> bool:
@@ -61,6 +68,20 @@ class ModelJob(TuningJob):
         return TuneloomError(f"{self.spec.model} can't be imported: {reason}")
 
     def prepare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
+        if self.spec.budget.goal_ratio is None:
+            return self._look_for_donors(tasks, at_s)
+        assert self.summary is not None
+
+        def timed(found: float | TuneloomError, later_s: float) -> Sequence[Step]:
+            if isinstance(found, TuneloomError):
+                self.failure = found
+                return []
+            self._reference_s = found
+            return self._look_for_donors(tasks, later_s)
+
+        return [reference_step(self.job, self.spec, self.summary, self._context.device_cores, timed)]
+
+    def _look_for_donors(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
         if self._reuse is None:
             return self.begin_tuning(tasks, at_s)
         assert self.summary is not None
@@ -85,12 +106,28 @@ class ModelJob(TuningJob):
             workers=context.workers,
             reuse=self._reuse,
         )
+        tuning.spending.goal.reference_s = self._reference_s
         if self._reuse is not None:
             assert self.summary is not None
-            plan = self._reuse.plan(self.summary.tasks)
-            follow(plan, tasks)
-            tuning.spending.most_trials = plan.trials
+            known_s = self._reuse.known_s(self.summary.tasks)
+            self._known_suffices = tuning.spending.goal.met_by(known_s)
+            self._follow_plan(tuning)
         return tuning
+
+    def _follow_plan(self, tuning: TaskTuning) -> None:
+        assert self.summary is not None and self._reuse is not None
+        plan = self._reuse.plan(self.summary.tasks, known_suffices=self._known_suffices)
+        follow(plan, tuning.tasks)
+        tuning.spending.most_trials = plan.trials
+
+    def reconsidered(self, at_s: float) -> Sequence[Step]:
+        """Search after all, if what is known does not meet the goal when it is measured again."""
+        tuning = self.tuning
+        if tuning is None or not self._known_suffices or tuning.spending.goal.met_by(tuning.latency_s):
+            return []
+        self._known_suffices = False
+        self._follow_plan(tuning)
+        return tuning.go_on(at_s)
 
     def meanwhile(self) -> list[Step]:
         """Compile the untuned model once tuning is under way.
@@ -118,7 +155,38 @@ class ModelJob(TuningJob):
             return []
         self._untuned = self._untuned or self._untuned_model()
         self.finish = Finish(self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned)
-        return self.finish.begin()
+        return self._closing(self.finish.begin())
+
+    def _closing(self, steps: Sequence[Step]) -> list[Step]:
+        """The last steps, watching for a model that as a whole misses the goal its kernels met."""
+
+        def watched(step: Step) -> Step:
+            def ended(result: CallResult, at_s: float) -> Sequence[Step] | None:
+                following = step.ended(result, at_s)
+                if following or following is None or self.finish is None or not self.finish.finished:
+                    return None if following is None else self._closing(following)
+                return self._another_round(at_s)
+
+            return replace(step, ended=ended)
+
+        return [watched(step) for step in steps]
+
+    def _another_round(self, at_s: float) -> Sequence[Step]:
+        """Go on tuning if the goal is missed and something is left to spend; now it is known by how much."""
+        tuning, finish = self.tuning, self.finish
+        assert tuning is not None and finish is not None
+        if finish.failure or finish.unwritten or finish.check is None or self._rounds >= _MOST_ROUNDS:
+            return []
+        model_s, goal = median(finish.check.tuned_s), tuning.spending.goal
+        if not goal.missed_by(model_s) or not goal.met_by(tuning.latency_s):
+            return []
+        goal.calibrate(model_s, tuning.latency_s)
+        self._rounds += 1
+        steps = self.reconsidered(at_s) or tuning.go_on(at_s)
+        if not steps:
+            return []
+        self.finish = None
+        return self.tuned(steps, at_s)
 
     def result(self) -> dict[str, Any]:
         result = super().result()
@@ -129,9 +197,9 @@ class ModelJob(TuningJob):
             result |= notes | ({"onnxruntime": parts} if parts else {})
         if self.tuning is None or self.finish is None:
             return result
-        return (
-            result | {"kernels": kernel_results(self.tuning, self.finish)} | check_result(self.finish.check)
-        )
+        checked = check_result(self.finish.check)
+        goal = self.tuning.spending.goal.result(checked.get("latency_after_s"))
+        return result | {"kernels": kernel_results(self.tuning, self.finish)} | checked | goal
 
     def settle(self) -> None:
         """Note what the gifts of other tasks were worth."""

@@ -27,6 +27,10 @@ def _refusal(spec: JobSpec) -> Call:
     return Call(function=REFUSAL, arguments=arguments, worker=worker, timeout_s=_IMPORTING_S)
 
 
+def _comparable(spec: JobSpec) -> bool:
+    return "cuda" not in spec.target and (is_zoo(spec.model) or Path(spec.model).suffix == ".onnx")
+
+
 KIND = JobKind(
     name="tvm",
     program=ModelJob,
@@ -34,6 +38,7 @@ KIND = JobKind(
     check=_check,
     refusal=_refusal,
     warm_up="tuneloom.tuners.tvm.warmth:warm_up",
+    comparable=_comparable,
     paths=True,
     files=lambda spec: source_files(spec.model),
     named=model_name,

@@ -44,6 +44,7 @@ class TaskListJob(TuningJob):
             "latency_after_s": after_s,
             "latencies_before_s": [before_s],
             "latencies_after_s": [after_s],
+            **self.tuning.spending.goal.result(after_s),
         }
 
 

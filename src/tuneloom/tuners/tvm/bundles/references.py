@@ -1,0 +1,40 @@
+"""What a model's own runtime takes for it, as a goal to measure against."""
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from tuneloom.errors import TuneloomError
+from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.bundles.rivals import open_rival
+
+_WARM_UPS = 3
+_LEAST = 5
+_SECONDS = 2.0
+
+
+def reference_s(
+    model: str, inputs: tuple[TensorInfo, ...], outputs: tuple[TensorInfo, ...], threads: int, seed: int
+) -> float | TuneloomError:
+    """The median of single runs of a model in ONNX Runtime, in seconds; an expected error is a value."""
+    from tuneloom.tuners.tvm.models.stages import seeded_inputs
+
+    try:
+        run = open_rival("onnxruntime", model, inputs, outputs, threads)
+    except TuneloomError as error:
+        return error
+    values = seeded_inputs(inputs, seed)
+    for _ in range(_WARM_UPS):
+        run(values)
+    return median(_times(lambda: run(values)))
+
+
+def _times(run: Callable[[], Any]) -> list[float]:
+    times: list[float] = []
+    ends = time.perf_counter() + _SECONDS
+    while len(times) < _LEAST or time.perf_counter() < ends:
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    return times
