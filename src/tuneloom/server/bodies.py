@@ -142,9 +142,28 @@ class JobTold(BaseModel):
     failure: str | None
 
 
-class JobDetails(JobTold):
-    """All that is known of one job."""
+class RangeTold(BaseModel):
+    """A number that is expected, and between what it probably lies."""
 
+    expected: float
+    low: float
+    high: float
+
+
+class ExpectationTold(BaseModel):
+    """What a job may come to, from `jobs` earlier ones of your tenant; `words` tell it in short."""
+
+    jobs: int
+    latency_ms: RangeTold | None
+    seconds: RangeTold | None
+    known_ms: float | None
+    words: str
+
+
+class JobDetails(JobTold):
+    """All that is known of one job; what it may come to is told while it waits."""
+
+    expectation: ExpectationTold | None
     progress: dict[str, Any] | None
     result: dict[str, Any]
     bundle: BundleTold | None

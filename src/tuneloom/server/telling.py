@@ -5,9 +5,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from tuneloom.app.service.expecting import Expectation
 from tuneloom.app.service.overview import Overview
 from tuneloom.app.service.seeing import SeenResource, without_others
-from tuneloom.server.bodies import BundleTold, JobDetails, JobTold, ModelTold, TenantTold, TokenTold
+from tuneloom.server.bodies import (
+    BundleTold,
+    ExpectationTold,
+    JobDetails,
+    JobTold,
+    ModelTold,
+    TenantTold,
+    TokenTold,
+)
 from tuneloom.store import (
     BundleRecord,
     JobStatus,
@@ -38,14 +47,25 @@ def job_told(job: SubmittedJob) -> JobTold:
     return JobTold(**_line(job))
 
 
-def job_details(job: SubmittedJob, view: Mapping[str, Any] | None, bundle: BundleRecord | None) -> JobDetails:
+def job_details(
+    job: SubmittedJob,
+    view: Mapping[str, Any] | None,
+    bundle: BundleRecord | None,
+    expected: Expectation | None = None,
+) -> JobDetails:
     """A job with all that is known of it."""
     return JobDetails(
         **_line(job),
+        expectation=None if expected is None else expectation_told(expected),
         progress=finite(without_others(view)) if view is not None else None,
         result=finite({key: value for key, value in job.result.items() if key not in _NOT_TOLD}),
         bundle=bundle_told(bundle),
     )
+
+
+def expectation_told(expected: Expectation) -> ExpectationTold:
+    """What a job may come to."""
+    return ExpectationTold(**asdict(expected))
 
 
 def bundle_told(bundle: BundleRecord | None) -> BundleTold | None:

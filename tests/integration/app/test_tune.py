@@ -117,3 +117,21 @@ def test_when_every_build_fails_the_first_error_is_told_and_no_bundle_is_left(pl
     assert done.stderr.count("\n") == 1 and "'ld'" in done.stderr, done.stderr
     assert "none of" in done.stderr
     assert sorted(path.name for path in place.folder.iterdir()) == ["bin", "home", "net.onnx"]
+
+
+def test_a_goal_against_onnx_runtime_is_met_and_what_is_known_is_not_searched_again(place: Workplace) -> None:
+    words = ("tune", "net.onnx", "--trials", "64", "--batch", "4", "--json")
+    first = place.run(*words, "--goal-ratio", "1000")
+    assert first.returncode == 0, first.stderr
+    (job,) = json.loads(first.stdout)["jobs"]
+    goal = job["result"]["goal"]
+    assert goal["met"] and goal["wanted_s"] == 1000 * goal["onnxruntime_s"] > 0
+    again = place.run(*words, "--goal-ms", "10000")
+    (known,) = json.loads(again.stdout)["jobs"]
+    assert known["result"]["goal"] == {"wanted_s": 10.0, "met": True}
+    store = open_store(place.store)
+    tasks = store.tasks(f"{json.loads(again.stdout)['run']}.1")
+    store.close()
+    reasons = {task.plan["reason"] for task in tasks}
+    assert reasons == {"what is known meets the goal: measured again, nothing is searched"}
+    assert known["result"]["trials"] <= 3 * len(tasks), "the default and two records of each kernel"

@@ -19,6 +19,7 @@ from tuneloom.client.exchange import EventReader, require_version
 from tuneloom.client.logins import keep_token, logins_file, token_for
 from tuneloom.errors import InputError, OutputError, ServiceError
 from tuneloom.store import JobStatus
+from tuneloom.testing.onnx_models import write_network
 
 from .conftest import Served
 
@@ -68,8 +69,7 @@ def test_submit_wait_and_fetch(served: Served, client: Client, tmp_path: Path) -
 
 
 def test_the_same_without_waiting(served: Served, url: str, tmp_path: Path) -> None:
-    model = tmp_path / "net.onnx"
-    model.write_bytes(b"some model")
+    model = write_network(tmp_path / "net.onnx")
 
     async def everything() -> str:
         async with AsyncClient(url, served.tokens["weavers"]) as client:
@@ -80,7 +80,7 @@ def test_the_same_without_waiting(served: Served, url: str, tmp_path: Path) -> N
             assert [found.id async for found in client.jobs()] == [job.id]
             return str(job.details["model"])
 
-    assert asyncio.run(everything()) == hashlib.sha256(b"some model").hexdigest()
+    assert asyncio.run(everything()) == hashlib.sha256(model.read_bytes()).hexdigest()
     assert (tmp_path / "out" / "bundle.json").exists()
 
 

@@ -4,15 +4,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
+from tuneloom.app.service.expecting import as_submission, expectation
 from tuneloom.app.service.seeing import device_keys
 from tuneloom.app.service.submitting import Requester, submission_of
-from tuneloom.server.bodies import JobAsked, JobDetails, JobPage, PriorityAsked, Status
+from tuneloom.server.bodies import ExpectationTold, JobAsked, JobDetails, JobPage, PriorityAsked, Status
 from tuneloom.server.callers import Caller, Reader, Served, Submitter
 from tuneloom.server.finding import JobId, TenantFilter, found_job, seen_tenant
 from tuneloom.server.paging import Before, Limit, next_of
 from tuneloom.server.problems import Problem, documented
 from tuneloom.server.service import Service
-from tuneloom.server.telling import job_details, job_told
+from tuneloom.server.telling import expectation_told, job_details, job_told
 from tuneloom.store import JobStatus, Store, SubmittedJob, WishKind
 
 ROUTER = APIRouter(prefix="/jobs", tags=["jobs"])
@@ -42,9 +43,19 @@ def submit_job(
             store.use_blob(digest, f"run:{job.id}")
         if new:
             store.add_audit(caller.entry("submit job", job.id, model=job.model))
+        expected = expectation(store, submission)
     response.status_code = 201 if new else 200
     response.headers["Location"] = f"/api/v1/jobs/{job.id}"
-    return job_details(job, None, None)
+    return job_details(job, None, None, expected)
+
+
+@ROUTER.post("/expectation", responses=documented(413, 422))
+def expect_job(service: Served, caller: Reader, asked: JobAsked) -> ExpectationTold:
+    """What a job may come to if it is submitted; nothing is stored."""
+    values = {field: value for field, value in asked.model_dump().items() if value is not None}
+    with service.stores.lent() as store:
+        submission = submission_of(store, values, _requester(service, store, caller))
+        return expectation_told(expectation(store, submission))
 
 
 def _requester(service: Service, store: Store, caller: Caller) -> Requester:
@@ -88,7 +99,9 @@ def show_job(service: Served, caller: Reader, job: JobId) -> JobDetails:
     """One job, and what its executor saw last."""
     with service.stores.lent() as store:
         found = found_job(store, job, caller)
-        return job_details(found, store.view(found.id), store.bundle(found.id))
+        waits = found.status is JobStatus.WAITING
+        expected = expectation(store, as_submission(found)) if waits else None
+        return job_details(found, store.view(found.id), store.bundle(found.id), expected)
 
 
 @ROUTER.patch("/{job}", responses=documented(404, 409, 413, 422))
