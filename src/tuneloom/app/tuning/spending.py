@@ -24,7 +24,7 @@ class Spending:
         self.started_s: float | None = None
         self.latest_s = 0.0
         self.goal = Goal(spec.budget)
-        self.known = self.spent
+        self.known = 0
         self.curve: list[tuple[int, float]] = []
 
     @property

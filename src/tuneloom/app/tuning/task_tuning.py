@@ -97,7 +97,7 @@ class TaskTuning:
 
     def begin(self, at_s: float, canary: bytes) -> list[Step]:
         """The first lanes."""
-        self.spending.started_s = at_s
+        self.spending.started_s, self.spending.known = at_s, self.spent
         self._canary = canary
         return self._refill(at_s)
 
