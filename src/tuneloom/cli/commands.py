@@ -20,6 +20,7 @@ GROUPS = {
     },
     "serve": {"serve": "serve the API and execute what is submitted"},
     "executor": {"executor": "execute submitted runs"},
+    "board": {"board": "serve this machine as a board of a farm"},
     "jobs": {
         "add": "add jobs to a running run",
         "cancel": "cancel one job of a running run, or all",

@@ -105,7 +105,8 @@ def cpu_flags() -> set[str]:
     except OSError:
         return set()
     rows = (line.partition(":") for line in lines)
-    found = (value for key, _, value in rows if key.strip() in ("flags", "Features"))
+    row = "Features" if platform.machine().startswith(("aarch64", "arm")) else "flags"
+    found = (value for key, _, value in rows if key.strip() == row)
     return set(next(found, "").split())
 
 

@@ -1,9 +1,7 @@
 """Building one candidate: from a scheduled module to a shared object as bytes."""
 
-import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from tuneloom.model import Artifact, Failure, FailureKind
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
+from tuneloom.tuners.tvm.targets.linking import link_with
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _MOST_MESSAGE = 2000
@@ -22,7 +21,7 @@ def build_kernel(payload: bytes) -> Artifact | Failure:
     try:
         module, target = unpack_kernel(payload)
         arguments = _arguments(module)
-        library = _shared_object(_compiled(module, target))
+        library = _shared_object(_compiled(module, target), target.linker)
     except Exception as error:
         return Failure(kind=FailureKind.BUILD_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
     built = BuiltKernel(device=target.kind, arguments=arguments, library=library)
@@ -49,16 +48,8 @@ def _arguments(module: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((str(info.dtype), tuple(int(extent) for extent in info.shape)) for info in infos)
 
 
-def _shared_object(built: Any) -> bytes:
+def _shared_object(built: Any, linker: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
         path = Path(folder) / "kernel.so"
-        built.export_library(str(path), fcompile=link)
+        built.export_library(str(path), fcompile=link_with(linker))
         return path.read_bytes()
-
-
-def link(output: str, objects: Sequence[str], options: Any = None, **_: Any) -> None:
-    """Link objects with the linker alone: a compiler driver would take most of the time."""
-    command = ["ld", "-shared", "-o", output, *objects]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"linking failed: {done.stderr.strip()}")

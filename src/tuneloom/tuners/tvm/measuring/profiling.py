@@ -1,20 +1,17 @@
-"""Timing one built kernel on the device this process may use."""
+"""Timing one built kernel on the device that this process may use, its own or a board's."""
 
 import math
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tuneloom.model import Failure, FailureKind, Measurement, MeasuringRules
+from tuneloom.tuners.tvm.boards.bench import bench
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
-from tuneloom.tuners.tvm.targets.threads import use_own_cores
 
 _MOST_MESSAGE = 2000
-_MEMORY_FOLDER = Path("/dev/shm")
 _BLOCK = 1_000_003  # a prime, so that rows of common sizes don't repeat
 
 
@@ -43,9 +40,9 @@ class LoadedKernel:
 
     def __init__(self, built: BuiltKernel) -> None:
         tvm = load_tvm()
-        use_own_cores()
-        self._device = tvm.device("cuda" if built.device == "cuda" else "cpu")
-        self._module = load_library(built.library)
+        place = bench()
+        self._device = place.device("cuda" if built.device == "cuda" else "cpu")
+        self._module = place.load(built.library)
         random = np.random.default_rng(0)
         self._arguments = [
             tvm.runtime.tensor(random_values(random, dtype, shape), self._device)
@@ -56,15 +53,6 @@ class LoadedKernel:
         """Seconds per run, once for each repeat."""
         evaluate = self._module.time_evaluator("main", self._device, number=number, repeat=repeats)
         return tuple(float(seconds) for seconds in evaluate(*self._arguments).results)
-
-
-def load_library(library: bytes) -> Any:
-    """A module from bytes; the file it needs on the way does not stay."""
-    folder = _MEMORY_FOLDER if _MEMORY_FOLDER.is_dir() else None
-    with tempfile.NamedTemporaryFile(suffix=".so", dir=folder) as file:
-        file.write(library)
-        file.flush()
-        return load_tvm().runtime.load_module(file.name)
 
 
 def random_values(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:

@@ -1,16 +1,20 @@
 """The last step: tuned kernels put into the model, compiled, saved, loaded and run."""
 
 import json
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuneloom.errors import BundleError
 from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.boards.bench import board_session
+from tuneloom.tuners.tvm.boards.session import BoardSession
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
@@ -20,6 +24,7 @@ from tuneloom.tuners.tvm.models.final_parameters import split_parameters
 from tuneloom.tuners.tvm.models.foreign import provide
 from tuneloom.tuners.tvm.quiet import quiet_stderr
 from tuneloom.tuners.tvm.rules.generator import first_guess
+from tuneloom.tuners.tvm.targets.linking import link_with
 from tuneloom.tuners.tvm.targets.threads import use_own_cores
 
 Array = NDArray[Any]
@@ -41,23 +46,59 @@ class CompiledModel:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     foreign: tuple[ForeignPart, ...] = field(default=(), repr=False)
+    linker: str = ""
+    """What links it for another machine than this one."""
 
     def export(self, folder: Path) -> None:
         """Write the library and, beside it, the parameters."""
-        self.executable.export_library(str(folder / LIBRARY))
+        self.export_library(folder / LIBRARY)
         named: dict[str, Any] = {f"p{i:05d}": value for i, value in enumerate(self.parameters)}
         np.savez(folder / PARAMETERS, **named)
         for number, part in enumerate(self.foreign):
             (folder / part_file(number)).write_bytes(part.content)
 
-    def open(self, device: str = "cpu") -> "RunningModel":
-        """Put the parameters on a device, ready to run; raises BundleError if it lacks ONNX Runtime."""
+    def export_library(self, path: Path) -> None:
+        """Write the library alone."""
+        with_linker = {"fcompile": link_with(self.linker)} if self.linker else {}
+        self.executable.export_library(str(path), **with_linker)
+
+    def open(self, device: str = "cpu") -> "OpenModel":
+        """Put the parameters on a device, ready to run; on the board, if this process holds one.
+
+        Raises BundleError if a part needs ONNX Runtime and that is not there.
+        """
+        board = board_session()
+        if board is None:
+            return self.open_here(device)
+        if self.foreign:
+            raise BundleError(
+                "parts of this model run in ONNX Runtime, which a board has not; add --only-tvm"
+            )
+        return BoardModel(board, self._library(), self.parameters, device)
+
+    def open_here(self, device: str = "cpu") -> "RunningModel":
+        """The same in this process, whatever it holds."""
         provide(self.foreign)
         return RunningModel(self.executable, self.parameters, self.outputs, device)
 
+    def _library(self) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
+            self.export_library(Path(folder) / LIBRARY)
+            return (Path(folder) / LIBRARY).read_bytes()
+
+
+class OpenModel(Protocol):
+    """A model with its parameters on a device; used by one thread."""
+
+    def run(self, values: Sequence[Array]) -> list[Array]:
+        """NumPy in, NumPy out, in the order of the model's interface."""
+
+    def timer(self, values: Sequence[Array]) -> Callable[[], float]:
+        """A function that runs the model once on these values and returns the seconds."""
+
 
 class RunningModel:
-    """A model with its parameters on a device; used by one thread."""
+    """A model in this process."""
 
     def __init__(
         self, executable: Any, parameters: Sequence[Array], outputs: Sequence[TensorInfo], device: str
@@ -78,6 +119,17 @@ class RunningModel:
         fields = [result] if len(self._outputs) == 1 else [result[i] for i in range(len(self._outputs))]
         return [one.numpy() for one in fields]
 
+    def timer(self, values: Sequence[Array]) -> Callable[[], float]:
+        tensors = [self._tvm.runtime.tensor(value, self.device) for value in values]
+
+        def once() -> float:
+            started = time.perf_counter()
+            self.invoke(tensors)
+            self.device.sync()
+            return time.perf_counter() - started
+
+        return once
+
     def invoke(self, values: Sequence[Any]) -> Any:
         """Run on tensors that are on the device already; for timing."""
         return self._machine["main"](*values, *self._parameters)
@@ -85,6 +137,34 @@ class RunningModel:
     def watch(self, instrument: Any) -> None:
         """Call a function before and after everything the model calls, from now on."""
         self._machine.set_instrument(instrument)
+
+
+class BoardModel:
+    """A model on a board. Times are taken there, so that the network does not count."""
+
+    def __init__(self, board: BoardSession, library: bytes, parameters: Sequence[Array], device: str) -> None:
+        tvm = load_tvm()
+        from tvm import relax
+
+        self._tensor = tvm.runtime.tensor
+        self.device = board.device(device)
+        self._machine = relax.VirtualMachine(board.load(library), self.device)
+        self._parameters = [self._tensor(value, self.device) for value in parameters]
+
+    def run(self, values: Sequence[Array]) -> list[Array]:
+        self._give(values)
+        self._machine.invoke_stateful("main")
+        result = self._machine.get_outputs("main")
+        return [one.numpy() for one in (result if isinstance(result, tuple) else (result,))]
+
+    def timer(self, values: Sequence[Array]) -> Callable[[], float]:
+        self._give(values)
+        evaluate = self._machine.time_evaluator("invoke_stateful", self.device, number=1, repeat=1)
+        return lambda: float(evaluate("main").results[0])
+
+    def _give(self, values: Sequence[Array]) -> None:
+        tensors = [self._tensor(value, self.device) for value in values]
+        self._machine.set_input("main", *tensors, *self._parameters)
 
 
 def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> CompiledModel:
@@ -107,6 +187,7 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
         inputs=lowered.inputs,
         outputs=lowered.outputs,
         foreign=lowered.foreign,
+        linker=lowered.target.linker if lowered.target.cross else "",
     )
 
 

@@ -36,6 +36,6 @@ def foreign_shares(model: CompiledModel, device: str, values: list[Array]) -> di
     """Which share of a model's time each part takes that ONNX Runtime runs; copies count as the part's."""
     if not model.foreign:
         return {}
-    times = kernel_times(model.open(device), values)
+    times = kernel_times(model.open_here(device), values)
     total = sum(times.values())
     return {part.function: times.get(part.function, 0.0) / total for part in model.foreign}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tuneloom.errors import InputError
 from tuneloom.tuners.tvm.models.stages import imported_model
+from tuneloom.tuners.tvm.targets.linking import require_linker
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
@@ -15,7 +16,7 @@ def refusal(
     Runs in a worker; the imported model stays there for the job that follows.
     """
     try:
-        resolve_target(target)
+        require_linker(resolve_target(target).config)
         imported_model(source, shapes, only_tvm=only_tvm)
     except InputError as error:
         return error

@@ -6,7 +6,6 @@ The model stays in the process that opened it, so it is imported once per job.
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.measuring.profiling import random_values
-from tuneloom.tuners.tvm.models.final import Array, CompiledModel, RunningModel, build_model, part_file
+from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel, build_model, part_file
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import resolve_target
@@ -164,26 +163,19 @@ def relative_difference(got: Array, expected: Array) -> float:
 
 
 def time_in_turn(
-    tuned: RunningModel, plain: RunningModel, values: list[Array]
+    tuned: OpenModel, plain: OpenModel, values: list[Array]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Runs of both models, one after the other, for about a second each; at least three."""
-    tensors = [load_tvm().runtime.tensor(value, tuned.device) for value in values]
+    timers = (tuned.timer(values), plain.timer(values))
     times: tuple[list[float], list[float]] = ([], [])
     ended = [False, False]
     while not all(ended):
-        for n, model in enumerate((tuned, plain)):
+        for n, timer in enumerate(timers):
             if not ended[n]:
-                times[n].append(_one_run(model, tensors))
+                times[n].append(timer())
                 ended[n] = _timed_enough(times[n], least=1 if n else 3)
     return tuple(times[0]), tuple(times[1])
 
 
 def _timed_enough(times: list[float], least: int) -> bool:
     return len(times) >= _MOST_RUNS or (len(times) >= least and sum(times) > _TIMING_S)
-
-
-def _one_run(model: RunningModel, tensors: list[Any]) -> float:
-    started = time.perf_counter()
-    model.invoke(tensors)
-    model.device.sync()
-    return time.perf_counter() - started

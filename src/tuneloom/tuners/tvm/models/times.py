@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_key
 from tuneloom.tuners.tvm.models import stages as model_stages
 from tuneloom.tuners.tvm.models.final import Array, RunningModel, build_model
@@ -21,10 +22,12 @@ def slower_in_model(
     `instead` are all schedules of the model with other ones for these tasks, or none: both
     models have the same kernels by name, each among the same neighbours.
     """
+    if board_session() is not None:
+        return {}  # the kernels of a model can't be watched over the network
     lowered = model_stages._models[key]
     values = model_stages.seeded_inputs(lowered.inputs, seed)
     other = build_model(lowered, model_stages.usable(lowered, instead), guess=True)
-    given, own = times_in_turn(model_stages._tuned[key].open(device), other.open(device), values)
+    given, own = times_in_turn(model_stages._tuned[key].open_here(device), other.open_here(device), values)
     names: dict[str, list[str]] = {}
     for name in kernel_calls(lowered.module):
         names.setdefault(kernel_key(lowered.module[name], lowered.target), []).append(name)

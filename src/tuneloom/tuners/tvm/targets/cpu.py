@@ -64,11 +64,17 @@ def check_cpu(needed: Iterable[str], built_for: str, arch: str, cpuinfo: Path = 
         raise BundleError(f"built for CPU {built_for!r}, this one lacks {lacks}; tune it again here")
 
 
+def flags_row(machine: str) -> str:
+    """The row of /proc/cpuinfo with the features of a CPU; an emulator shows the row of another machine."""
+    return "Features" if machine.startswith(("aarch64", "arm")) else "flags"
+
+
 def _flags(cpuinfo: Path) -> frozenset[str]:
     try:
         lines = cpuinfo.read_text().splitlines()
     except OSError:
         return frozenset()
     rows = (line.partition(":") for line in lines)
-    values = (value for key, _, value in rows if key.strip() in ("flags", "Features"))
+    row = flags_row(platform.machine())
+    values = (value for key, _, value in rows if key.strip() == row)
     return frozenset(next(values, "").split())

@@ -1,9 +1,9 @@
 """What has to be known of a target to load code that was built for it."""
 
-import platform
 from typing import Any
 
 from tuneloom.tuners.tvm.targets.cpu import cpu_features_needed, kernel_flags
+from tuneloom.tuners.tvm.targets.linking import machine_of, triple_of
 from tuneloom.tuners.tvm.targets.target import cpu_features_of, resolve_target
 
 
@@ -15,7 +15,8 @@ def target_facts(target_text: str) -> dict[str, Any]:
     return {
         "text": spec.text,
         "mcpu": spec.mcpu,
-        "machine": platform.machine(),
+        "triple": triple_of(spec.config),
+        "machine": machine_of(spec.config),
         "device": "cuda" if spec.kind == "cuda" else "cpu",
         "cpu_features": list(needed),
         "cpu_flags": kernel_flags(needed),

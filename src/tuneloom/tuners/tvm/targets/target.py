@@ -1,12 +1,14 @@
 """What code is generated for: the host's own CPU, a GPU, or anything TVM can name."""
 
 import json
+import platform
 from dataclasses import dataclass, field
 from typing import Any
 
 from tuneloom.errors import TargetError
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.targets.gpu import cuda_config
+from tuneloom.tuners.tvm.targets.linking import linker_of, machine_of
 
 _FLOAT_BITS = 32
 _SHORT_NAMES = ("cpu", "llvm", "cuda")
@@ -51,6 +53,16 @@ class TargetSpec:
             return self.kind
         threads = f"x{self.cores}" if self.cores > 1 else ""
         return f"{self.kind}-{self.vector_bits}{threads}"
+
+    @property
+    def cross(self) -> bool:
+        """Whether its code is for machines of another kind than this one."""
+        return machine_of(self.config) != platform.machine()
+
+    @property
+    def linker(self) -> str:
+        """The program that links code for it."""
+        return linker_of(self.config)
 
     def to_tvm(self) -> Any:
         """The `tvm.target.Target` of this spec."""

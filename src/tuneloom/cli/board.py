@@ -1,0 +1,52 @@
+"""`tuneloom board`: lend this machine to a farm as a device."""
+
+import argparse
+
+DESCRIPTION = """\
+Serve this machine as a board: candidates that are built elsewhere are measured here, over TVM's RPC
+protocol. A candidate that crashes or hangs ends its own session; the server lives on.
+
+  tuneloom board serve --key cortex-a72 --host 0.0.0.0
+  tuneloom board file > server.py         (the same server for boards that have only TVM)
+
+Whoever reaches the port can run code here. Without --host, only this machine can reach it; let others
+in through an SSH tunnel or in a trusted network.
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the program."""
+    from tuneloom.tuners.tvm.boards.server import add_arguments
+
+    parser = subparsers.add_parser(
+        "board",
+        help="serve this machine as a board of a farm",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    serving = commands.add_parser("serve", help="serve until SIGTERM or Ctrl-C")
+    add_arguments(serving)
+    serving.set_defaults(func=serve)
+    printing = commands.add_parser("file", help="print the server as one file that needs only TVM")
+    printing.set_defaults(func=print_file)
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve this machine."""
+    from tuneloom.errors import InputError
+    from tuneloom.tuners.tvm.boards.server import Refused, serve_board
+
+    try:
+        serve_board(options.host, options.port, options.key)
+    except Refused as error:
+        raise InputError(str(error)) from error
+    return 0
+
+
+def print_file(_options: argparse.Namespace) -> int:
+    """Print the server's source."""
+    from importlib.resources import files
+
+    print((files("tuneloom.tuners.tvm.boards") / "server.py").read_text(), end="")
+    return 0
