@@ -3,17 +3,18 @@
 import os
 import selectors
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Returned, TimedOut
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Raised, Returned, TimedOut
 from tuneloom.engine.processes import Nursery, WorkerProcess
 from tuneloom.engine.reports import EngineReport, ResourceJoined, ResourceLeft
-from tuneloom.model import Failure
+from tuneloom.model import DeviceGone, Failure
 
 _LOOK_S = 2.0
+_CHANCES = 3
 
 
 class Watch(Protocol):
@@ -21,6 +22,9 @@ class Watch(Protocol):
 
     def look(self) -> Sequence[ResourceJoined | ResourceLeft]:
         """What joined or left since the last look; quick, since calls wait meanwhile."""
+
+    def lost(self, resource: str) -> None:
+        """A call found out that a device is gone; should it be seen again, then it has joined."""
 
 
 @dataclass(slots=True)
@@ -44,6 +48,9 @@ class LocalEngine:
     Not thread-safe, but for `wake`. Results of stopped calls are dropped. The parent process
     starts with the first call, or with `prepare`. Places of calls are not looked at: there
     is one machine. With a `watch`, devices that join or leave are reported.
+
+    A call that returns DeviceGone is lost, and its device has left. A call that loses its device
+    again and again is to blame after all: it raises.
     """
 
     def __init__(
@@ -63,6 +70,7 @@ class LocalEngine:
         self._named: dict[str, _Worker] = {}
         self._by_call: dict[str, _Worker] = {}
         self._reports: list[EngineReport] = []
+        self._losses: Counter[str] = Counter()
         self._closed = False
 
     def now_s(self) -> float:
@@ -152,12 +160,31 @@ class LocalEngine:
         except EOFError:
             self._died(worker)
             return
-        for result in messages:
+        for message in messages:
+            result = self._without_device(worker, message)
             self._end_current(worker, result)
             if worker.name is None or _spoils(result):
                 self._replace(worker)
             elif worker.queue:
                 self._send(worker, *worker.queue.popleft())
+
+    def _without_device(self, worker: _Worker, result: CallResult) -> CallResult | Lost:
+        """What a call came to; a device that is gone leaves before its call is reported as lost."""
+        running = worker.current
+        gone = result.value if isinstance(result, Returned) else None
+        if running is None or not isinstance(gone, DeviceGone):
+            if running is not None:
+                self._losses.pop(running.id, None)
+            return result
+        if self._watch is not None and running.call.place is not None:
+            name = running.call.place.resource
+            self._watch.lost(name)
+            self._reports.append(ResourceLeft(name=name, reason=gone.reason))
+        self._losses[running.id] += 1
+        if self._losses[running.id] < _CHANCES:
+            return Lost(reason=gone.reason)
+        del self._losses[running.id]
+        return Raised(error=f"its device was lost {_CHANCES} times: {gone.reason}", trace="")
 
     def _replace(self, worker: _Worker) -> None:
         """End a worker that has done its last call; calls that wait for it go to its successor."""
@@ -224,7 +251,7 @@ class LocalEngine:
         return max(0.0, min(limits) + 0.001) if limits else None
 
 
-def _spoils(result: CallResult) -> bool:
+def _spoils(result: CallResult | Lost) -> bool:
     """Whether the value says that its process should serve nobody else."""
     value = result.value if isinstance(result, Returned) else None
     return isinstance(value, Failure) and value.spoils_worker

@@ -22,13 +22,16 @@ class Offer:
 
     `cores` stand behind it, if any do. A `resident` device is owned by one process for as
     long as that lives: a GPU, whose context takes longer to make than most kernels run.
-    `environment` tells processes which device they hold: which GPU, which board.
+    `environment` tells processes which device they hold: which GPU, which board. A device that
+    is not part of its machine is reached `through` a function (`package.module:function`) that
+    gets each call's function, its time limit and its arguments.
     """
 
     resource: Host | Device
     cores: frozenset[int] | None = None
     resident: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    through: str = ""
 
 
 class Resources(Protocol):

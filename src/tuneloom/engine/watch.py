@@ -55,6 +55,11 @@ class MachineWatch:
         self._looks_left -= 1
         return self._differences(self._describe())
 
+    def lost(self, resource: str) -> None:
+        """Look again, whatever the signs say."""
+        self._known.pop(resource, None)
+        self._looks_left = _SECOND_LOOKS
+
     def _differences(self, machine: Machine) -> list[ResourceJoined | ResourceLeft]:
         now = {offer.resource.name: offer for offer in machine.offers}
         gone = [name for name in self._known if name not in now]

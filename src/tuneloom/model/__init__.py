@@ -1,5 +1,6 @@
 """The words of the project as frozen values."""
 
+from tuneloom.model.board import Board, DeviceGone
 from tuneloom.model.budget import Budget
 from tuneloom.model.job import REUSE, JobSpec
 from tuneloom.model.measuring import MeasuringRules
@@ -25,12 +26,14 @@ __all__ = [
     "REUSE",
     "ROUND",
     "Artifact",
+    "Board",
     "Budget",
     "Candidate",
     "CheckResult",
     "ChoiceDomain",
     "Decision",
     "Device",
+    "DeviceGone",
     "Failure",
     "FailureKind",
     "Host",

@@ -7,7 +7,7 @@ import tempfile
 import time
 from typing import NoReturn
 
-from tuneloom.model import Failure, FailureKind
+from tuneloom.model import DeviceGone, Failure, FailureKind
 
 _KEPT: dict[str, int] = {}
 
@@ -30,6 +30,11 @@ def count(name: str) -> int:
 def spoil() -> Failure:
     """A failure after which this process should serve nobody else."""
     return Failure(kind=FailureKind.RUN_ERROR, message="the device is upset", spoils_worker=True)
+
+
+def lose_device() -> DeviceGone:
+    """What a call returns that finds its device gone."""
+    return DeviceGone(reason="it was unplugged")
 
 
 def crash() -> NoReturn:

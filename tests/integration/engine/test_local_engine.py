@@ -11,9 +11,9 @@ import pytest
 
 from tuneloom.app.conducting.calling import end_of
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Lost, Raised, Returned
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, KilledBy, Lost, Place, Raised, Returned
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.reports import ResourceLeft
+from tuneloom.engine.reports import EngineReport, ResourceJoined, ResourceLeft
 from tuneloom.testing.engine_contract import EngineContract
 
 CALLS = "tuneloom.testing.calls"
@@ -146,3 +146,39 @@ def value_of(engine: LocalEngine, call: Call) -> int:
 
 def children_of(pid: int) -> set[int]:
     return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+class Notebook:
+    """A watch that notes which devices calls have lost."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    def look(self) -> list[ResourceJoined | ResourceLeft]:
+        return []
+
+    def lost(self, resource: str) -> None:
+        self.noted.append(resource)
+
+
+def test_a_call_that_finds_its_device_gone_is_lost_and_the_device_has_left() -> None:
+    watch = Notebook()
+    place = Place(resource="board", machine="local")
+    with closing(LocalEngine(watch=watch)) as engine:
+        engine.start("it", Call(function=f"{CALLS}:lose_device", place=place))
+        reports: list[EngineReport] = []
+        while len(reports) < 2:
+            reports += engine.poll(30)
+    left, ended = reports
+    assert left == ResourceLeft(name="board", reason="it was unplugged")
+    assert isinstance(ended, CallEnded) and ended.result == Lost(reason="it was unplugged")
+    assert watch.noted == ["board"]
+
+
+def test_a_call_that_loses_its_device_again_and_again_is_to_blame(engine: LocalEngine) -> None:
+    results = []
+    for _ in range(4):
+        engine.start("it", Call(function=f"{CALLS}:lose_device"))
+        results.append(end_of(engine, "it", 30))
+    assert [type(result) for result in results] == [Lost, Lost, Raised, Lost]
+    assert str(results[2]) == "its device was lost 3 times: it was unplugged"

@@ -76,6 +76,19 @@ def test_a_watch_tells_who_left_and_why_and_who_came_back() -> None:
     watch.close()
 
 
+def test_a_device_that_a_call_has_lost_joins_when_a_later_look_sees_it() -> None:
+    entry = DeviceEntry(key="board", kind="rpc", address="b:1")
+    offer = Offer(resource=Device(name="board@b:1", key="board"))
+    well = Description(host=None, devices=(SeenDevice(entry=entry, offer=offer, sight=Sight()),))
+    watch = FarmWatch(MachineOrder(), well)
+    watch.lost("board@b:1")
+    watch.compare(well)  # a look that was under way when the call lost it
+    assert watch.changes() == []
+    watch.forget_lost()
+    watch.compare(well)
+    assert watch.changes() == [ResourceJoined(offer=offer)]
+
+
 def test_a_fleet_sums_slots_and_knows_the_cores_behind_a_key() -> None:
     offers = (*describe(MachineOrder(name="a")).offers, *describe(MachineOrder(name="b")).offers)
     fleet = Fleet(offers=offers)

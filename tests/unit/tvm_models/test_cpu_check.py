@@ -12,7 +12,8 @@ OLD = "processor\t: 0\nflags\t\t: fpu sse sse2 pni ssse3 sse4_1 sse4_2 avx avx2 
 
 
 @pytest.fixture
-def old_cpu(tmp_path: Path) -> Path:
+def old_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     path = tmp_path / "cpuinfo"
     path.write_text(OLD)
     return path
@@ -37,6 +38,13 @@ def test_unknown_cpu_is_given_the_benefit_of_the_doubt(tmp_path: Path) -> None:
 def test_lesser_cpu_is_refused_with_the_remedy(old_cpu: Path) -> None:
     with pytest.raises(BundleError, match=r"emeraldrapids.*avx512f.*tune it again here"):
         check_cpu(["avx512f"], "emeraldrapids", platform.machine(), old_cpu)
+
+
+def test_an_emulated_machine_sees_the_features_of_another_and_gets_the_benefit_of_the_doubt(
+    old_cpu: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert missing_cpu_features(["neon"], old_cpu) == ()
 
 
 def test_other_architecture_is_refused(old_cpu: Path) -> None:

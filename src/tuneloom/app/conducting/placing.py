@@ -6,6 +6,9 @@ from tuneloom.engine.calls import Call, Place
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Host
 
+REACHING_S = 10.0
+"""How much longer than its limit a call may take on a device that is reached through a function."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptWorker:
@@ -47,7 +50,7 @@ class Placing:
         offer = self._offers[resource]
         machine = offer.resource.machine
         place = Place(resource=resource, machine=machine)
-        call = replace(call, place=place, environment=offer.environment)
+        call = replace(_reaching(call, offer), place=place, environment=offer.environment)
         if call.worker is not None:
             self._workers[call.worker, machine] = KeptWorker(name=call.worker, job=job, machine=machine)
         elif offer.resident:
@@ -72,6 +75,15 @@ class Placing:
 def resident_of(resource: str) -> str:
     """The name of the process that owns a device."""
     return f"resident:{resource}"
+
+
+def _reaching(call: Call, offer: Offer) -> Call:
+    """A call for a device that is reached through a function, which has time to see what is wrong."""
+    if not offer.through:
+        return call
+    arguments = (call.function, call.timeout_s, *call.arguments)
+    limit_s = None if call.timeout_s is None else call.timeout_s + REACHING_S
+    return replace(call, function=offer.through, arguments=arguments, timeout_s=limit_s)
 
 
 def _is_host(offer: Offer) -> bool:

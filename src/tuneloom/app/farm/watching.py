@@ -28,6 +28,7 @@ class FarmWatch:
         self._describe = describe_again
         self._known: dict[str, Offer] = {offer.resource.name: offer for offer in first.offers}
         self._changes: SimpleQueue[Change] = SimpleQueue()
+        self._lost: SimpleQueue[str] = SimpleQueue()
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -36,12 +37,25 @@ class FarmWatch:
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="devices", daemon=True)
             self._thread.start()
+        return self.changes()
+
+    def changes(self) -> list[Change]:
+        """What was noted since the last time."""
         changes: list[Change] = []
         while True:
             try:
                 changes.append(self._changes.get_nowait())
             except Empty:
                 return changes
+
+    def lost(self, resource: str) -> None:
+        """A call found out that a device is gone; it joins when it is seen again after that."""
+        self._lost.put(resource)
+
+    def forget_lost(self) -> None:
+        """Know no more of devices that calls have lost; a look that was begun before proves nothing."""
+        while not self._lost.empty():
+            self._known.pop(self._lost.get(), None)
 
     def close(self) -> None:
         """Look no more; a look that is under way ends by itself."""
@@ -61,4 +75,5 @@ class FarmWatch:
 
     def _watch(self) -> None:
         while not self._ending.wait(_EVERY_S):
+            self.forget_lost()
             self.compare(self._describe(self._order))

@@ -1,12 +1,13 @@
 """The kinds of devices that a farm file may name."""
 
-from tuneloom.app.farm.entries import CPU, CUDA
+from tuneloom.app.farm.entries import CPU, CUDA, RPC
 from tuneloom.app.farm.kinds.base import DeviceKind
 from tuneloom.app.farm.kinds.cpu import CpuKind
 from tuneloom.app.farm.kinds.cuda import CudaKind
+from tuneloom.app.farm.kinds.rpc import RpcKind
 from tuneloom.errors import FarmError
 
-_KINDS: dict[str, DeviceKind] = {CPU: CpuKind(), CUDA: CudaKind()}
+_KINDS: dict[str, DeviceKind] = {CPU: CpuKind(), CUDA: CudaKind(), RPC: RpcKind()}
 
 
 def device_kind(name: str) -> DeviceKind:

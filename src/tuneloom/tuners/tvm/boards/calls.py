@@ -20,7 +20,7 @@ from tuneloom.tuners.tvm.boards.session import BoardSession, held_board
 _LATER_S = 15.0
 
 
-def on_board(function: str, arguments: Sequence[Any], limit_s: float | None) -> Any:
+def on_board(function: str, limit_s: float | None, *arguments: Any) -> Any:
     """The value of `package.module:function`, which runs its code on the board that this process holds.
 
     Raises what it raises. One that takes longer than `limit_s` on a board that is well does not

@@ -31,6 +31,7 @@ class Greeting:
     cores: int = 0
     flags: tuple[str, ...] = ()
     life: str = ""
+    busy: bool = False
 
 
 def hello(board: Board, patience_s: float = PATIENCE_S) -> Greeting:
@@ -58,6 +59,16 @@ def still_there(board: Board, patience_s: float = PATIENCE_S) -> Greeting:
         time.sleep(_PAUSE_S)
 
 
+def free(board: Board, patience_s: float = PATIENCE_S) -> Greeting:
+    """Ask until nobody else has a session there, for up to so many seconds; raises NoAnswer."""
+    until_s = time.monotonic() + patience_s
+    while (greeting := hello(board, patience_s)).busy:
+        if time.monotonic() + _PAUSE_S > until_s:
+            raise NoAnswer(f"another program uses the board at {board.address} (waited for {patience_s:g} s)")
+        time.sleep(_PAUSE_S)
+    return greeting
+
+
 def _greeted(connection: socket.socket, board: Board) -> Greeting:
     question = f"client:{board.key} {HELLO}".encode()
     connection.sendall(_NUMBER.pack(MAGIC) + _NUMBER.pack(len(question)) + question)
@@ -81,6 +92,7 @@ def _read(words: list[str]) -> Greeting:
         cores=int(cores) if cores.isdecimal() else 0,
         flags=tuple(flag for flag in facts.get("flags", "").split(",") if flag),
         life=facts.get("life", ""),
+        busy=facts.get("busy") == "yes",
     )
 
 

@@ -55,7 +55,10 @@ class Caller:
         self._heard = bytearray()
 
     def words(self) -> list[str] | None:
-        """Read on; the words of its key when they are complete. Raises OSError if it is gone or talks rubbish."""
+        """Read on; the words of its key when they are complete.
+
+        Raises OSError if it is gone or talks rubbish.
+        """
         data = self.connection.recv(_LONGEST_KEY)
         if not data:
             raise OSError("it hung up")
@@ -306,7 +309,7 @@ def serve_tvm(connection: socket.socket, folder: str) -> None:
 
 
 def tvm_facts() -> list[str]:
-    """What a client should know of this board, as words of its greeting; imports TVM, once for all sessions."""
+    """What a client should know of this board, as words of a greeting. Imports TVM, once for all sessions."""
     os.environ.setdefault("TVM_USE_RUNTIME_LIB", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -338,10 +341,12 @@ def listening(host: str, port: int) -> socket.socket:
     """A socket that listens; raises Refused if the address can't be used."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_LINE)
+        with contextlib.ExitStack() as failing:
+            listener = failing.enter_context(socket.socket(family, kind, protocol))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_LINE)
+            failing.pop_all()
     except OSError as error:
         raise Refused(
             f"can't listen on {host}:{port}: {error.strerror}; choose another --host or --port"

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from tuneloom.model.board import Board
-from tuneloom.tuners.tvm.boards.handshake import NoAnswer, hello
+from tuneloom.tuners.tvm.boards.handshake import NoAnswer, free
 from tuneloom.tuners.tvm.fast_import import load_tvm
 
 _BOARD = "TUNELOOM_BOARD"
@@ -31,7 +31,7 @@ class BoardSession:
     """A connection to a board, which has no other meanwhile; used by one thread.
 
     The board ends it after `limit_s`, should this process be unable to. Raises NoAnswer if the board
-    can't be reached.
+    can't be reached or has another session.
     """
 
     def __init__(self, board: Board, limit_s: float | None = None) -> None:
@@ -39,7 +39,7 @@ class BoardSession:
         from tvm import rpc
 
         self.board = board
-        self.life = hello(board).life
+        self.life = free(board).life
         try:
             self._session = rpc.connect(
                 board.host, board.port, board.key, session_timeout=limit_s or _NO_LIMIT_S

@@ -80,9 +80,8 @@ def load_bundle(folder: Path) -> Bundle:
     use_cores(int(manifest.get("provenance", {}).get("device_cores") or 1))
     inputs = tuple(tensor_info(entry) for entry in manifest["inputs"])
     outputs = tuple(tensor_info(entry) for entry in manifest["outputs"])
-    model = load_compiled(folder, inputs, outputs, manifest.get("onnxruntime", ())).open_here(
-        target["device"]
-    )
+    compiled = load_compiled(folder, inputs, outputs, manifest.get("onnxruntime", ()))
+    model = compiled.open_here(target["device"])
     return Bundle(folder=folder, manifest=manifest, inputs=inputs, outputs=outputs, model=model)
 
 

@@ -71,9 +71,7 @@ class CompiledModel:
         if board is None:
             return self.open_here(device)
         if self.foreign:
-            raise BundleError(
-                "parts of this model run in ONNX Runtime, which a board has not; add --only-tvm"
-            )
+            raise BundleError("parts of this model need ONNX Runtime, which boards lack; add --only-tvm")
         return BoardModel(board, self._library(), self.parameters, device)
 
     def open_here(self, device: str = "cpu") -> "RunningModel":

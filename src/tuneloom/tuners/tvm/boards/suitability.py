@@ -1,0 +1,27 @@
+"""Whether a board is what its target says, as far as its greeting tells; imports no TVM."""
+
+import json
+from importlib.metadata import version
+
+from tuneloom.model.board import Board
+from tuneloom.tuners.tvm.boards.handshake import Greeting
+from tuneloom.tuners.tvm.targets.linking import machine_of
+
+_TVM = "apache-tvm"
+
+
+def unsuitable(board: Board, greeting: Greeting) -> str:
+    """Why code for the board's target can't run there; empty if nothing speaks against it."""
+    wanted = machine_of(json.loads(board.target)) if board.target.startswith("{") else machine_of({})
+    if greeting.machine and greeting.machine != wanted:
+        return (
+            f"the board at {board.address} is {greeting.machine}, but its target is for {wanted}; "
+            "give another mtriple or address"
+        )
+    ours = version(_TVM)
+    if greeting.tvm and greeting.tvm != ours:
+        return (
+            f"the board at {board.address} has TVM {greeting.tvm}, this machine has {ours}; "
+            f"pip install {_TVM}=={ours} there"
+        )
+    return ""

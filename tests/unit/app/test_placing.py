@@ -1,0 +1,30 @@
+"""Calls are put where their resource is, by the way that its offer says."""
+
+from tuneloom.app.conducting.placing import REACHING_S, Placing
+from tuneloom.engine.calls import Call, Place
+from tuneloom.engine.machine import Offer
+from tuneloom.model import Device
+
+CALL = Call(function="a:b", arguments=(1, 2), timeout_s=10.0)
+
+
+def placed(offer: Offer, call: Call = CALL) -> Call:
+    placing = Placing()
+    placing.add(offer)
+    return placing.placed(call, "job", offer.resource.name)
+
+
+def test_a_call_takes_what_its_device_needs_along() -> None:
+    device = Device(name="gpu1", key="cuda", machine="m")
+    call = placed(Offer(resource=device, cores=frozenset({3}), environment={"A": "1"}))
+    assert (call.place, call.cores) == (Place(resource="gpu1", machine="m"), {3})
+    assert (call.environment, call.function, call.arguments) == ({"A": "1"}, "a:b", (1, 2))
+
+
+def test_a_device_elsewhere_is_reached_through_its_function_which_gets_more_time() -> None:
+    board = Offer(resource=Device(name="board", key="arm"), through="c:on_it")
+    call = placed(board)
+    assert (call.function, call.arguments) == ("c:on_it", ("a:b", 10.0, 1, 2))
+    assert call.timeout_s == 10.0 + REACHING_S
+    patient = placed(board, Call(function="a:b"))
+    assert (patient.arguments, patient.timeout_s) == (("a:b", None), None)
