@@ -10,7 +10,7 @@ import pytest
 from tuneloom.app.conducting.calling import end_of
 from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned, TimedOut
 from tuneloom.engine.local import LocalEngine
-from tuneloom.model import Artifact, Board, Failure, Measurement, MeasuringPolicy
+from tuneloom.model import Artifact, Board, Failure, Measurement, MeasuringRules
 from tuneloom.testing.boards import BoardProcess
 from tuneloom.tuners.tvm.boards.handshake import hello
 from tuneloom.tuners.tvm.boards.session import environment_of
@@ -21,7 +21,7 @@ from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
 TARGET = json.dumps({"kind": "llvm", "mtriple": f"{platform.machine()}-linux-gnu"})
-POLICY = MeasuringPolicy(min_repeat_ms=1)
+RULES = MeasuringRules(min_repeat_ms=1)
 PROFILE = "tuneloom.tuners.tvm.measuring.profiling:profile_kernel"
 WARM_UP = "tuneloom.tuners.tvm.warmth:warm_up"
 
@@ -60,7 +60,7 @@ def start(engine: LocalEngine, board: Board, payload: bytes, limit_s: float = 60
     """Begin to time a kernel on a board, as a run would do it."""
     call = Call(
         function="tuneloom.tuners.tvm.boards.calls:on_board",
-        arguments=(PROFILE, limit_s, payload, POLICY, None),
+        arguments=(PROFILE, limit_s, payload, RULES, None),
         timeout_s=limit_s + 10,
         place=Place(resource=board.name, machine="local"),
         environment=environment_of(board),
