@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from tuneloom import __version__
 from tuneloom.server.gate import Gate
+from tuneloom.server.page import serving as page
 from tuneloom.server.problems import ProblemDetails, add_handlers
 from tuneloom.server.routes import (
     administration,
@@ -47,6 +48,7 @@ def build_app(settings: ServerSettings) -> FastAPI:
     for routes in (models, jobs, results, events, knowledge, administration, session, watching):
         app.include_router(_versioned(routes.ROUTER))
     app.include_router(health.ROUTER)
+    app.include_router(page.ROUTER)
     add_handlers(app)
     app.add_middleware(
         Gate,

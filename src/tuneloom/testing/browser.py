@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--window-size=1280,1000",
 )
+_PATIENCE_MS = 90_000
 STARTED = re.compile(r"started successfully on port (\d+)")
 
 
@@ -43,13 +45,57 @@ class Browser:
         self._address = f"http://127.0.0.1:{self._port()}"
         self._session = self._begin(binary)
 
-    def open(self, page: Path) -> None:
-        """Load a page from a file and wait until it is complete."""
-        self._ask("url", {"url": page.absolute().as_uri()})
+    def open(self, page: Path | str) -> None:
+        """Load a page from a file or from an address and wait until it is complete."""
+        self._ask("url", {"url": page if isinstance(page, str) else page.absolute().as_uri()})
 
     def script(self, source: str, *arguments: Any) -> Any:
         """What a function body returns in the page."""
         return self._ask("execute/sync", {"script": source, "args": list(arguments)})
+
+    def wait_for(self, condition: str, *arguments: Any) -> Any:
+        """Wait until a condition of the page is true; returns its value.
+
+        Raises TimeoutError with what the page shows if it never is.
+        """
+        source = (
+            "const done = arguments[arguments.length - 1], given = [...arguments].slice(0, -1);"
+            f"const look = (...given) => {{ return ({condition}); }};"
+            "const again = () => { let found; try { found = look(...given); } catch { found = null; }"
+            " if (found) done(found); else setTimeout(again, 40); };"
+            "again();"
+        )
+        try:
+            return self._ask("execute/async", {"script": source, "args": list(arguments)})
+        except urllib.error.HTTPError as error:
+            shown = self.script("return location.href + '\\n' + document.body.innerText")
+            raise TimeoutError(f"never true: {condition}\n{shown}") from error
+
+    def write(self, selector: str, text: str) -> None:
+        """Type into the first element that a selector finds; a path chooses a file where it takes one."""
+        found = self._ask("element", {"using": "css selector", "value": selector})
+        self._ask(f"element/{next(iter(found.values()))}/value", {"text": text})
+
+    def press(self, *keys: str) -> None:
+        """Press and release keys one after another; a key is a character or a WebDriver key code."""
+        actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        self._ask("actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+
+    def resize(self, width: int, height: int) -> None:
+        """Pretend that the window has another size."""
+        params = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self._ask("goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": params})
+
+    def go_offline(self, offline: bool) -> None:
+        """Take the network away, or give it back; what is under way breaks off."""
+        params = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        self._ask("goog/cdp/execute", {"cmd": "Network.enable", "params": {}})
+        self._ask("goog/cdp/execute", {"cmd": "Network.emulateNetworkConditions", "params": params})
+
+    def save_downloads(self, folder: Path) -> None:
+        """Let the browser save what is downloaded in a folder."""
+        params = {"behavior": "allow", "downloadPath": str(folder)}
+        self._ask("goog/cdp/execute", {"cmd": "Browser.setDownloadBehavior", "params": params})
 
     def prefer(self, scheme: str) -> None:
         """Pretend that the reader prefers `light` or `dark`."""
@@ -81,9 +127,13 @@ class Browser:
         entries = self._ask("se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] in ("SEVERE", "WARNING")]
 
-    def screenshot(self) -> bytes:
-        """The visible part of the page as a PNG."""
-        return base64.b64decode(self._ask("screenshot"))
+    def screenshot(self, *, whole: bool = False) -> bytes:
+        """The visible part of the page as a PNG, or the whole of it."""
+        if not whole:
+            return base64.b64decode(self._ask("screenshot"))
+        params = {"format": "png", "captureBeyondViewport": True}
+        answer = self._ask("goog/cdp/execute", {"cmd": "Page.captureScreenshot", "params": params})
+        return base64.b64decode(answer["data"])
 
     def close(self) -> None:
         """End the browser and its driver."""
@@ -103,7 +153,11 @@ class Browser:
 
     def _begin(self, binary: str) -> str:
         options = {"binary": binary, "args": [*FLAGS, f"--user-data-dir={self._profile.name}"]}
-        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        wanted = {
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": {"browser": "ALL"},
+            "timeouts": {"script": _PATIENCE_MS},
+        }
         answer = self._send("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         return str(answer["sessionId"])
 

@@ -1,0 +1,84 @@
+// Parts of the view of a job that only need what was told last.
+import { h, s, state } from "../dom.js";
+import { NONE, about, clock, count, duration, latency, moment, percent, times, words } from "../format.js";
+import { linear } from "../charts/scales.js";
+
+const beforeAfter = (before, after) => {
+  const longest = Math.max(before || 0, after || 0);
+  const row = (name, ms, y) => ms && [
+    s("text", { x: 0, y: y + 15, class: "tick left" }, name),
+    s("rect", { x: 48, y: y + 3, width: Math.max(2, (ms / longest) * 190), height: 16, rx: 2, class: name }),
+    s("text", { x: 48 + Math.max(2, (ms / longest) * 190) + 8, y: y + 15.5, class: "value left" }, latency(ms)),
+  ];
+  return longest > 0 && s("svg", { viewBox: "0 0 320 48", class: "before-after", role: "img", "aria-label": `${latency(before)} before, ${latency(after)} after` }, row("before", before, 0), row("after", after, 26));
+};
+
+const card = (title, number, unit, ...rest) => h("article", { class: "card" }, h("h2", null, title),
+  h("p", { class: "gain" }, h("span", { class: "big" }, number), h("span", { class: "unit" }, unit)), rest);
+
+export const resultCard = (job, best, before) => {
+  const after = job.after_ms ?? best, from = job.before_ms ?? before;
+  const gain = from && after ? from / after : null;
+  if (!gain) return card("Result", latency(after), after ? "best so far" : job.status === "waiting" ? "waits for an executor" : "nothing measured yet");
+  return card(job.ended ? "Result" : "Result so far", times(gain >= 1 ? gain : 1 / gain), gain >= 1 ? "faster" : "slower", beforeAfter(from, after));
+};
+
+export const progressCard = (job, picture, tried) => {
+  const spent = Math.max(picture?.spent ?? 0, tried), budget = picture?.budget || job.trials;
+  const left = picture?.left_s;
+  const stage = job.ended ? `took ${duration(job.ended - (job.started ?? job.created))}` : picture ? picture.stage : "waits for an executor";
+  return card("Progress", percent(budget ? Math.min(1, spent / budget) : 0), `${count(spent)} of ${count(budget)} trials`,
+    h("div", { class: "meter tall", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": budget, "aria-valuenow": spent, "aria-label": "Trials" }, h("span", { class: "filled", style: { width: `${budget ? Math.min(100, (100 * spent) / budget) : 0}%` } })),
+    h("p", { class: "quiet" }, [stage, !job.ended && left !== null && left !== undefined && `expected to end in ${about(left)}`].filter(Boolean).join(" · ")));
+};
+
+export const wantedCard = (job) => {
+  const wants = [
+    job.goal_ms && ["goal", latency(job.goal_ms)], ["budget", `${count(job.trials)} trials`], job.seconds && ["at most", duration(job.seconds)],
+    job.deadline_s && ["deadline", moment(job.created + job.deadline_s)], ["priority", String(job.priority)], ["device", job.device || "any"], ["target", job.target || NONE],
+  ].filter(Boolean);
+  return h("article", { class: "card" }, h("h2", null, "Asked for"), h("dl", { class: "wants" }, wants.map(([name, value]) => [h("dt", null, name), h("dd", null, value)])));
+};
+
+export const about_ = (job) => [
+  state(job.status), h("code", null, job.id), h("span", null, job.tenant),
+  h("span", null, `submitted ${moment(job.created)}`),
+];
+
+export const failures = (counted, total) => {
+  const most = Math.max(...counted.values(), 1);
+  const rows = [...counted].sort((a, b) => b[1] - a[1]);
+  if (!rows.length) return h("p", { class: "remark" }, total ? `None of ${count(total)} trials failed.` : "No trial has failed.");
+  return h("ul", { class: "failures" }, rows.map(([kind, number]) => h("li", null,
+    h("span", null, words(kind)), h("span", { class: "meter bad", "aria-hidden": "true" }, h("span", { class: "filled", style: { width: `${(100 * number) / most}%` } })),
+    h("span", { class: "number" }, count(number), h("span", { class: "quiet" }, ` ${percent(number / Math.max(1, total))}`)))));
+};
+
+export const reused = (gifts) => {
+  if (!gifts.length) return h("p", { class: "remark" }, "No schedule of another kernel was tried.");
+  const gain = (gift) => (gift.before_ms && gift.after_ms ? gift.before_ms / gift.after_ms : null);
+  return h("div", { class: "scroller" }, h("table", null,
+    h("thead", null, h("tr", null, ["kernel", "schedule from", "learned in", "untuned", "with it", "gain", ""].map((head, at) => h("th", { scope: "col", class: at > 2 && at < 6 ? "number" : null }, head)))),
+    h("tbody", null, gifts.map((gift) => h("tr", null, h("td", null, gift.kernel), h("td", null, gift.donor), h("td", { class: "quiet" }, gift.source || NONE),
+      h("td", { class: "number" }, latency(gift.before_ms)), h("td", { class: "number" }, latency(gift.after_ms)), h("td", { class: "number strong" }, times(gain(gift))),
+      h("td", null, gift.used && h("span", { class: "chip strong" }, "in use")))))));
+};
+
+export const facts = (told) => h("dl", { class: "facts" }, told.map((fact) => h("div", null, h("dt", null, fact.name), h("dd", null, fact.value))));
+
+// The canary's time against its quiet time: 1 is undisturbed, and 2 % is what we call quiet.
+export const canary = (points, label, nameOf) => {
+  if (!points.length) return h("p", { class: "remark" }, "The canary kernel has not run.");
+  const width = 640, height = 120, left = 44, bottom = 22;
+  const times_ = points.map(([at]) => at), ratios = points.map(([, ratio]) => ratio);
+  const x = linear(Math.min(...times_), Math.max(...times_, Math.min(...times_) + 1), left + 6, width - 10);
+  const top = Math.max(1.05, ...ratios), y = linear(0.98, top, height - bottom, 8);
+  return s("svg", { viewBox: `0 0 ${width} ${height}`, class: "canary", role: "img", "aria-label": `${label}: canary between ${percent(Math.min(...ratios))} and ${percent(Math.max(...ratios))} of its quiet time` },
+    s("rect", { x: left, y: y(1.02), width: width - left, height: y(1) - y(1.02), class: "usual" }),
+    [1, 1.02, top].filter((value, at) => at < 2 || top > 1.04).map((value) => [s("line", { x1: left, x2: width, y1: y(value), y2: y(value), class: "grid" }), s("text", { x: left - 6, y: y(value) + 4, class: "tick right" }, value.toFixed(2))]),
+    points.map(([at, ratio]) => s("circle", { cx: x(at), cy: y(ratio), r: 3.2, class: ratio > 1.02 ? "dot loud" : "dot", data: { tip: `${nameOf(at)}\n${ratio.toFixed(3)} × its quiet time` } })),
+    s("text", { x: left + 6, y: height - 4, class: "tick left" }, nameOf(Math.min(...times_))), s("text", { x: width, y: height - 4, class: "tick right" }, nameOf(Math.max(...times_))));
+};
+
+export const log = (entries) => (entries.length ? h("ol", { class: "log" }, entries.map((entry) => h("li", { class: entry.kind },
+  h("time", { datetime: new Date(entry.at * 1e3).toISOString(), title: moment(entry.at) }, clock(entry.at)), h("span", { class: "what" }, entry.text), entry.detail && h("span", { class: "quiet detail" }, entry.detail)))) : h("p", { class: "remark" }, "Nothing has happened yet."));

@@ -1,0 +1,69 @@
+// What the trials of a job come to, one after another: the best of every kernel, the latency of the
+// whole model, failures by kind. The server tells each trial once.
+export class Trials {
+  constructor() {
+    this.count = 0;
+    this.tasks = new Map();
+    this.weights = new Map();
+    this.failures = new Map();
+    this.curve = [];
+  }
+
+  // Kernels with their weights; a curve begins when each of them has a time.
+  know(tasks) {
+    const before = this.weights.size;
+    for (const task of tasks) this.weights.set(task.key, task.weight);
+    if (this.weights.size !== before) this.replay();
+  }
+
+  knows(key) { return this.weights.has(key); }
+
+  add(trials) {
+    for (const trial of trials) {
+      this.count += 1;
+      const seen = this.tasks.get(trial.task_key) || { trials: 0, failed: 0, best_s: null, before_s: null, steps: [] };
+      this.tasks.set(trial.task_key, seen);
+      seen.trials += 1;
+      if (trial.best_s === null) this.fail(trial, seen);
+      else this.measure(trial, seen);
+    }
+  }
+
+  fail(trial, seen) {
+    seen.failed += 1;
+    this.failures.set(trial.outcome, (this.failures.get(trial.outcome) || 0) + 1);
+  }
+
+  measure(trial, seen) {
+    if (trial.origin === "default") seen.before_s = Math.min(trial.best_s, seen.before_s ?? Infinity);
+    if (seen.best_s !== null && trial.best_s >= seen.best_s) return;
+    seen.steps.push([seen.trials, trial.best_s * 1e3, this.count]);
+    seen.best_s = trial.best_s;
+    this.improve();
+  }
+
+  improve() {
+    let total = 0;
+    for (const [key, weight] of this.weights) {
+      const best = this.tasks.get(key)?.best_s;
+      if (best === null || best === undefined) return;
+      total += weight * best;
+    }
+    const last = this.curve[this.curve.length - 1];
+    if (this.weights.size && (!last || total * 1e3 < last[1])) this.curve.push([this.count, total * 1e3]);
+  }
+
+  // The curve again, for other weights: the steps of all kernels in the order of their trials.
+  replay() {
+    const steps = [...this.tasks].flatMap(([key, seen]) => seen.steps.map(([, ms, at]) => [at, key, ms])).sort((a, b) => a[0] - b[0]);
+    const best = new Map();
+    this.curve = [];
+    for (const [at, key, ms] of steps) {
+      best.set(key, ms);
+      if (![...this.weights.keys()].every((each) => best.has(each))) continue;
+      const total = [...this.weights].reduce((sum, [each, weight]) => sum + weight * best.get(each), 0);
+      const last = this.curve[this.curve.length - 1];
+      if (!last || total < last[1]) this.curve.push([at, total]);
+    }
+  }
+}
