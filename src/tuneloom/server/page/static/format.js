@@ -53,9 +53,9 @@ export const bytes = (size) => {
   return power ? `${digits(size / 2 ** (10 * power))} ${units[power]}` : `${count(size)} bytes`;
 };
 
-export const moment = (epoch) => new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" }).format(epoch * 1e3);
+export const moment = (epoch) => new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" }).format(epoch * 1e3);
 
-export const clock = (epoch) => new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }).format(epoch * 1e3);
+export const clock = (epoch) => new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" }).format(epoch * 1e3);
 
 export const ago = (epoch) => {
   const seconds = Date.now() / 1e3 - epoch;

@@ -5,9 +5,8 @@ import { NONE, percent } from "../format.js";
 const resource = (device) => h("li", { class: device.taken ? "busy" : "idle" },
   h("div", { class: "resource-head" }, h("strong", null, device.name), h("span", { class: "quiet" }, [device.key, device.executor].filter(Boolean).join(" · "))),
   h("div", { class: "meter", role: "img", "aria-label": `busy ${percent(device.utilisation)} of the time` }, h("span", { class: "filled", style: { width: `${device.utilisation * 100}%` } })),
-  h("div", { class: "resource-foot" },
-    h("span", { class: "now", title: device.now }, device.now || NONE),
-    h("span", { class: "quiet" }, `${percent(device.utilisation)} busy · ${device.queue} waiting`)));
+  h("div", { class: "now", title: device.now }, device.now || NONE),
+  h("div", { class: "quiet small" }, `${percent(device.utilisation)} busy · ${device.queue} waiting`));
 
 export const resources = () => {
   const list = h("ul", { class: "resources" });
