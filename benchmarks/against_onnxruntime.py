@@ -7,7 +7,7 @@ network takes seconds; else the network is tuned from an empty store first. Both
 runtimes run in turn in one process on the same cores, with the same values. Below the
 ratio stand the slowest kernels: their share, their rate, how much of the best
 rate of a core that is and which kind of space they have, and the slowest nodes of ONNX Runtime's own
-profile.
+profile. Where OpenVINO is installed it takes its turn as well.
 """
 
 import argparse
@@ -63,6 +63,7 @@ class Comparison:
     cores: int
     ours: list[float]
     theirs: list[float]
+    openvino: list[float]
     difference: float
     kernels: list[dict[str, Any]]
     nodes: list[dict[str, Any]]
@@ -79,11 +80,18 @@ class Comparison:
             "onnxruntime_s": theirs,
             "ratio": ours / theirs,
             "median": float(np.median(ratios)),
+            **self._against_openvino(ours),
             "spread": [float(q) for q in np.quantile(ratios, [0.1, 0.9])],
             "difference": self.difference,
             "kernels": self.kernels,
             "nodes": self.nodes,
         }
+
+    def _against_openvino(self, ours: float) -> dict[str, float]:
+        if not self.openvino:
+            return {}
+        seconds = float(np.quantile(self.openvino, QUIET))
+        return {"openvino_s": seconds, "against_openvino": ours / seconds}
 
 
 def main() -> None:
@@ -126,7 +134,9 @@ def compare(model: str, options: Any) -> Comparison:
         # The one that is timed has no profiler, which would slow it down.
         session, profiled = peer(model, options.cores), peer(model, options.cores, Path(folder))
         with Pinned(options.cores):
-            ours, theirs, difference = in_turn(running, session, lowered)
+            ours, theirs, third, difference = in_turn(
+                running, session, openvino_peer(model, options.cores, lowered), lowered
+            )
             kernels = kernel_rows(running, lowered)
             nodes = node_rows(profiled, lowered)
     return Comparison(
@@ -135,6 +145,7 @@ def compare(model: str, options: Any) -> Comparison:
         cores=options.cores,
         ours=ours,
         theirs=theirs,
+        openvino=third,
         difference=difference,
         kernels=kernels,
         nodes=nodes,
@@ -179,25 +190,51 @@ def peer(model: str, cores: int, profile: Path | None = None) -> Any:
         settings.enable_profiling = True
         settings.profile_file_prefix = str(profile / "profile")
     settings.log_severity_level = 3
-    source = zoo_model(model.removeprefix("zoo:")).SerializeToString() if model.startswith("zoo:") else model
     with Pinned(cores):
-        return onnxruntime.InferenceSession(source, settings, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(source_of(model), settings, providers=["CPUExecutionProvider"])
+
+
+def openvino_peer(model: str, cores: int, lowered: LoweredModel) -> Callable[[], Any] | None:
+    """One run in OpenVINO; nothing where it is not installed or does not take the model."""
+    try:
+        import openvino
+    except ImportError:
+        return None
+    core = openvino.Core()
+    try:
+        read = core.read_model(source_of(model))
+        read.reshape({info.name: list(info.shape) for info in lowered.inputs})
+        settings = {"INFERENCE_NUM_THREADS": cores, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+        request = core.compile_model(read, "CPU", settings).create_infer_request()
+    except RuntimeError as error:
+        print(f"{name_of(model)}: OpenVINO: {str(error).strip().splitlines()[-1][:200]}")
+        return None
+    feeds = feeds_of(lowered)
+    return lambda: request.infer(feeds)
 
 
 def in_turn(
-    running: RunningModel, session: Any, lowered: LoweredModel
-) -> tuple[list[float], list[float], float]:
+    running: RunningModel, session: Any, third: Callable[[], Any] | None, lowered: LoweredModel
+) -> tuple[list[float], list[float], list[float], float]:
     values = seeded_inputs(lowered.inputs, seed=1)
     feeds = feeds_of(lowered)
     tensors = [load_tvm().runtime.tensor(value) for value in values]
     difference = max(map(relative_difference, running.run(values), session.run(None, feeds)))
     ours: list[float] = []
     theirs: list[float] = []
+    openvino: list[float] = []
     ended = time.perf_counter() + SECONDS
     while len(ours) < LEAST_ROUNDS or time.perf_counter() < ended:
         ours.append(timed(lambda: running.invoke(tensors)))
         theirs.append(timed(lambda: session.run(None, feeds)))
-    return ours, theirs, difference
+        if third is not None:
+            openvino.append(timed(third))
+    return ours, theirs, openvino, difference
+
+
+def source_of(model: str) -> Any:
+    """What other runtimes read: a file, or the bytes of a network of the zoo."""
+    return zoo_model(model.removeprefix("zoo:")).SerializeToString() if model.startswith("zoo:") else model
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -273,7 +310,8 @@ def show(row: dict[str, Any], peak: float, *, brief: bool) -> None:
         f"{row['model']}: ours {row['ours_s'] * 1e3:.2f} ms, "
         f"ONNX Runtime {row['onnxruntime_s'] * 1e3:.2f} ms, "
         f"ratio {row['ratio']:.2f} ({low:.2f}–{high:.2f}), {row['trials']} trials, {row['cores']} cores, "
-        f"outputs differ by {row['difference']:.1e}",
+        f"outputs differ by {row['difference']:.1e}"
+        + (f", against OpenVINO {row['against_openvino']:.2f}" if "against_openvino" in row else ""),
         flush=True,
     )
     if brief:

@@ -100,7 +100,8 @@ def _whole_model(row: Mapping[str, Any]) -> Sequence[object]:
 
 
 def against_onnxruntime(rows: Rows) -> str:
-    columns = ("model", "cores", "trials", "ours", "ONNX Runtime", "ours / ONNX Runtime", "outputs differ by")
+    sides = ("ours", "ONNX Runtime", "ours / ONNX Runtime", "ours / OpenVINO")
+    columns = ("model", "cores", "trials", *sides, "outputs differ by")
     ordered = sorted(rows, key=lambda row: (row["cores"], row["trials"], row["ratio"]))
     return table(columns, [_against(row) for row in ordered])
 
@@ -109,7 +110,8 @@ def _against(row: Mapping[str, Any]) -> Sequence[object]:
     low, high = row["spread"]
     times = [f"{row[key] * 1e3:.2f} ms" for key in ("ours_s", "onnxruntime_s")]
     ratio = f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})"
-    return (row["model"], row["cores"], row["trials"], *times, ratio, f"{row['difference']:.0e}")
+    third = f"{row['against_openvino']:.2f}" if "against_openvino" in row else "–"
+    return (row["model"], row["cores"], row["trials"], *times, ratio, third, f"{row['difference']:.0e}")
 
 
 STAGES = ("select", "build", "profile", "update")
@@ -222,6 +224,13 @@ SECTIONS = (
         "little. With 0 trials every kernel has the first guess of its template. Both sides ran in turn; "
         "the ratio is that of their 20 % quantiles, in brackets the 10 and 90 % quantiles of paired runs. "
         "Weights are random except in models that a package ships.",
+        command="benchmarks/against_onnxruntime.py",
+        draw=against_onnxruntime,
+    ),
+    Section(
+        results="against_onnxruntime_x86.json",
+        title="Networks people run, on x86",
+        about="The same on a server CPU with AVX-512, several networks at a time on cores of their own.",
         command="benchmarks/against_onnxruntime.py",
         draw=against_onnxruntime,
     ),
