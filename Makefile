@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check unit integration acceptance browser torch-tests busy-test format clean setup
+.PHONY: demo test check unit integration acceptance browser torch-tests busy-test emulated-board format clean setup
 
 setup: $(STAMP)
 
@@ -66,6 +66,10 @@ browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
 	  || { $(APT) update && $(APT) install -y --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 \
 	  || echo "no Chromium could be installed; the tests of the report page are skipped"
+
+# A board of the other architecture, emulated; nothing is installed on the system.
+emulated-board: $(STAMP)
+	PYTHON=$(abspath $(BIN)/python) tools/emulated_board.sh setup
 
 format: $(STAMP)
 	$(BIN)/ruff format src tests benchmarks examples

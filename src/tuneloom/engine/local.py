@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Raised, Returned, TimedOut
 from tuneloom.engine.processes import Nursery, WorkerProcess
-from tuneloom.engine.reports import EngineReport, ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import EngineReport, ResourceDisturbed, ResourceJoined, ResourceLeft
 from tuneloom.model import DeviceGone, Failure
 
 _LOOK_S = 2.0
@@ -20,8 +20,8 @@ _CHANCES = 3
 class Watch(Protocol):
     """Notices what becomes of the machine's devices."""
 
-    def look(self) -> Sequence[ResourceJoined | ResourceLeft]:
-        """What joined or left since the last look; quick, since calls wait meanwhile."""
+    def look(self) -> Sequence[ResourceJoined | ResourceLeft | ResourceDisturbed]:
+        """What joined, left or is used by others since the last look; quick, since calls wait meanwhile."""
 
     def lost(self, resource: str) -> None:
         """A call found out that a device is gone; should it be seen again, then it has joined."""

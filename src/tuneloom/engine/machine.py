@@ -1,19 +1,17 @@
 """What a machine offers: cores to work on and devices to profile on."""
 
 import os
-import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tuneloom.engine.gpus import visible_gpus
 from tuneloom.errors import TargetError
 from tuneloom.model import LOCAL, Device, Host
 
 HOST = "host"
 CPU_KEY = "cpu"
 CUDA_KEY = "cuda"
-_LISTING_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +53,14 @@ class Resources(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One machine: its host, its devices, and which cores stand behind each of them."""
+    """One machine: its host, its devices, and what each of them needs, by its name, as `Offer` tells."""
 
     name: str = LOCAL
     host: Host
     devices: tuple[Device, ...]
     cores: Mapping[str, frozenset[int]] = field(default_factory=dict)
     residents: frozenset[str] = frozenset()
+    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for resource in self.resources:
@@ -94,6 +93,7 @@ class Machine:
                 resource=resource,
                 cores=self.cores.get(resource.name),
                 resident=resource.name in self.residents,
+                environment=self.environments.get(resource.name, {}),
             )
             for resource in self.resources
         )
@@ -121,7 +121,8 @@ class Fleet:
 def this_machine(*, name: str = LOCAL, device_cores: int = 1, key: str = CPU_KEY) -> Machine:
     """Divide this machine's cores: the last ones are the CPU device, the others the host.
 
-    With a single core both share it. GPUs are devices of their own and take no cores. The
+    With a single core both share it. GPUs are devices of their own and take no cores; the
+    process that holds one sees no other. The
     resources of a machine with a name of its own carry that name, so that those of several
     machines differ.
     """
@@ -136,26 +137,20 @@ def this_machine(*, name: str = LOCAL, device_cores: int = 1, key: str = CPU_KEY
     device = frozenset(every[-device_cores:])
     host = frozenset(every) - device or device
     at = "" if name == LOCAL else f"{name}/"
-    gpus = [Device(name=f"{at}{CUDA_KEY}{n}", key=CUDA_KEY, machine=name) for n in range(count_gpus())]
+    gpus = {f"{at}{CUDA_KEY}{n}": gpu for n, gpu in enumerate(visible_gpus())}
     own = Device(
         name=f"{at}{key}0", key=key, lends_to=f"{at}{HOST}" if host != device else None, machine=name
     )
     return Machine(
         name=name,
         host=Host(name=f"{at}{HOST}", slots=len(host), machine=name),
-        devices=(own, *gpus),
+        devices=(own, *(Device(name=gpu, key=CUDA_KEY, machine=name) for gpu in gpus)),
         cores={f"{at}{HOST}": host, own.name: device},
-        residents=frozenset(gpu.name for gpu in gpus),
+        residents=frozenset(gpus),
+        environments={name: gpu.environment for name, gpu in gpus.items()},
     )
 
 
 def count_gpus() -> int:
-    """How many NVIDIA GPUs the driver lists; asked of the driver's own tool, so no GPU is touched."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return 0
-    try:
-        listed = subprocess.run([tool, "-L"], capture_output=True, text=True, check=False, timeout=_LISTING_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return 0
-    return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
+    """How many GPUs processes of this machine may use."""
+    return len(visible_gpus())

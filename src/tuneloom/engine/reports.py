@@ -32,4 +32,12 @@ class MachineLost:
     reason: str
 
 
-EngineReport = CallEnded | ResourceJoined | ResourceLeft | MachineLost
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceDisturbed:
+    """Others use a device, too, so what is measured there may be wrong; nobody does if `by` is empty."""
+
+    name: str
+    by: str
+
+
+EngineReport = CallEnded | ResourceJoined | ResourceLeft | ResourceDisturbed | MachineLost

@@ -5,8 +5,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from tuneloom.engine.disturbances import Disturbances
 from tuneloom.engine.machine import Machine
-from tuneloom.engine.reports import ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft
 
 _DRIVER = Path("/proc/driver/nvidia/gpus")
 _NODES = Path("/dev")
@@ -44,9 +45,13 @@ class MachineWatch:
         self._signs = signs
         self._seen = signs()
         self._looks_left = 0
+        self._disturbances = Disturbances()
 
-    def look(self) -> list[ResourceJoined | ResourceLeft]:
-        """What joined or left since the last look."""
+    def look(self) -> list[ResourceJoined | ResourceLeft | ResourceDisturbed]:
+        """What joined or left since the last look, and which GPUs others use."""
+        return [*self._come_and_gone(), *self._disturbances.look(self._known.values())]
+
+    def _come_and_gone(self) -> list[ResourceJoined | ResourceLeft]:
         signs = self._signs()
         if signs != self._seen:
             self._seen, self._looks_left = signs, _SECOND_LOOKS

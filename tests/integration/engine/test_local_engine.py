@@ -13,7 +13,7 @@ from tuneloom.app.conducting.calling import end_of
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, KilledBy, Lost, Place, Raised, Returned
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.reports import EngineReport, ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import EngineReport, ResourceDisturbed, ResourceJoined, ResourceLeft
 from tuneloom.testing.engine_contract import EngineContract
 
 CALLS = "tuneloom.testing.calls"
@@ -154,7 +154,7 @@ class Notebook:
     def __init__(self) -> None:
         self.noted: list[str] = []
 
-    def look(self) -> list[ResourceJoined | ResourceLeft]:
+    def look(self) -> list[ResourceJoined | ResourceLeft | ResourceDisturbed]:
         return []
 
     def lost(self, resource: str) -> None:

@@ -8,8 +8,9 @@ from tuneloom.app.farm.describing import Description, MachineOrder, SeenDevice, 
 from tuneloom.app.farm.entries import DeviceEntry
 from tuneloom.app.farm.kinds.base import Sight
 from tuneloom.app.farm.watching import FarmWatch
+from tuneloom.engine.gpus import Gpu, GpuUser
 from tuneloom.engine.machine import Fleet, Offer
-from tuneloom.engine.reports import ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft
 from tuneloom.model import Device, Host
 
 FOUR = frozenset(range(4))
@@ -51,11 +52,36 @@ def test_a_device_that_cannot_be_used_is_not_offered_and_says_why() -> None:
 
 
 def test_a_gpu_tells_its_process_which_one_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneloom.app.farm.kinds.cuda.count_gpus", lambda: 2)
+    gpus = tuple(Gpu(uuid=uuid, name="NVIDIA H200") for uuid in ("GPU-a", "GPU-b"))
+    monkeypatch.setattr("tuneloom.app.farm.kinds.cuda.visible_gpus", lambda: gpus)
+    other = GpuUser(uuid="GPU-b", pid=77, program="python3", used_mib=9)
+    monkeypatch.setattr("tuneloom.app.farm.kinds.cuda.users", lambda: (other,))
     entry = DeviceEntry(key="h200", kind="cuda", node="g", index=1)
     _, gpu = describe(MachineOrder(name="g", devices=(entry,))).offers
     assert (gpu.resource.name, gpu.resident) == ("g/h2001", True)
-    assert gpu.environment == {"CUDA_VISIBLE_DEVICES": "1"}
+    assert gpu.environment == {"CUDA_VISIBLE_DEVICES": "GPU-b"}
+
+
+def test_a_gpu_that_is_not_there_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneloom.app.farm.kinds.cuda.visible_gpus", tuple)
+    entry = DeviceEntry(key="h200", kind="cuda", node="g", index=1)
+    described = describe(MachineOrder(name="g", devices=(entry,)))
+    assert described.troubles == {"g/h2001": "there are 0 GPUs, so none has the index 1"}
+
+
+def test_a_watch_tells_who_else_uses_a_device_and_when_that_is_over() -> None:
+    entry = DeviceEntry(key="h200", kind="cuda")
+    offer = Offer(resource=Device(name="h2000", key="h200"))
+
+    def seen(by: str) -> Description:
+        device = SeenDevice(entry=entry, offer=offer, sight=Sight(disturbed_by=by))
+        return Description(host=None, devices=(device,))
+
+    watch = FarmWatch(MachineOrder(), seen(""))
+    for by in ("", "python3 (pid 77)", "python3 (pid 77)", ""):
+        watch.compare(seen(by))
+    told = [ResourceDisturbed(name="h2000", by=by) for by in ("python3 (pid 77)", "")]
+    assert watch.changes() == told
 
 
 def test_a_watch_tells_who_left_and_why_and_who_came_back() -> None:

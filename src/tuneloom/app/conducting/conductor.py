@@ -11,7 +11,13 @@ from tuneloom.app.conducting.programs import Program, Step
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, TimedOut
 from tuneloom.engine.machine import Offer, Resources
-from tuneloom.engine.reports import EngineReport, MachineLost, ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import (
+    EngineReport,
+    MachineLost,
+    ResourceDisturbed,
+    ResourceJoined,
+    ResourceLeft,
+)
 from tuneloom.errors import SchedulingError, StoreError
 from tuneloom.scheduling import Core
 from tuneloom.scheduling.messages import (
@@ -180,6 +186,8 @@ class Conductor:
                 self._joined(report.offer)
             case ResourceLeft():
                 self._left(report.name, report.reason)
+            case ResourceDisturbed():
+                self._disturbed(report)
             case MachineLost():
                 self._machine_lost(report)
             case _:
@@ -201,6 +209,10 @@ class Conductor:
         self._listener.resource_left(name, reason, now_s)
         self._tell(ResourceLost(at_s=now_s, name=name))
         self._engine.release(resident_of(name))
+
+    def _disturbed(self, report: ResourceDisturbed) -> None:
+        if report.name in self._placing:
+            self._listener.resource_disturbed(report.name, report.by, self.now_s())
 
     def _machine_lost(self, lost: MachineLost) -> None:
         for worker in self._placing.workers_on(lost.name):

@@ -36,6 +36,9 @@ class Listener:
     def resource_left(self, name: str, reason: str, at_s: float) -> None:
         """A resource can't be used any more."""
 
+    def resource_disturbed(self, name: str, by: str, at_s: float) -> None:
+        """Others use a resource, too, from now on; nobody does any more if `by` is empty."""
+
     def job_ended(self, job: str, *, cancelled: bool) -> None:
         """A job holds nothing any more."""
 

@@ -6,9 +6,9 @@ from queue import Empty, SimpleQueue
 
 from tuneloom.app.farm.describing import Description, MachineOrder, describe
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.reports import ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft
 
-Change = ResourceJoined | ResourceLeft
+Change = ResourceJoined | ResourceLeft | ResourceDisturbed
 _EVERY_S = 5.0
 
 
@@ -29,6 +29,7 @@ class FarmWatch:
         self._known: dict[str, Offer] = {offer.resource.name: offer for offer in first.offers}
         self._changes: SimpleQueue[Change] = SimpleQueue()
         self._lost: SimpleQueue[str] = SimpleQueue()
+        self._disturbed: dict[str, str] = {}
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -72,6 +73,14 @@ class FarmWatch:
             if name not in self._known:
                 self._known[name] = offer
                 self._changes.put(ResourceJoined(offer=offer))
+        self._compare_disturbances(description)
+
+    def _compare_disturbances(self, description: Description) -> None:
+        for seen in description.devices:
+            name, by = seen.offer.resource.name, seen.sight.disturbed_by
+            if seen.sight.usable and self._disturbed.get(name, "") != by:
+                self._disturbed[name] = by
+                self._changes.put(ResourceDisturbed(name=name, by=by))
 
     def _watch(self) -> None:
         while not self._ending.wait(_EVERY_S):

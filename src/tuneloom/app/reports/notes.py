@@ -49,6 +49,18 @@ def resources_of(listed: Any) -> tuple[ResourceInfo, ...]:
     )
 
 
+def disturbed_facts(listed: Any) -> tuple[Fact, ...]:
+    """Who else used which resource, and when."""
+    return tuple(
+        Fact(
+            name=f"{each['name']}: also used by",
+            value=", ".join(f"{by or 'nobody'} from {at_s:.0f} s" for at_s, by in each["disturbed"]),
+        )
+        for each in listed or ()
+        if each.get("disturbed")
+    )
+
+
 def _spoken(name: str) -> str:
     return name.replace("_", " ")
 

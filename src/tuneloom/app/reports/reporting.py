@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.app.kinds.finding import FALLBACK, kind_named
-from tuneloom.app.reports.notes import facts_of, measuring_facts, resources_of
+from tuneloom.app.reports.notes import disturbed_facts, facts_of, measuring_facts, resources_of
 from tuneloom.errors import InputError, OutputError
 from tuneloom.report import (
     Cluster,
@@ -108,7 +108,11 @@ def report_data(store: Store, name: str) -> ReportData:
         clusters=_clusters(all_tasks),
         gifts=tuple(_gifts(all_tasks, [r for job in jobs for r in results[job.id]])),
         validity=tuple(filter(None, (_validity(job, trials[job.id]) for job in jobs))),
-        facts=(*measuring_facts([job.spec for job in jobs], _provenances(trials)), *facts_of(notes)),
+        facts=(
+            *measuring_facts([job.spec for job in jobs], _provenances(trials)),
+            *disturbed_facts(notes.get("resources")),
+            *facts_of(notes),
+        ),
         drift=tuple(DriftPoint(at_s=at_s, ratio=ratio) for at_s, ratio in notes.get("canary", ())),
         names={job.id: job.name for job in jobs} | {p.task.key: p.task.name for p in all_tasks},
     )

@@ -41,6 +41,11 @@ class Book:
         self._resources.left(name, reason, self.on_run_clock(at_s))
         self._resources_changed = True
 
+    def resource_disturbed(self, name: str, by: str, at_s: float) -> None:
+        """Note who else uses a resource at the next flush."""
+        self._resources.disturbed(name, by, self.on_run_clock(at_s))
+        self._resources_changed = True
+
     def opened(self, job: str, spec: JobSpec, summary: ModelSummary) -> dict[str, list[Trial]]:
         """Keep a job's tasks; returns the trials it made before, by task key."""
         self._provenance[job] = Provenance(

@@ -1,5 +1,6 @@
 """An executor: takes runs over under leases and carries out their jobs in one core, woven together."""
 
+import logging
 import os
 import secrets
 import socket
@@ -21,6 +22,7 @@ from tuneloom.scheduling import Core, policy_named, view
 from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store, Wish, WishKind
 
+_LOG = logging.getLogger("tuneloom.runs")
 _LOOK_S = 1.0
 _ONE_AT_A_TIME = ("sequential", "synchronous", "interleaved")
 _LANES = 3
@@ -180,6 +182,12 @@ class Executor(Listener):
         self._offers.pop(name, None)
         for held in self.runs.values():
             held.book.resource_left(name, reason, at_s)
+
+    def resource_disturbed(self, name: str, by: str, at_s: float) -> None:
+        for held in self.runs.values():
+            held.book.resource_disturbed(name, by, at_s)
+        if by:
+            _LOG.warning("%s is also used by %s: its times may be wrong", name, by)
 
     def ran(self, span: Span) -> None:
         held = self._of(span.job)

@@ -35,6 +35,10 @@ class ResourceList:
         self._entries[name]["away"].append([at_s, None])
         self._entries[name]["why_away"] = reason
 
+    def disturbed(self, name: str, by: str, at_s: float) -> None:
+        """Others use a resource, too, or do so no more."""
+        self._entries[name].setdefault("disturbed", []).append([at_s, by])
+
     def note(self) -> list[dict[str, Any]]:
         """The list as plain data."""
         return list(self._entries.values())

@@ -24,9 +24,13 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What a look at a device found: `trouble` says why it can't be used now, `facts` are for people."""
+    """What a look at a device found: `trouble` says why it can't be used now, `facts` are for people.
+
+    `disturbed_by` says who else uses it.
+    """
 
     trouble: str = ""
+    disturbed_by: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
 
     @property
