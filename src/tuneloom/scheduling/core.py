@@ -19,6 +19,7 @@ from tuneloom.scheduling.messages import (
     RefuseJob,
     ResourceAdded,
     ResourceLost,
+    ShareUsed,
     StageFinished,
     StageLost,
     StartStage,
@@ -97,6 +98,8 @@ class Core:
                 self._job_resumed(event)
             case JobReprioritised():
                 self._job_reprioritised(event)
+            case ShareUsed():
+                self.policy.share_used(event.share, event.key, event.seconds)
             case _:
                 assert_never(event)
 

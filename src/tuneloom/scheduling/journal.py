@@ -21,6 +21,7 @@ from tuneloom.scheduling.messages import (
     RefuseJob,
     ResourceAdded,
     ResourceLost,
+    ShareUsed,
     StageFinished,
     StageLost,
     StartStage,
@@ -134,6 +135,8 @@ def _body(event: Event) -> dict[str, Any]:
             return {"job": event.job}
         case JobReprioritised():
             return {"job": event.job, "priority": event.priority}
+        case ShareUsed():
+            return {"share": event.share, "key": event.key, "seconds": event.seconds}
         case _:
             assert_never(event)
 
@@ -163,5 +166,8 @@ def _event(kind: str, at_s: float, body: Mapping[str, Any]) -> Event:
             return JobResumed(at_s=at_s, job=body["job"])
         case "JobReprioritised":
             return JobReprioritised(at_s=at_s, job=body["job"], priority=int(body["priority"]))
+        case "ShareUsed":
+            share, key, seconds = body["share"], body["key"], float(body["seconds"])
+            return ShareUsed(at_s=at_s, share=share, key=key, seconds=seconds)
         case _:
             raise ValueError("no such kind of event")

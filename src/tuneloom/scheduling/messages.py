@@ -79,6 +79,16 @@ class JobReprioritised:
     priority: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareUsed:
+    """Jobs of this share used devices of a key elsewhere, for so many seconds; that counts here, too."""
+
+    at_s: float
+    share: str
+    key: str
+    seconds: float
+
+
 Event = (
     ResourceAdded
     | ResourceLost
@@ -89,6 +99,7 @@ Event = (
     | JobPaused
     | JobResumed
     | JobReprioritised
+    | ShareUsed
 )
 
 

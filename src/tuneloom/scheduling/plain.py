@@ -51,7 +51,7 @@ def request_from_plain(job: str, plain: Mapping[str, Any]) -> StageRequest:
 
 def ticket_to_plain(ticket: JobTicket) -> Plain:
     """A ticket; its device keys in order."""
-    return {
+    plain: Plain = {
         "id": ticket.id,
         "priority": ticket.priority,
         "weight": ticket.weight,
@@ -59,6 +59,9 @@ def ticket_to_plain(ticket: JobTicket) -> Plain:
         "device_keys": sorted(ticket.device_keys),
         "waits_for_devices": ticket.waits_for_devices,
     }
+    if ticket.share:
+        plain["share"] = ticket.share
+    return plain
 
 
 def ticket_from_plain(plain: Mapping[str, Any]) -> JobTicket:

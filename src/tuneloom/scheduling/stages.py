@@ -86,13 +86,15 @@ class Grant:
 class JobTicket:
     """What the core knows of a job.
 
-    Higher `priority` goes first; equal ones share fairly by `weight`. A job whose
+    Higher `priority` goes first; equal ones share fairly by `weight`. Jobs with the same `share` have
+    one weight together; a job without one stands for itself. A job whose
     device keys no resource has is refused unless `waits_for_devices`.
     """
 
     id: str
     priority: int = 0
     weight: float = 1.0
+    share: str = ""
     deadline_s: float | None = None
     device_keys: frozenset[str] = frozenset()
     waits_for_devices: bool = False

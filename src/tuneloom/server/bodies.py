@@ -293,6 +293,27 @@ class BankTold(BaseModel):
     rows: list[BankRowTold]
 
 
+class KernelTold(BaseModel):
+    """The best time of one kernel on one kind of device."""
+
+    key: str
+    name: str
+    kernel_class: str
+    shapes: str
+    gflop: float
+    family: str
+    device_key: str
+    best_ms: float
+    measured: int
+
+
+class KernelPage(BaseModel):
+    """Some kernels by their keys; `next` is the `after` of the page after this."""
+
+    kernels: list[KernelTold]
+    next: str | None
+
+
 class DeviceTold(BaseModel):
     """A resource of an executor that carries something out now."""
 

@@ -7,7 +7,7 @@ since the epoch unless a name says otherwise. Every method raises StoreError whe
 database can't be reached, is locked for too long, or the disk is full.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from tuneloom.model import Task, Trial
@@ -18,6 +18,7 @@ from tuneloom.store.records import (
     JobRecord,
     JobStatus,
     Json,
+    KnownKernel,
     Lease,
     PlannedTask,
     Provenance,
@@ -88,8 +89,12 @@ class LeaseStore(Protocol):
         has taken it.
         """
 
-    def claim_run(self, holder: str, ttl_s: float) -> Lease | None:
-        """Take the oldest run that waits, or whose executor is gone; None if there is none."""
+    def claim_run(self, holder: str, ttl_s: float, *, beside: Collection[str] | None = None) -> Lease | None:
+        """Take a run that waits, or whose executor is gone; None if there is none.
+
+        Tenants take turns by their weights, priority and age decide among a tenant's own. With
+        `beside`, only a waiting run of a tenant that has none among these runs is taken.
+        """
 
     def renew_lease(self, lease: Lease, ttl_s: float) -> None:
         """Hold a lease for so many seconds from now; raises LeaseLost if another has the run."""
@@ -108,6 +113,13 @@ class WishStore(Protocol):
         self, run: str, kind: WishKind, job: str | None = None, body: Mapping[str, Json] = EMPTY
     ) -> Wish:
         """Leave a wish for the run's executor; raises StoreError if the run has ended."""
+
+    def change_waiting(self, run: str, kind: WishKind, job: str, body: Mapping[str, Json] = EMPTY) -> bool:
+        """Pause, resume, cancel or prioritise a job of a run that waits, at once.
+
+        False, and nothing is changed, if an executor has the run or the job has ended. A run whose
+        last job is cancelled ends.
+        """
 
     def open_wishes(self, run: str) -> list[Wish]:
         """Wishes that were not applied yet, in the order in which they came."""
@@ -187,14 +199,20 @@ class TrialStore(Protocol):
     ) -> list[TrialRecord]:
         """The fastest measured records of a class on a target family, fastest first."""
 
-    def workload_trials(self, task_key: str, family: str, limit: int) -> list[TrialRecord]:
-        """The fastest measured records of one workload, of all jobs, fastest first."""
+    def workload_trials(
+        self, task_key: str, family: str, limit: int, *, reader: str | None = None
+    ) -> list[TrialRecord]:
+        """The fastest measured records of one workload, of all jobs, fastest first.
+
+        With a `reader`, here and below, only what that tenant may learn from: its own records, those
+        that no tenant made, and those of tenants who share theirs.
+        """
 
     def donors(self, kernel_class: str, family: str, per_workload: int) -> list[TrialRecord]:
         """The fastest few records of every workload of a class, workloads in the order of their keys."""
 
-    def workloads(self, kernel_class: str, family: str) -> list[WorkloadRecord]:
-        """The workloads of a class on a target family, without payloads."""
+    def workloads(self, kernel_class: str, family: str, *, reader: str | None = None) -> list[WorkloadRecord]:
+        """The workloads of a class on a target family, without payloads; for a reader, those with records."""
 
     def kernel_classes(self, family: str) -> list[str]:
         """The kernel classes that have a workload on a target family, in alphabetical order."""
@@ -202,8 +220,23 @@ class TrialStore(Protocol):
     def workload(self, task_key: str, tvm_version: str | None = None) -> WorkloadRecord | None:
         """A workload with its payload, of this TVM version or the newest added."""
 
-    def bank(self) -> list[BankRow]:
+    def bank(self, *, reader: str | None = None) -> list[BankRow]:
         """What is known, by kernel class and target family."""
+
+    def known_kernels(
+        self,
+        *,
+        kernel_class: str | None = None,
+        family: str | None = None,
+        text: str | None = None,
+        after: str = "",
+        limit: int = 50,
+        reader: str | None = None,
+    ) -> list[KnownKernel]:
+        """What is known of single kernels, best first per device; a page of `limit` workloads by their keys.
+
+        `text` is a part of the name or of the shapes, `after` the key of the last workload seen.
+        """
 
     def all_trials(self, family: str | None = None) -> Iterator[TrialRecord]:
         """Every record of the bank in the order of commitment, fetched piece by piece (an export)."""

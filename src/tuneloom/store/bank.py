@@ -1,6 +1,6 @@
 """All trials together: the bank that later jobs draw on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, distinct, func, select
@@ -8,8 +8,9 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, distinct,
 from tuneloom.errors import StoreError
 from tuneloom.store.encoding import unpack
 from tuneloom.store.queries import Queries
-from tuneloom.store.records import BankRow, RunStatus, TrialRecord, WorkloadRecord
-from tuneloom.store.schema import JOBS, PROVENANCES, RUNS, TRIALS, WORKLOADS
+from tuneloom.store.reading import readable_by
+from tuneloom.store.records import BankRow, KnownKernel, RunStatus, TrialRecord, WorkloadRecord
+from tuneloom.store.tables.runs import JOBS, PROVENANCES, RUNS, TRIALS, WORKLOADS
 from tuneloom.store.trial_rows import RECORDS, readable
 
 PAGE = 1000
@@ -30,9 +31,11 @@ class BankQueries(Queries):
         with self._database.reading() as connection:
             return list(readable(connection.execute(query)))
 
-    def workload_trials(self, task_key: str, family: str, limit: int) -> list[TrialRecord]:
+    def workload_trials(
+        self, task_key: str, family: str, limit: int, *, reader: str | None = None
+    ) -> list[TrialRecord]:
         with self._database.reading() as connection:
-            return _readable_fastest(connection, task_key, family, limit)
+            return _readable_fastest(connection, task_key, family, limit, reader)
 
     def donors(self, kernel_class: str, family: str, per_workload: int) -> list[TrialRecord]:
         with self._database.reading() as connection:
@@ -41,9 +44,9 @@ class BankQueries(Queries):
                 found += _readable_fastest(connection, key, family, per_workload)
             return found
 
-    def workloads(self, kernel_class: str, family: str) -> list[WorkloadRecord]:
+    def workloads(self, kernel_class: str, family: str, *, reader: str | None = None) -> list[WorkloadRecord]:
         with self._database.reading() as connection:
-            return _workloads(connection, kernel_class, family)
+            return _workloads(connection, kernel_class, family, reader)
 
     def kernel_classes(self, family: str) -> list[str]:
         query = select(WORKLOADS.c.kernel_class).where(WORKLOADS.c.family == family).distinct()
@@ -58,12 +61,33 @@ class BankQueries(Queries):
             row = connection.execute(query.order_by(WORKLOADS.c.number.desc()).limit(1)).first()
             return None if row is None else _workload(row, unpack(row.payload))
 
-    def bank(self) -> list[BankRow]:
+    def bank(self, *, reader: str | None = None) -> list[BankRow]:
         groups = (TRIALS.c.kernel_class, TRIALS.c.family)
         counts = (func.count(distinct(TRIALS.c.task_key)), func.count(TRIALS.c.best_s), func.count())
+        query = select(*groups, *counts).where(readable_by(reader)).group_by(*groups).order_by(*groups)
         with self._database.reading() as connection:
-            rows = connection.execute(select(*groups, *counts).group_by(*groups).order_by(*groups)).all()
-        return [_bank_row(*row) for row in rows]
+            return [_bank_row(*row) for row in connection.execute(query)]
+
+    def known_kernels(
+        self,
+        *,
+        kernel_class: str | None = None,
+        family: str | None = None,
+        text: str | None = None,
+        after: str = "",
+        limit: int = 50,
+        reader: str | None = None,
+    ) -> list[KnownKernel]:
+        best = func.min(TRIALS.c.best_s).label("best_s")
+        groups = (TRIALS.c.task_key, TRIALS.c.family, PROVENANCES.c.device_key)
+        query = select(*groups, best, func.count().label("measured")).where(MEASURED, readable_by(reader))
+        query = query.join(PROVENANCES, PROVENANCES.c.id == TRIALS.c.provenance)
+        query = query.where(TRIALS.c.task_key > after, *_wanted(kernel_class, family, text))
+        with self._database.reading() as connection:
+            keys = query.with_only_columns(TRIALS.c.task_key).distinct().order_by(TRIALS.c.task_key)
+            page = list(connection.execute(keys.limit(limit)).scalars())
+            rows = connection.execute(query.where(TRIALS.c.task_key.in_(page)).group_by(*groups)).all()
+            return _kernels(_described(connection, page), rows)
 
     def all_trials(self, family: str | None = None) -> Iterator[TrialRecord]:
         wanted: ColumnElement[bool] = TRIALS.c.id > 0
@@ -88,12 +112,15 @@ class BankQueries(Queries):
             return connection.execute(query).all()
 
 
-def _readable_fastest(connection: Connection, task_key: str, family: str, limit: int) -> list[TrialRecord]:
+def _readable_fastest(
+    connection: Connection, task_key: str, family: str, limit: int, reader: str | None = None
+) -> list[TrialRecord]:
     """The fastest records that can be read; damaged ones take no other's place."""
     found: list[TrialRecord] = []
     looked = 0
     while len(found) < limit:
-        rows = connection.execute(_fastest(task_key, family, limit).offset(looked)).all()
+        query = _fastest(task_key, family, limit).where(readable_by(reader))
+        rows = connection.execute(query.offset(looked)).all()
         found += readable(rows)
         looked += len(rows)
         if len(rows) < limit:
@@ -117,11 +144,58 @@ def _spare(keep: int) -> Select[Any]:
     return select(TRIALS.c.id).where(TRIALS.c.job.in_(ended), TRIALS.c.id.not_in(kept))
 
 
-def _workloads(connection: Connection, kernel_class: str, family: str) -> list[WorkloadRecord]:
+def _workloads(
+    connection: Connection, kernel_class: str, family: str, reader: str | None = None
+) -> list[WorkloadRecord]:
     columns = [column for column in WORKLOADS.c if column.name != "payload"]
-    of_class = (WORKLOADS.c.kernel_class == kernel_class) & (WORKLOADS.c.family == family)
-    rows = connection.execute(select(*columns).where(of_class).order_by(WORKLOADS.c.number))
+    query = select(*columns).where(WORKLOADS.c.kernel_class == kernel_class, WORKLOADS.c.family == family)
+    if reader is not None:
+        its = select(TRIALS.c.id).where(TRIALS.c.task_key == WORKLOADS.c.task_key, MEASURED)
+        query = query.where(its.where(TRIALS.c.family == family, readable_by(reader)).exists())
+    rows = connection.execute(query.order_by(WORKLOADS.c.number))
     return [_workload(row, b"") for row in rows]
+
+
+def _wanted(kernel_class: str | None, family: str | None, text: str | None) -> list[ColumnElement[bool]]:
+    wanted: list[ColumnElement[bool]] = []
+    if kernel_class is not None:
+        wanted.append(TRIALS.c.kernel_class == kernel_class)
+    if family is not None:
+        wanted.append(TRIALS.c.family == family)
+    if text is not None:
+        like = WORKLOADS.c.name.contains(text, autoescape=True) | WORKLOADS.c.shapes.contains(
+            text, autoescape=True
+        )
+        wanted.append(TRIALS.c.task_key.in_(select(WORKLOADS.c.task_key).where(like)))
+    return wanted
+
+
+def _described(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any]]:
+    """One row for each of these workloads, the newest if TVM versions differ."""
+    columns = [column for column in WORKLOADS.c if column.name != "payload"]
+    query = select(*columns).where(WORKLOADS.c.task_key.in_(keys)).order_by(WORKLOADS.c.number)
+    return {row.task_key: row for row in connection.execute(query)}
+
+
+def _kernels(described: Mapping[str, Row[Any]], rows: Sequence[Row[Any]]) -> list[KnownKernel]:
+    found = []
+    for row in sorted(rows, key=lambda row: (row.task_key, row.family, row.device_key)):
+        kernel = described.get(row.task_key)
+        if kernel is not None:
+            found.append(
+                KnownKernel(
+                    key=row.task_key,
+                    name=kernel.name,
+                    kernel_class=kernel.kernel_class,
+                    shapes=kernel.shapes,
+                    gflop=kernel.gflop,
+                    family=row.family,
+                    device_key=row.device_key,
+                    best_s=row.best_s,
+                    measured=row.measured,
+                )
+            )
+    return found
 
 
 def _workload(row: Row[Any], payload: bytes) -> WorkloadRecord:

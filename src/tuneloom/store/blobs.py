@@ -17,7 +17,7 @@ from sqlalchemy import Connection, delete, insert, select
 from tuneloom.errors import StoreError
 from tuneloom.store.faults import told_as_store_errors
 from tuneloom.store.queries import Queries, insert_once
-from tuneloom.store.schema import BLOB_USES, BLOBS
+from tuneloom.store.tables.runs import BLOB_USES, BLOBS
 
 PIECE = 1 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from tuneloom.errors import LeaseLost
 from tuneloom.store.records import Lease
-from tuneloom.store.schema import LEASES
+from tuneloom.store.tables.runs import LEASES
 
 
 def require_held(connection: Connection, lease: Lease) -> None:

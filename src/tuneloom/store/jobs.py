@@ -10,7 +10,7 @@ from tuneloom.model import Task
 from tuneloom.store.encoding import from_json, pack, printable, to_json, unpack
 from tuneloom.store.queries import Queries, insert_once
 from tuneloom.store.records import EMPTY, JobRecord, JobStatus, Json, PlannedTask, WishKind
-from tuneloom.store.schema import JOBS, TASKS, WORKLOADS
+from tuneloom.store.tables.runs import JOBS, TASKS, WORKLOADS
 from tuneloom.store.wishes import insert_wish, require_open
 
 PAYLOADS = TASKS.join(

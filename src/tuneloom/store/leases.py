@@ -7,17 +7,19 @@ well: a living one is never robbed there, a dead one's run is free at once.
 """
 
 import time
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select, update
 
 from tuneloom.errors import StoreError
+from tuneloom.store.claiming import next_waiting, tenants_of
 from tuneloom.store.fencing import is_lease, lost
 from tuneloom.store.owner import Owner, is_alive, this_process
 from tuneloom.store.queries import Queries, insert_or_replace
 from tuneloom.store.records import Lease, RunStatus
-from tuneloom.store.schema import LEASES, RUNS
+from tuneloom.store.tables.runs import LEASES, RUNS
 
 
 class LeaseQueries(Queries):
@@ -30,12 +32,15 @@ class LeaseQueries(Queries):
             _refuse_held(connection, row, holder, now)
             return self._taken(connection, run, holder, now + ttl_s)
 
-    def claim_run(self, holder: str, ttl_s: float) -> Lease | None:
+    def claim_run(self, holder: str, ttl_s: float, *, beside: Collection[str] | None = None) -> Lease | None:
         with self._database.writing() as connection:
             now = self._now(connection)
-            waiting = connection.execute(_oldest(RunStatus.WAITING).limit(1)).first()
+            served = tenants_of(connection, beside) if beside is not None else ()
+            waiting = next_waiting(connection, served)
             if waiting is not None:
                 return self._taken(connection, waiting.id, holder, now + ttl_s)
+            if beside is not None:
+                return None
             for row in connection.execute(_oldest(RunStatus.RUNNING)).all():
                 if is_free(connection, row, now):
                     return self._taken(connection, row.id, holder, now + ttl_s)

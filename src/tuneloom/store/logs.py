@@ -9,7 +9,7 @@ from sqlalchemy import Row, insert, select
 from tuneloom.store.encoding import from_json, to_json
 from tuneloom.store.queries import Queries
 from tuneloom.store.records import EventRecord, SpanRecord
-from tuneloom.store.schema import EVENTS, SPANS
+from tuneloom.store.tables.runs import EVENTS, SPANS
 
 
 class LogQueries(Queries):

@@ -21,10 +21,12 @@ from tuneloom.store.migrations import LATEST, refuse_newer, upgrade, version_of
 from tuneloom.store.service.audit import AuditQueries
 from tuneloom.store.service.models import ModelQueries
 from tuneloom.store.service.sessions import SessionQueries
+from tuneloom.store.service.shares import ShareQueries
 from tuneloom.store.service.submissions import SubmissionQueries
 from tuneloom.store.service.tenants import TenantQueries
 from tuneloom.store.service.watching import WatchQueries
 from tuneloom.store.trials import TrialQueries
+from tuneloom.store.waiting import WaitingQueries
 from tuneloom.store.wishes import WishQueries
 
 PATIENCE_S = 30.0
@@ -44,6 +46,8 @@ class SqlStore(
     ModelQueries,
     WatchQueries,
     AuditQueries,
+    ShareQueries,
+    WaitingQueries,
 ):
     """The store for SQLite and PostgreSQL alike."""
 

@@ -213,6 +213,21 @@ class EventRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownKernel:
+    """The best time of one workload on one kind of device, and how many measurements there are."""
+
+    key: str
+    name: str
+    kernel_class: str
+    shapes: str
+    gflop: float
+    family: str
+    device_key: str
+    best_s: float
+    measured: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BankRow:
     """What the bank knows of one kernel class on one target family."""
 

@@ -14,7 +14,7 @@ from tuneloom.store.names import fresh_name
 from tuneloom.store.owner import this_process
 from tuneloom.store.queries import insert_once, insert_or_replace
 from tuneloom.store.records import EMPTY, Json, RunRecord, RunStatus
-from tuneloom.store.schema import JOBS, LEASES, NOTES, RUNS, TRIALS
+from tuneloom.store.tables.runs import JOBS, LEASES, NOTES, RUNS, TRIALS
 from tuneloom.store.wishes import wished
 
 JOB_COUNT = select(func.count()).where(JOBS.c.run == RUNS.c.id).scalar_subquery()

@@ -9,7 +9,7 @@ from sqlalchemy import Row, select
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Outcome, Trial
 from tuneloom.store.encoding import from_json, unpack_text
 from tuneloom.store.records import Provenance, TrialRecord
-from tuneloom.store.schema import PROVENANCES, TRIALS
+from tuneloom.store.tables.runs import PROVENANCES, TRIALS
 
 OK = "ok"
 """The outcome of a trial that ended in a measurement; other outcomes are kinds of failure."""

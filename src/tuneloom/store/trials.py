@@ -11,7 +11,7 @@ from tuneloom.model import Measurement, Outcome, Trial
 from tuneloom.store.encoding import pack_text, printable, to_json
 from tuneloom.store.queries import Queries, insert_all_once, insert_once
 from tuneloom.store.records import EMPTY, Provenance, TrialRecord
-from tuneloom.store.schema import PROVENANCES, TASKS, TRIALS
+from tuneloom.store.tables.runs import PROVENANCES, TASKS, TRIALS
 from tuneloom.store.trial_rows import OK, RECORDS, record_of
 
 

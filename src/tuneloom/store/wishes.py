@@ -9,7 +9,7 @@ from tuneloom.errors import StoreError
 from tuneloom.store.encoding import from_json, to_json
 from tuneloom.store.queries import Queries, insert_or_replace
 from tuneloom.store.records import EMPTY, Json, RunStatus, Wish, WishKind
-from tuneloom.store.schema import RUNS, VIEWS, WISHES
+from tuneloom.store.tables.runs import RUNS, VIEWS, WISHES
 
 ENDED = (RunStatus.FINISHED.value, RunStatus.FAILED.value)
 

@@ -12,6 +12,7 @@ from tuneloom.testing.service_contract import (
     TenantContract,
     WatchContract,
 )
+from tuneloom.testing.sharing_contract import PrivacyContract, TurnContract, WaitingContract
 
 
 class OnPostgres:
@@ -38,3 +39,12 @@ class TestSessions(OnPostgres, SessionContract): ...
 
 
 class TestWatching(OnPostgres, WatchContract): ...
+
+
+class TestTurns(OnPostgres, TurnContract): ...
+
+
+class TestWaiting(OnPostgres, WaitingContract): ...
+
+
+class TestPrivacy(OnPostgres, PrivacyContract): ...

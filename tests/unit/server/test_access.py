@@ -62,7 +62,7 @@ def test_a_reader_reads_and_submits_nothing(served: Served) -> None:
     )
 
 
-@pytest.mark.parametrize("path", ["/tenants", "/tokens", "/audit", "/bank"])
+@pytest.mark.parametrize("path", ["/tenants", "/tokens", "/audit"])
 def test_only_administrators_see_administration(served: Served, path: str) -> None:
     assert served.client.get(f"/api/v1{path}", headers=served.headers()).status_code == 403
     assert served.client.get(f"/api/v1{path}", headers=served.headers("root")).status_code == 200

@@ -92,8 +92,19 @@ def test_jobs_are_listed_by_pages_and_states(served: Served) -> None:
     assert served.client.get("/api/v1/jobs?limit=501", headers=served.headers()).status_code == 422
 
 
-def test_wishes_are_left_for_the_executor(served: Served) -> None:
+def test_a_job_that_waits_is_changed_at_once(served: Served) -> None:
     job = submit(served).json()["id"]
+    change = served.client.patch(f"/api/v1/jobs/{job}", headers=served.headers(), json={"priority": 4})
+    assert (change.status_code, change.json()["priority"]) == (200, 4)
+    for action, status in (("pause", "paused"), ("resume", "waiting"), ("cancel", "cancelled")):
+        answer = served.client.post(f"/api/v1/jobs/{job}/{action}", headers=served.headers())
+        assert (answer.status_code, answer.json()["status"]) == (202, status)
+    assert served.store.run(job).status is RunStatus.FINISHED
+
+
+def test_wishes_for_a_job_that_is_carried_out_are_left_for_its_executor(served: Served) -> None:
+    job = submit(served).json()["id"]
+    served.store.take_run(job, "executor", 30.0)
     for action in ("pause", "cancel"):
         answer = served.client.post(f"/api/v1/jobs/{job}/{action}", headers=served.headers())
         assert answer.status_code == 202

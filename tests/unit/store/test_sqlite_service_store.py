@@ -14,6 +14,7 @@ from tuneloom.testing.service_contract import (
     TenantContract,
     WatchContract,
 )
+from tuneloom.testing.sharing_contract import PrivacyContract, TurnContract, WaitingContract
 
 
 class OnSqlite:
@@ -40,3 +41,12 @@ class TestSessions(OnSqlite, SessionContract): ...
 
 
 class TestWatching(OnSqlite, WatchContract): ...
+
+
+class TestTurns(OnSqlite, TurnContract): ...
+
+
+class TestWaiting(OnSqlite, WaitingContract): ...
+
+
+class TestPrivacy(OnSqlite, PrivacyContract): ...

@@ -32,6 +32,7 @@ from tuneloom.scheduling.messages import (
     RefuseJob,
     ResourceAdded,
     ResourceLost,
+    ShareUsed,
     StageFinished,
     StageLost,
     StartStage,
@@ -113,6 +114,10 @@ class Conductor:
             if program.ticket.id == job:
                 program.ticket = replace(program.ticket, priority=priority)
         self._tell_if_known(job, JobReprioritised(at_s=self.now_s(), job=job, priority=priority))
+
+    def share_used(self, share: str, key: str, seconds: float) -> None:
+        """Let count here what jobs of a share used of devices elsewhere."""
+        self._tell(ShareUsed(at_s=self.now_s(), share=share, key=key, seconds=seconds))
 
     @property
     def idle(self) -> bool:

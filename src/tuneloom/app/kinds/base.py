@@ -13,7 +13,7 @@ from tuneloom.engine.calls import Call
 from tuneloom.errors import TuneloomError
 from tuneloom.model import Artifact, JobSpec, ModelSummary, Task, Trial
 from tuneloom.report import Validity
-from tuneloom.store import JobRecord, Store, TrialRecord
+from tuneloom.store import JobRecord, Share, Store, TrialRecord
 
 Opened = Callable[[ModelSummary], dict[str, list[Trial]]]
 """Told of a model when its tasks are known; answers with the trials known from before."""
@@ -28,7 +28,7 @@ class JobContext:
 
     `workers` is the number of processes that keep its searches, `device_cores` how many cores its
     device is made of: none for one that has its own. `model_worker` names the worker that read the
-    model when the job was checked, if one did and no other job uses it.
+    model when the job was checked, if one did and no other job uses it. `share` is whose job it is.
     """
 
     job: str
@@ -40,6 +40,7 @@ class JobContext:
     workers: int
     device_cores: int = 1
     model_worker: str = ""
+    share: Share | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,12 @@ class TuningJob:
         spec = context.spec
         self.job = context.job
         self.spec = spec
+        share = context.share
         self.ticket = JobTicket(
             id=context.job,
             priority=spec.priority,
+            weight=share.weight if share is not None else 1.0,
+            share=share.tenant if share is not None else "",
             deadline_s=spec.deadline_s,
             device_keys=frozenset({spec.device_key}),
             waits_for_devices=spec.waits_for_devices,

@@ -29,13 +29,15 @@ _MOST_ASKED = 32
 class DonorBank:
     """Questions of one job to the bank; the answers are bounded however large the bank is.
 
-    Only records of the job's target family are looked at.
+    Only records of the job's target family are looked at, and of those only what its tenant, the
+    `reader`, may learn from.
     """
 
     store: Store
     job: str
     family: str
     accept: Accept = lambda _record: True
+    reader: str | None = None
     names: dict[str, str] = field(default_factory=dict)
     """What people call the workloads that gave something, by key."""
     _classes: dict[str, list[str]] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class DonorBank:
         """Keys and work of workloads to ask: many have no records yet, so more than are needed."""
         known: dict[str, tuple[str, float]] = {}
         for kernel_class in self._classes_like(task.kernel_class):
-            for workload in self.store.workloads(kernel_class, self.family):
+            for workload in self.store.workloads(kernel_class, self.family, reader=self.reader):
                 known[workload.key] = (workload.shapes, workload.gflop)
                 self.names[workload.key] = workload.name
         first = [key for key in (task.key, favourite) if key in known]
@@ -86,7 +88,7 @@ class DonorBank:
         return self._classes[kernel_class]
 
     def _records(self, key: str, gflop: float, count: int, *, own_job: bool) -> list[Donor]:
-        records = self.store.workload_trials(key, self.family, 2 * count)
+        records = self.store.workload_trials(key, self.family, 2 * count, reader=self.reader)
         wanted = [record for record in records if own_job or record.job != self.job]
         found = (self._as_donor(record, gflop) for record in wanted)
         return [donor for donor in found if donor is not None][:count]

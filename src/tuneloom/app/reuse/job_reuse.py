@@ -51,11 +51,13 @@ class JobReuse:
     at the same time.
     """
 
-    def __init__(self, store: Store, job: str, spec: JobSpec) -> None:
+    def __init__(self, store: Store, job: str, spec: JobSpec, reader: str | None = None) -> None:
+        """`reader` is the tenant of the job, who may not learn from everybody."""
+        self._reader = reader
         self._store = store
         self._job = job
         self._spec = spec
-        self._bank = DonorBank(store, job, "")
+        self._bank = DonorBank(store, job, "", reader=reader)
         self._spaces: dict[str, TaskSpace] = {}
         self._asked: dict[str, list[Donor]] = {}
         self._desk = self._open_desk()
@@ -70,7 +72,7 @@ class JobReuse:
 
     def look(self, family: str, tasks: Sequence[Task], spaces: Sequence[TaskSpace]) -> dict[str, list[Donor]]:
         """Take the spaces in; returns donors, by task, whose schedules have a form no space offers."""
-        self._bank = DonorBank(self._store, self._job, family, self._accept())
+        self._bank = DonorBank(self._store, self._job, family, self._accept(), self._reader)
         self._desk = self._open_desk()
         self._asked = {task.key: self._bank.donors(task) for task in tasks}
         self._spaces = {space.task_key: space for space in spaces}

@@ -1,7 +1,7 @@
 """Wishes for a run that another process carries out: more jobs, pauses, ends, priorities.
 
 They are rows in the store; the run's executor looks there about once a second and applies each
-once, in the order in which they came.
+once, in the order in which they came. A run that waits is changed in the store itself.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,6 +11,7 @@ from dataclasses import replace
 from tuneloom.app.requests.sources import numbered, require_possible
 from tuneloom.app.runs.files import kept_files, own_files
 from tuneloom.app.runs.resources import RESOURCES, present_keys
+from tuneloom.app.runs.wishing import wish
 from tuneloom.errors import InputError, StoreError
 from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, WishKind, open_existing
@@ -55,7 +56,7 @@ def cancel(name: str, job: str | None, place: str | None = None) -> list[JobReco
         if job is not None and not going_on:
             raise InputError(f"job {job!r} is {wanted[0].status.value} already")
         for record in going_on:
-            store.add_wish(run.id, WishKind.CANCEL, record.id)
+            wish(store, run.id, WishKind.CANCEL, record.id)
         return going_on
 
 
@@ -102,7 +103,7 @@ def _wish(
         record = _job(store, run, job)
         if record.status not in allowed:
             raise InputError(f"job {job!r} is {record.status.value}; nothing to change")
-        store.add_wish(run.id, kind, record.id, body or {})
+        wish(store, run.id, kind, record.id, body or {})
         return record
 
 

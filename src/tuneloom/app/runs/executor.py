@@ -14,10 +14,12 @@ from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
 from tuneloom.app.runs.held_run import HeldRun, TrialListener
+from tuneloom.app.runs.shares import ShareBook
 from tuneloom.app.runs.view import RunView, job_picture, resource_pictures
 from tuneloom.engine.api import Engine
 from tuneloom.engine.machine import Offer, Resources
 from tuneloom.errors import LeaseLost, TargetError, TuneloomError
+from tuneloom.model import Device
 from tuneloom.scheduling import Core, policy_named, view
 from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store, Wish, WishKind
@@ -27,6 +29,9 @@ _LOOK_S = 1.0
 _ONE_AT_A_TIME = ("sequential", "synchronous", "interleaved")
 _LANES = 3
 _DRAIN_S = 60.0
+_CROWDED = (
+    4  # no tenant waits for another's long jobs while an executor has fewer runs than so many times its own
+)
 _SLOTS_PER_LANE = 4  # a batch keeps about so many build slots busy while others are selected
 
 
@@ -94,6 +99,7 @@ class Executor(Listener):
         self._journal: Book | None = None
         self._offers: dict[str, Offer] = {}
         self.conductor = Conductor(Core(policy_named(policy)), engine, self)
+        self._shares = ShareBook(store, self.conductor.share_used) if most_runs else None
 
     def hold(self, lease: Lease) -> HeldRun:
         """Take the jobs of a run that is ours now."""
@@ -108,6 +114,7 @@ class Executor(Listener):
             cores_of=self.machine.cores_of,
             on_trial=self._on_trial,
             given_workers=self._given_workers,
+            share=self._store.share_of(lease.run),
         )
         self.runs[lease.run] = held
         if self._journal is None:
@@ -191,8 +198,13 @@ class Executor(Listener):
 
     def ran(self, span: Span) -> None:
         held = self._of(span.job)
-        if held is not None:
-            held.book.ran(span)
+        if held is None:
+            return
+        held.book.ran(span)
+        offer = self._offers.get(span.resource)
+        device = offer.resource if offer is not None else None
+        if self._shares is not None and held.share is not None and isinstance(device, Device):
+            self._shares.used(held.share.tenant, device.key, span.end_s - span.start_s)
 
     def job_refused(self, job: str, reason: str) -> None:
         self._end(job, JobStatus.FAILED, TargetError(reason, field="device"))
@@ -222,6 +234,8 @@ class Executor(Listener):
             self._looked_s = now_s
             for held in list(self.runs.values()):
                 self._look_after(held, now_s)
+            if self._shares is not None:
+                self._shares.settle()
             self._claim()
         for held in list(self.runs.values()):
             if held.ended:
@@ -232,8 +246,10 @@ class Executor(Listener):
                 self._display.show(self.view(held, now_s))
 
     def _claim(self) -> None:
-        while self._draining_since_s is None and len(self.runs) < self._most_runs:
-            lease = self._store.claim_run(self.holder, TTL_S)
+        """Take what waits while there is room; a tenant that has nothing here yet may go beyond."""
+        while self._draining_since_s is None and len(self.runs) < _CROWDED * self._most_runs:
+            full = len(self.runs) >= self._most_runs
+            lease = self._store.claim_run(self.holder, TTL_S, beside=list(self.runs) if full else None)
             self._claimed_lately = lease is not None
             if lease is None:
                 return

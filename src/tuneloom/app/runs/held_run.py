@@ -15,7 +15,7 @@ from tuneloom.app.runs.files import localised, owner_of
 from tuneloom.app.service.bundles import keep_bundle, with_folder
 from tuneloom.errors import OutputError, StoreError, TuneloomError
 from tuneloom.model import JobSpec, Trial
-from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store
+from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Share, Store
 
 TrialListener = Callable[[str, Trial], None]
 """Told of every trial of a job right after it was committed."""
@@ -36,6 +36,7 @@ class HeldRun:
     cores_of: Callable[[str], int]
     on_trial: TrialListener | None = None
     given_workers: set[str] = field(default_factory=set)
+    share: Share | None = None
     programs: dict[str, JobProgram] = field(default_factory=dict)
     statuses: dict[str, JobStatus] = field(default_factory=dict)
     due_s: dict[str, float] = field(default_factory=dict)
@@ -94,6 +95,7 @@ class HeldRun:
             workers=self.workers,
             device_cores=self.cores_of(spec.device_key),
             model_worker=self._checking_worker(spec),
+            share=self.share,
         )
 
     def _checking_worker(self, spec: JobSpec) -> str:

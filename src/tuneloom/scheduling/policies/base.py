@@ -50,6 +50,9 @@ class Policy(Protocol):
     def resource_went(self, seat: Seat) -> None:
         """A host or device is gone; the ends of its stages have been told already."""
 
+    def share_used(self, share: str, key: str, seconds: float) -> None:
+        """Jobs of a share used devices of a key elsewhere; a policy without shares ignores it."""
+
     def choose(self, at_s: float) -> Choice | None:
         """The next stage to start, or None if nothing should start now."""
 

@@ -71,6 +71,9 @@ class Interleaved:
     def resource_went(self, seat: Seat) -> None:
         self._look_at_hosts = True
 
+    def share_used(self, share: str, key: str, seconds: float) -> None:
+        return
+
     def choose(self, at_s: float) -> Choice | None:
         while self._keys_to_look_at:
             key = next(iter(self._keys_to_look_at))

@@ -60,6 +60,9 @@ class Sequential:
     def resource_went(self, seat: Seat) -> None:
         """Nothing to note: the floor is read afresh at every choice."""
 
+    def share_used(self, share: str, key: str, seconds: float) -> None:
+        return
+
     def choose(self, at_s: float) -> Choice | None:
         for job in self._running or self._waiting:
             for stage in self._waiting[job]:

@@ -68,6 +68,9 @@ class Synchronous:
     def resource_went(self, seat: Seat) -> None:
         """Nothing to note: the floor is read afresh at every choice."""
 
+    def share_used(self, share: str, key: str, seconds: float) -> None:
+        return
+
     def choose(self, at_s: float) -> Choice | None:
         start = self._next_of_round()
         if start is None and not self._round:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
+from tuneloom.app.runs.wishing import wish
 from tuneloom.app.service.expecting import as_submission, expectation
 from tuneloom.app.service.seeing import device_keys
 from tuneloom.app.service.submitting import Requester, submission_of
@@ -115,7 +116,7 @@ def change_job(service: Served, caller: Submitter, job: JobId, asked: PriorityAs
         if abs(asked.priority) > most:
             raise Problem(422, f"'priority' must lie between -{most} and {most}", "priority")
         _wish(store, caller, found, WishKind.PRIORITY, "prioritise job", {"priority": asked.priority})
-        return job_details(found, store.view(found.id), None)
+        return _shown(store, caller, job)
 
 
 @ROUTER.post("/{job}/pause", status_code=202, responses=documented(404, 409, 422))
@@ -145,7 +146,13 @@ def _changed(
         if found.status not in allowed:
             raise Problem(409, f"job {found.id} is {found.status.value}; nothing to change")
         _wish(store, caller, found, kind, f"{kind.value} job", {})
-        return job_details(found, store.view(found.id), None)
+        return _shown(store, caller, job)
+
+
+def _shown(store: Store, caller: Caller, job: str) -> JobDetails:
+    """A job as it is now; a change of one that waits shows at once."""
+    found = found_job(store, job, caller)
+    return job_details(found, store.view(found.id), store.bundle(found.id))
 
 
 def _wish(
@@ -153,5 +160,5 @@ def _wish(
 ) -> None:
     if job.status.ended:
         raise Problem(409, f"job {job.id} is {job.status.value}; nothing to change")
-    store.add_wish(job.id, kind, job.job, body)
+    wish(store, job.id, kind, job.job, body)
     store.add_audit(caller.entry(action, job.id, **body))

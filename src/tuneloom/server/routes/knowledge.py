@@ -1,8 +1,9 @@
 """What the service knows and has: the bank, devices, and who calls."""
 
 from dataclasses import asdict
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from tuneloom import __version__
 from tuneloom.app.service.seeing import seen_resources
@@ -15,11 +16,14 @@ from tuneloom.server.bodies import (
     DeviceHistoryTold,
     DevicesTold,
     DeviceTold,
+    KernelPage,
+    KernelTold,
     SelfTold,
 )
-from tuneloom.server.callers import Administrator, Reader, Served
+from tuneloom.server.callers import Reader, Served
+from tuneloom.server.paging import Limit
 from tuneloom.server.problems import documented
-from tuneloom.server.telling import finite, tenant_told
+from tuneloom.server.telling import finite, in_ms, tenant_told
 
 ROUTER = APIRouter(tags=["knowledge"])
 
@@ -47,10 +51,41 @@ def show_self(service: Served, caller: Reader) -> SelfTold:
 
 
 @ROUTER.get("/bank", responses=documented())
-def show_bank(service: Served, caller: Administrator) -> BankTold:
-    """How much is known by kernel class and target family, of all tenants."""
+def show_bank(service: Served, caller: Reader) -> BankTold:
+    """How much your jobs may learn from, by kernel class and target family; all for administrators."""
     with service.stores.lent() as store:
-        return BankTold(rows=[BankRowTold(**asdict(row)) for row in store.bank()])
+        return BankTold(rows=[BankRowTold(**asdict(row)) for row in store.bank(reader=caller.sees)])
+
+
+@ROUTER.get("/bank/kernels", responses=documented(422))
+def search_bank(
+    service: Served,
+    caller: Reader,
+    kernel_class: Annotated[str | None, Query(max_length=200, description="only of this class")] = None,
+    family: Annotated[str | None, Query(max_length=200, description="only of this target family")] = None,
+    text: Annotated[
+        str | None, Query(max_length=100, description="only with this in their name or shapes")
+    ] = None,
+    after: Annotated[str, Query(max_length=200, description="`next` of the page before")] = "",
+    limit: Limit = 50,
+) -> KernelPage:
+    """Kernels that were tuned, and their best times on each kind of device."""
+    with service.stores.lent() as store:
+        found = store.known_kernels(
+            kernel_class=kernel_class,
+            family=family,
+            text=text,
+            after=after,
+            limit=limit,
+            reader=caller.sees,
+        )
+    keys = list(dict.fromkeys(kernel.key for kernel in found))
+    told = [
+        KernelTold(**{name: value for name, value in asdict(kernel).items() if name != "best_s"}, best_ms=ms)
+        for kernel in found
+        if (ms := in_ms(kernel.best_s)) is not None
+    ]
+    return KernelPage(kernels=told, next=keys[-1] if len(keys) >= limit else None)
 
 
 @ROUTER.get("/devices", responses=documented())

@@ -16,6 +16,7 @@ from tuneloom.store.migrations import (
     s005_service,
     s006_blobs,
     s007_sessions,
+    s008_shares,
 )
 
 STEPS: tuple[tuple[str, ...], ...] = tuple(
@@ -28,6 +29,7 @@ STEPS: tuple[tuple[str, ...], ...] = tuple(
         s005_service,
         s006_blobs,
         s007_sessions,
+        s008_shares,
     )
 )
 LATEST = len(STEPS)

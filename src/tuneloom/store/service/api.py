@@ -12,6 +12,7 @@ from tuneloom.store.service.records import (
     ModelState,
     Role,
     SessionRecord,
+    Share,
     Submission,
     SubmittedJob,
     TenantLimits,
@@ -155,6 +156,16 @@ class WatchStore(Protocol):
         """What the jobs that started last noted about devices, newest first."""
 
 
+class ShareStore(Protocol):
+    """Who has what of the executors."""
+
+    def share_of(self, run: str) -> Share | None:
+        """The tenant of a run and its weight; None for a run that no tenant submitted."""
+
+    def add_use(self, used: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+        """Add seconds of device time by tenant and device key; returns what all executors have added."""
+
+
 class AuditStore(Protocol):
     """What was done by whom; append-only."""
 
@@ -172,5 +183,7 @@ class AuditStore(Protocol):
         """A page of entries, newest first; `subject` is what something was done to."""
 
 
-class ServiceStore(TenantStore, SessionStore, ModelStore, SubmissionStore, WatchStore, AuditStore, Protocol):
+class ServiceStore(
+    TenantStore, SessionStore, ModelStore, SubmissionStore, WatchStore, ShareStore, AuditStore, Protocol
+):
     """Everything that a service keeps beyond runs."""

@@ -8,7 +8,7 @@ from sqlalchemy import Row, insert, select
 from tuneloom.store.encoding import from_json, to_json
 from tuneloom.store.queries import Queries
 from tuneloom.store.service.records import AuditEntry
-from tuneloom.store.service.schema import AUDIT
+from tuneloom.store.tables.service import AUDIT
 
 
 class AuditQueries(Queries):

@@ -9,10 +9,10 @@ from tuneloom.errors import ConflictError, QuotaError
 from tuneloom.store.encoding import from_json, printable, to_json
 from tuneloom.store.queries import Queries
 from tuneloom.store.records import Json
-from tuneloom.store.schema import JOBS
 from tuneloom.store.service.records import ModelRecord, ModelState
-from tuneloom.store.service.schema import MODELS, SUBMISSIONS
 from tuneloom.store.service.tenants import GOING_ON, locked_limits, usage_of
+from tuneloom.store.tables.runs import JOBS
+from tuneloom.store.tables.service import MODELS, SUBMISSIONS
 
 
 class ModelQueries(Queries):

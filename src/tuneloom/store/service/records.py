@@ -31,9 +31,9 @@ class Role(StrEnum):
 class TenantLimits:
     """A tenant's share and quotas.
 
-    Jobs may ask for priorities from `-most_priority` to `most_priority`. `weight`, its share of
-    devices, and `shares_records`, whether its records help others, are kept for the scheduler and
-    the bank, which do not ask for them yet.
+    Jobs may ask for priorities from `-most_priority` to `most_priority`. While several tenants have
+    work, each gets device time in proportion to its `weight`. `shares_records` says whether what its
+    jobs measured helps those of other tenants.
     """
 
     weight: float = 1.0
@@ -176,6 +176,14 @@ class SubmittedJob:
     def job(self) -> str:
         """The id of the job in its run."""
         return f"{self.id}.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Whose run it is, and what that tenant's share of devices weighs."""
+
+    tenant: str
+    weight: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from sqlalchemy import Connection, Row, delete, insert, select
 
 from tuneloom.store.queries import Queries
 from tuneloom.store.service.records import SessionRecord
-from tuneloom.store.service.schema import SESSIONS, TOKENS
 from tuneloom.store.service.tenants import token_of
+from tuneloom.store.tables.service import SESSIONS, TOKENS
 
 _JOINED = select(
     TOKENS, SESSIONS.c.created.label("began"), SESSIONS.c.expires.label("session_expires")

@@ -11,10 +11,10 @@ from tuneloom.store.jobs import insert_job
 from tuneloom.store.queries import insert_or_replace
 from tuneloom.store.records import JobStatus, Json, RunStatus
 from tuneloom.store.runs import RunQueries
-from tuneloom.store.schema import JOBS, LEASES, TRIALS, VIEWS
 from tuneloom.store.service.records import BundleRecord, Submission, SubmittedJob, TenantLimits
-from tuneloom.store.service.schema import BUNDLES, SUBMISSIONS
 from tuneloom.store.service.tenants import locked_limits, usage_of
+from tuneloom.store.tables.runs import JOBS, LEASES, TRIALS, VIEWS
+from tuneloom.store.tables.service import BUNDLES, SUBMISSIONS
 
 COMMAND = "service"
 _OF_JOB = ("name", "status", "spec", "result", "started", "ended")
@@ -137,6 +137,7 @@ class SubmissionQueries(RunQueries):
             "token": submission.token,
             "model": submission.model,
             "trials": submission.trials,
+            "priority": int(submission.spec.get("priority", 0)),
             "created": self._clock(),
             "idempotency_key": submission.key,
             "request": submission.request,

@@ -10,7 +10,6 @@ from tuneloom.errors import ConflictError, InputError
 from tuneloom.store.encoding import printable
 from tuneloom.store.queries import Queries, insert_once
 from tuneloom.store.records import JobStatus
-from tuneloom.store.schema import JOBS
 from tuneloom.store.service.records import (
     Role,
     TenantLimits,
@@ -19,7 +18,8 @@ from tuneloom.store.service.records import (
     Usage,
     require_tenant_name,
 )
-from tuneloom.store.service.schema import BUNDLES, MODELS, SUBMISSIONS, TENANTS, TOKENS
+from tuneloom.store.tables.runs import JOBS
+from tuneloom.store.tables.service import BUNDLES, MODELS, SUBMISSIONS, TENANTS, TOKENS
 
 DAY_S = 86_400.0
 GOING_ON = tuple(status.value for status in JobStatus if not status.ended)

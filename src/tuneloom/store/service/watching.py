@@ -8,8 +8,8 @@ from sqlalchemy import select
 from tuneloom.store.encoding import from_json
 from tuneloom.store.queries import Queries
 from tuneloom.store.records import Json
-from tuneloom.store.schema import JOBS, NOTES, SPANS, TRIALS
 from tuneloom.store.service.records import DeviceNotes
+from tuneloom.store.tables.runs import JOBS, NOTES, SPANS, TRIALS
 
 _OF_SPAN = ("id", "resource", "kind", "task", "start_s", "end_s", "ready_s", "slots")
 _OF_FAILURE = ("id", "task_key", "outcome", "message", "created")

@@ -33,7 +33,8 @@ class ModelJob(TuningJob):
 
     def __init__(self, context: JobContext) -> None:
         super().__init__(context)
-        reuse = JobReuse(context.store, context.job, context.spec)
+        tenant = context.share.tenant if context.share is not None else None
+        reuse = JobReuse(context.store, context.job, context.spec, tenant)
         self._reuse = reuse if reuse.wanted else None
         self.finish: Finish | None = None
         self._untuned: UntunedModel | None = None

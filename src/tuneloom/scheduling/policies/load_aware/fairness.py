@@ -19,7 +19,7 @@ TIME_PASSES = 0.25
 
 @dataclass(slots=True)
 class Account:
-    """What one job has used of each pool, in seconds of service by weight.
+    """What one job has used of each pool, in seconds of service by weight; jobs of a share use up one.
 
     `stages` holds a tag and the number of parts that wait or run. All parts of a stage
     carry the tag that its first part got, so that a batch stays together instead of

@@ -35,6 +35,8 @@ class LoadAware:
         self._device_pools: dict[str, Pool] = {}
         self._predictions = Predictions()
         self._notes: dict[str, JobNotes] = {}
+        self._shares: dict[str, dict[str, float]] = {}
+        self._weights: dict[str, float] = {}
         self._entries: dict[Stage, LineEntry] = {}
         self._device_lines: dict[str, Line] = {}
         self._keys_to_look_at: dict[str, None] = {}
@@ -52,7 +54,13 @@ class LoadAware:
         self._feeding = Feeding(self._pressure, self._predictions)
 
     def job_entered(self, job: Job) -> None:
-        self._notes[job.ticket.id] = JobNotes(Account(job))
+        ticket = job.ticket
+        account = Account(job)
+        if ticket.share:
+            # Kept when its last job leaves: the next one does not begin anew.
+            account.used = self._shares.setdefault(ticket.share, {})
+            self._weights[ticket.share] = ticket.weight
+        self._notes[ticket.id] = JobNotes(account)
 
     def job_left(self, job: Job) -> None:
         appetite = self._notes.pop(job.ticket.id).appetite
@@ -114,6 +122,11 @@ class LoadAware:
     def resource_went(self, seat: Seat) -> None:
         self._host_lines.look_at_any = True
 
+    def share_used(self, share: str, key: str, seconds: float) -> None:
+        used = self._shares.get(share)
+        if used is not None and key in used:
+            used[key] += seconds / self._weights[share]
+
     def choose(self, at_s: float) -> Choice | None:
         self._just_done = None
         choice = self._choose_device_stage() if self._keys_to_look_at else None
@@ -145,6 +158,8 @@ class LoadAware:
     def _entry(self, stage: Stage, notes: JobNotes, pool: Pool, at_s: float) -> LineEntry:
         request, account, appetite = stage.request, notes.account, notes.appetite
         chain = self._chains.weight(appetite, request.remaining_s, stage.job, account.steps)
+        if stage.job.ticket.share:
+            chain = 0.0  # what a share is ahead is never forgiven: others have a right to theirs
         tag = pool.tag(account, stage, chain)
         rank = pool.rank(account, tag, stage, at_s, chain)
         self._entered += 1

@@ -1,8 +1,8 @@
-"""The tables of a service as queries see them."""
+"""The tables of a service: tenants, tokens, models, submissions, bundles, shares and the audit log."""
 
 from sqlalchemy import BigInteger, Column, Float, Integer, Table, Text
 
-from tuneloom.store.schema import METADATA
+from tuneloom.store.tables.runs import METADATA
 
 
 def _texts(*names: str) -> list[Column[str]]:
@@ -47,9 +47,16 @@ SUBMISSIONS = Table(
     METADATA,
     Column("number", Integer, primary_key=True),
     *_texts("run", "tenant", "token", "model", "request"),
-    *_numbers("trials"),
+    *_numbers("trials", "priority"),
     _created(),
     Column("idempotency_key", Text),
+)
+SHARES = Table(
+    "shares",
+    METADATA,
+    Column("tenant", Text, primary_key=True),
+    Column("device_key", Text, primary_key=True),
+    Column("used_s", Float(53), nullable=False),
 )
 BUNDLES = Table(
     "bundles",

@@ -1,4 +1,4 @@
-"""The tables as queries see them; the migrations create them, a test compares the two."""
+"""The tables of runs, jobs, trials and files."""
 
 from sqlalchemy import BigInteger, Column, Float, Integer, LargeBinary, MetaData, Table, Text
 
