@@ -26,7 +26,7 @@ def _resolved(expression: Any, builder: Any) -> Any | None:
     import tvm
     from tvm import relax
 
-    if isinstance(expression, (tvm.ir.GenericConst, relax.ShapeExpr, tvm.tirx.PrimExpr)):
+    if isinstance(expression, (tvm.ir.Constant, tvm.ir.GenericConst, relax.ShapeExpr)):
         return expression
     if isinstance(expression, relax.Var):
         bound = builder.lookup_binding(expression)

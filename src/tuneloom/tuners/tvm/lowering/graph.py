@@ -9,8 +9,10 @@ from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.layouts.blocking import block_layouts
 from tuneloom.tuners.tvm.lowering.passes import (
-    folding_pass,
+    folding,
     fusing_passes,
+    batch_norm_pass,
+    own_pass,
     preparing_passes,
     vectorising_passes,
 )
@@ -48,7 +50,7 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
     chosen = options or LowerOptions()
     blocked = chosen.layout == "blocked" and target.kind == "llvm"
     folds = not blocked and chosen.layout != "plain"
-    first = _blocking(target) if blocked else [folding_pass()] if folds else []
+    first = _blocking(target) if blocked else [batch_norm_pass()] if folds else []
     passes = [*first, *preparing_passes(), *fusing_passes()]
     with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
         module = tvm.transform.Sequential(passes)(imported.module)
@@ -65,11 +67,7 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
 
 
 def _blocking(target: TargetSpec) -> list[Any]:
-    tvm = load_tvm()
-    from tvm.relax import transform
-
-    def block(module: Any, _context: Any) -> Any:
+    def block(module: Any) -> Any:
         return block_layouts(module, target.lanes)
 
-    made = tvm.transform.module_pass(block, opt_level=0, name="BlockLayouts")
-    return [transform.FoldConstant(), made, *vectorising_passes()]
+    return [folding(), own_pass("BlockLayouts", block), *vectorising_passes()]

@@ -1,6 +1,20 @@
 """The order of Relax passes, in the few stages other code puts something between."""
 
+from collections.abc import Callable
 from typing import Any
+
+from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.lowering.folding import fold_constants
+
+
+def own_pass(name: str, change: Callable[[Any], Any]) -> Any:
+    """A pass of ours among TVM's."""
+    return load_tvm().transform.module_pass(lambda module, _: change(module), opt_level=0, name=name)
+
+
+def folding() -> Any:
+    """Operators on constants computed now."""
+    return own_pass("FoldConstants", fold_constants)
 
 
 def vectorising_passes() -> list[Any]:
@@ -17,12 +31,12 @@ def preparing_passes() -> list[Any]:
     return [
         transform.DecomposeOpsForInference(),
         transform.CanonicalizeBindings(),
-        transform.FoldConstant(),
+        folding(),
         transform.DeadCodeElimination(),
     ]
 
 
-def folding_pass() -> Any:
+def batch_norm_pass() -> Any:
     """Batch norms folded into the convolutions before them; blocking does it in its own way."""
     from tvm.relax import transform
 

@@ -1,0 +1,200 @@
+"""Operators on constants computed by NumPy, before TVM would compile a kernel for each of them.
+
+TVM folds a constant by building a program for it, which takes a tenth of a second each time; a model
+may have hundreds. Only operators that NumPy computes to the last bit alike are in the table.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+_MOST_BYTES = 1 << 28
+"""Larger results are left to be computed when the model runs."""
+
+Fold = Callable[[Any, Sequence[Any]], Any]
+
+
+def fold_constants(module: Any) -> Any:
+    """The module with operators on constants replaced by their values.
+
+    What the table lacks is left to TVM, which is asked only if there is something: its pass
+    legalises every operator of the model to see what it could fold.
+    """
+    from tvm.relax import transform
+
+    folded = _by_numpy(module)
+    return transform.FoldConstant()(folded) if _has_more(folded["main"]) else folded
+
+
+def _by_numpy(module: Any) -> Any:
+    """Only a `main` that is one dataflow block is changed."""
+    bindings = _bindings(module["main"])
+    known = _known(bindings) if bindings is not None else {}
+    return _replaced(module, known) if known else module
+
+
+def _bindings(main: Any) -> Sequence[Any] | None:
+    """The bindings of a function that is one dataflow block; None for any other."""
+    from tvm import relax
+
+    blocks = main.body.blocks if isinstance(main.body, relax.SeqExpr) else []
+    plain = len(blocks) == 1 and isinstance(blocks[0], relax.DataflowBlock)
+    return list(blocks[0].bindings) if plain else None
+
+
+def _has_more(main: Any) -> bool:
+    """Whether some call has operands that are all known."""
+    from tvm import relax
+
+    bindings = _bindings(main)
+    if bindings is None:
+        return True
+    calls = (binding.value for binding in bindings if isinstance(binding.value, relax.Call))
+    return any(all(_is_known(argument) for argument in call.args) for call in calls)
+
+
+def _is_known(argument: Any) -> bool:
+    import tvm
+    from tvm import relax
+
+    if isinstance(argument, relax.Tuple):
+        return all(_is_known(field) for field in argument.fields)
+    if isinstance(argument, relax.Var):
+        return False
+    return isinstance(argument, (tvm.ir.Constant, tvm.ir.GenericConst, relax.ShapeExpr, tvm.ir.GlobalVar))
+
+
+def _known(bindings: Sequence[Any]) -> dict[Any, Any]:
+    """Variables whose value is known, with it as a constant."""
+    import tvm
+    from tvm import relax
+
+    found: dict[Any, Any] = {}
+    for binding in bindings:
+        if isinstance(binding.value, tvm.ir.GenericConst) and isinstance(binding.var, relax.DataflowVar):
+            found[binding.var] = binding.value
+            continue
+        value = _value(binding.value, found) if isinstance(binding.value, relax.Call) else None
+        if value is not None and isinstance(binding.var, relax.DataflowVar):
+            found[binding.var] = relax.const(np.asarray(value, order="C"))
+    return found
+
+
+def _value(call: Any, known: dict[Any, Any]) -> Any | None:
+    """The result of a call; None when an operand is not known or the operator not in the table."""
+    fold = FOLDS.get(str(getattr(call.op, "name", "")))
+    if fold is None or _bytes(call) > _MOST_BYTES:
+        return None
+    operands = [_operand(argument, known) for argument in call.args]
+    if any(operand is None for operand in operands):
+        return None
+    value = np.asarray(fold(call.attrs, operands))
+    wanted = (tuple(int(extent) for extent in call.ty.shape.values), str(call.ty.dtype))
+    return value if (value.shape, str(value.dtype)) == wanted else None
+
+
+def _bytes(call: Any) -> float:
+    """The size of a result; beyond all limits if its shape is open."""
+    extents = getattr(getattr(call.ty, "shape", None), "values", None)
+    if extents is None or any(not hasattr(extent, "value") for extent in extents):
+        return math.inf
+    return math.prod(int(extent) for extent in extents) * 8
+
+
+def _operand(argument: Any, known: dict[Any, Any]) -> Any | None:
+    """An array for a tensor, a tuple of numbers for a shape, a list for a tuple of tensors."""
+    import tvm
+    from tvm import relax
+
+    if isinstance(argument, relax.Var):
+        argument = known.get(argument)
+    if isinstance(argument, tvm.ir.GenericConst):
+        return _array(argument)
+    if isinstance(argument, relax.ShapeExpr):
+        extents = [getattr(extent, "value", None) for extent in argument.values]
+        return None if any(extent is None for extent in extents) else tuple(map(int, extents))
+    if isinstance(argument, relax.Tuple):
+        fields = [_operand(field, known) for field in argument.fields]
+        return None if any(field is None for field in fields) else fields
+    return None
+
+
+def _array(constant: Any) -> Any | None:
+    """Types that NumPy has no arithmetic of its own for are left to TVM."""
+    plain = str(constant.value.dtype) not in ("bfloat16",) and "float8" not in str(constant.value.dtype)
+    return constant.value.numpy() if plain else None
+
+
+def _replaced(module: Any, known: dict[Any, Any]) -> Any:
+    """The module with these variables gone and constants in their places."""
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    @mutator
+    class Filler(PyExprMutator):  # type: ignore[misc]
+        """Puts constants where variables were, and leaves out what made them."""
+
+        def visit_var_binding_(self, binding: Any) -> None:
+            if binding.var not in known:
+                super().visit_var_binding_(binding)
+
+        def visit_var_(self, var: Any) -> Any:
+            return known[var] if var in known else super().visit_var_(var)
+
+        def visit_dataflow_var_(self, var: Any) -> Any:
+            return known[var] if var in known else super().visit_dataflow_var_(var)
+
+    changed = module.clone() if hasattr(module, "clone") else type(module)(dict(module.functions.items()))
+    changed["main"] = Filler(changed).visit_expr(module["main"])
+    assert isinstance(changed["main"], relax.Function)
+    return changed
+
+
+def _turned(attrs: Any, operands: Sequence[Any]) -> Any:
+    axes = None if attrs.axes is None else [int(axis) for axis in attrs.axes]
+    return np.transpose(operands[0], axes)
+
+
+def _squeezed(attrs: Any, operands: Sequence[Any]) -> Any:
+    axes = None if attrs.axis is None else tuple(int(axis) for axis in attrs.axis)
+    return np.squeeze(operands[0], axes)
+
+
+def _joined(attrs: Any, operands: Sequence[Any]) -> Any:
+    axis = 0 if attrs.axis is None else int(attrs.axis)
+    return np.concatenate(operands[0], axis)
+
+
+def _cast(attrs: Any, operands: Sequence[Any]) -> Any:
+    """Only between types where rounding is no question: wider ones, or whole numbers."""
+    value, kind = operands[0], np.dtype(str(attrs.dtype))
+    whole = value.dtype.kind in "iub" and kind.kind in "iub"
+    return value.astype(kind) if whole or np.can_cast(value.dtype, kind) else value
+
+
+def _arithmetic(compute: Callable[[Any, Any], Any]) -> Fold:
+    def fold(_attrs: Any, operands: Sequence[Any]) -> Any:
+        with np.errstate(all="ignore"):
+            return compute(operands[0], operands[1])
+
+    return fold
+
+
+FOLDS: dict[str, Fold] = {
+    "relax.permute_dims": _turned,
+    "relax.reshape": lambda attrs, operands: np.reshape(operands[0], operands[1]),
+    "relax.broadcast_to": lambda attrs, operands: np.broadcast_to(operands[0], operands[1]),
+    "relax.expand_dims": lambda attrs, operands: np.expand_dims(
+        operands[0], tuple(int(axis) for axis in attrs.axis)
+    ),
+    "relax.squeeze": _squeezed,
+    "relax.concat": _joined,
+    "relax.astype": _cast,
+    "relax.add": _arithmetic(np.add),
+    "relax.subtract": _arithmetic(np.subtract),
+    "relax.multiply": _arithmetic(np.multiply),
+    "relax.negative": lambda attrs, operands: np.negative(operands[0]),
+}
+"""A result of another type or shape than TVM says is not used, so a fold may give up by returning it."""
