@@ -12,6 +12,7 @@ from typing import Any
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.converters.torch_recurrent import OPERATORS, torch_recurrent
 from tuneloom.tuners.tvm.importing.packages import needed
 from tuneloom.tuners.tvm.importing.relax import (
     Converted,
@@ -67,9 +68,14 @@ def import_exported(program: Any, where: str, shapes: Mapping[str, tuple[int, ..
 
     try:
         with _silence():
-            program = program.run_decompositions()
+            program = program.run_decompositions(_decompositions(program))
             _check_program(program, where)
-            module = from_exported_program(program, unwrap_unit_return_tuple=True, run_ep_decomposition=False)
+            module = from_exported_program(
+                program,
+                unwrap_unit_return_tuple=True,
+                run_ep_decomposition=False,
+                custom_convert_map=torch_recurrent(),
+            )
     except ModelError:
         raise
     except Exception as error:
@@ -80,6 +86,18 @@ def import_exported(program: Any, where: str, shapes: Mapping[str, tuple[int, ..
         inputs=describe_inputs(module, (), where),
         outputs=describe_outputs(module, (), where),
     )
+
+
+def _decompositions(program: Any) -> Any:
+    """What programs are broken down by; recurrent layers stay whole, unless their sizes are still open."""
+    import torch
+
+    table = torch.export.default_decompositions()
+    if not program.range_constraints:
+        for name in OPERATORS:
+            packet, overload = name.split(".")
+            table.pop(getattr(getattr(torch.ops.aten, packet), overload), None)
+    return table
 
 
 def _check_archive(path: Path, content: bytes) -> None:
@@ -106,7 +124,7 @@ def _check_program(program: Any, where: str) -> None:
         raise ModelError(
             f"{where}: running it changes {changed[0]!r}, as in training; call model.eval() before the export"
         )
-    known = ExportedProgramImporter().convert_map
+    known = {*ExportedProgramImporter().convert_map, *OPERATORS}
     for node in program.graph.nodes:
         if node.op == "call_function" and node.target.__name__ not in known:
             raise ModelError(

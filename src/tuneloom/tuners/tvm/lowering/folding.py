@@ -78,7 +78,7 @@ def _known(bindings: Sequence[Any]) -> dict[Any, Any]:
             continue
         value = _value(binding.value, found) if isinstance(binding.value, relax.Call) else None
         if value is not None and isinstance(binding.var, relax.DataflowVar):
-            found[binding.var] = relax.const(np.asarray(value, order="C"))
+            found[binding.var] = relax.const(np.asarray(value, order="C"), str(value.dtype))
     return found
 
 
@@ -112,6 +112,8 @@ def _operand(argument: Any, known: dict[Any, Any]) -> Any | None:
         argument = known.get(argument)
     if isinstance(argument, tvm.ir.GenericConst):
         return _array(argument)
+    if isinstance(argument, tvm.ir.Constant):
+        return int(argument.value)  # a place in a slice
     if isinstance(argument, relax.ShapeExpr):
         extents = [getattr(extent, "value", None) for extent in argument.values]
         return None if any(extent is None for extent in extents) else tuple(map(int, extents))
@@ -174,6 +176,40 @@ def _cast(attrs: Any, operands: Sequence[Any]) -> Any:
     return value.astype(kind) if whole or np.can_cast(value.dtype, kind) else value
 
 
+def _taken(attrs: Any, operands: Sequence[Any]) -> Any:
+    """Elements by their places; TVM's modes differ only for places that are not there."""
+    data, places = operands
+    axis = None if attrs.axis is None else int(attrs.axis)
+    size = data.size if axis is None else data.shape[axis]
+    inside = places.size == 0 or (places.min() >= 0 and places.max() < size)
+    return np.take(data, places, axis) if inside else data.reshape(-1)[:0]
+
+
+def _sliced(attrs: Any, operands: Sequence[Any]) -> Any:
+    """A slice forwards; places count from the end where they are negative, as in Python."""
+    data, axes, begins, ends = operands[:4]
+    steps = operands[4] if len(operands) > 4 else [1] * len(axes)
+    places = [slice(None)] * data.ndim
+    for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
+        if step <= 0:
+            return data.reshape(-1)[:0]
+        places[axis] = slice(begin, end, step)
+    return data[tuple(places)]
+
+
+def _scattered(attrs: Any, operands: Sequence[Any]) -> Any:
+    data, part, begin, end, step = operands
+    places = [slice(None)] * data.ndim
+    places[int(attrs.axis)] = slice(begin, end, step)
+    result = data.copy()
+    result[tuple(places)] = part
+    return result
+
+
+def _filled(attrs: Any, operands: Sequence[Any]) -> Any:
+    return np.full(operands[0], operands[1], dtype=str(attrs.dtype or operands[1].dtype))
+
+
 def _arithmetic(compute: Callable[[Any, Any], Any]) -> Fold:
     def fold(_attrs: Any, operands: Sequence[Any]) -> Any:
         with np.errstate(all="ignore"):
@@ -190,11 +226,21 @@ FOLDS: dict[str, Fold] = {
         operands[0], tuple(int(axis) for axis in attrs.axis)
     ),
     "relax.squeeze": _squeezed,
+    "relax.take": _taken,
+    "relax.strided_slice": _sliced,
+    "relax.slice_scatter": _scattered,
+    "relax.where": lambda attrs, operands: np.where(*operands),
     "relax.concat": _joined,
     "relax.astype": _cast,
-    "relax.add": _arithmetic(np.add),
-    "relax.subtract": _arithmetic(np.subtract),
-    "relax.multiply": _arithmetic(np.multiply),
+    "relax.arange": lambda attrs, operands: np.arange(*operands, dtype=str(attrs.dtype)),
+    "relax.full": _filled,
     "relax.negative": lambda attrs, operands: np.negative(operands[0]),
+    "relax.mod": _arithmetic(np.fmod),
+    "relax.floor_mod": _arithmetic(np.mod),
+    **{
+        f"relax.{name}": _arithmetic(getattr(np, name))
+        for name in ("add", "subtract", "multiply", "minimum", "maximum", "less", "greater", "less_equal")
+        + ("greater_equal", "equal", "not_equal", "logical_and", "logical_or", "floor_divide")
+    },
 }
 """A result of another type or shape than TVM says is not used, so a fold may give up by returning it."""
