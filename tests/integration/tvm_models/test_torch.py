@@ -114,3 +114,50 @@ def test_what_torch_cannot_export_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="torch can't export Fickle") as caught:
         write_module(Fickle(), [torch.randn(4)], tmp_path / "net.pt2")
     assert "\n" not in str(caught.value)
+
+
+RECURRENT = {
+    "lstm": lambda: torch.nn.LSTM(6, 8, num_layers=2, bidirectional=True, batch_first=True),
+    "gru": lambda: torch.nn.GRU(6, 8, num_layers=2, bidirectional=True),
+    "gru without biases": lambda: torch.nn.GRU(6, 8, bias=False, batch_first=True),
+    "rnn": lambda: torch.nn.RNN(6, 8, nonlinearity="relu"),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_a_recurrent_layer_is_one_kernel_per_direction(tmp_path: Path, host: TargetSpec, name: str) -> None:
+    module, x = networks.AllOutputs(RECURRENT[name]()), torch.randn(5, 3, 6)
+    model = import_model(networks.export(module.eval(), (x,), tmp_path / "net.pt2"))
+    kernels = [gvar.name_hint for gvar in model.module.get_global_vars() if gvar.name_hint != "main"]
+    assert len(kernels) == (2 if module.layer.bidirectional else 1)  # layers of one size share them
+    assert_agrees(model, module, host, x)
+
+
+def test_a_recurrent_layer_takes_a_sequence_without_a_batch(tmp_path: Path, host: TargetSpec) -> None:
+    module, x = networks.AllOutputs(torch.nn.LSTM(6, 8)), torch.randn(5, 6)
+    model = import_model(networks.export(module.eval(), (x,), tmp_path / "net.pt2"))
+    assert_agrees(model, module, host, x)
+
+
+def test_a_recurrent_layer_with_an_open_batch_is_bound(tmp_path: Path, host: TargetSpec) -> None:
+    module, open_batch = networks.AllOutputs(torch.nn.GRU(4, 4)), torch.export.Dim("batch", min=1, max=8)
+    path = networks.export(
+        module.eval(), (torch.randn(3, 2, 4),), tmp_path / "net.pt2", dynamic_shapes=({1: open_batch},)
+    )
+    assert_agrees(import_model(path, {"x": (3, 5, 4)}), module, host, torch.randn(3, 5, 4))
+
+
+def test_operators_give_the_types_that_torch_gives_them(tmp_path: Path, host: TargetSpec) -> None:
+    module, x = networks.MixedTypes(), torch.tensor([[1, 0, 3, 4], [0, 0, 7, 2]])
+    model = import_model(networks.export(module, (x,), tmp_path / "net.pt2"))
+    assert [info.dtype for info in model.outputs] == ["int64", "float32", "int64"]
+    assert_agrees(model, module, host, x)
+
+
+def test_a_program_in_half_precision_is_taken(tmp_path: Path, host: TargetSpec) -> None:
+    torch.manual_seed(0)
+    module, x = networks.SmallResNet().eval().half(), torch.randn(1, 3, 32, 32).half()
+    model = import_model(networks.export(module, (x,), tmp_path / "net.pt2"))
+    assert {info.dtype for info in (*model.inputs, *model.outputs)} == {"float16"}
+    got = build_model(lower(model, host), {}).open().run([x.numpy()])
+    np.testing.assert_allclose(got[0], module(x).detach().numpy(), rtol=2e-2, atol=2e-3)

@@ -1,5 +1,6 @@
 """Small PyTorch modules; imported only where torch is installed."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,26 @@ class TwoWays(nn.Module):
         return vectors, vectors.sum(dim=-1)
 
 
+class AllOutputs(nn.Module):
+    """A recurrent layer with its last states among the outputs."""
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Any) -> Any:
+        y, state = self.layer(x)
+        return (y, *state) if isinstance(state, tuple) else (y, state)
+
+
+class MixedTypes(nn.Module):
+    """Truth values counted, whole numbers divided and multiplied by others."""
+
+    def forward(self, x: Any) -> Any:
+        counted = (x > 0).cumsum(dim=-1)
+        return counted, torch.floor_divide(x * 0.5, 2) + x, (x != 0).sum(dim=-1)
+
+
 def resnet() -> Any:
     """A network whose batch norms have seen something."""
     torch.manual_seed(0)
@@ -80,5 +101,7 @@ def encoder() -> Any:
 
 
 def export(module: Any, inputs: tuple[Any, ...], path: Path, **options: Any) -> str:
-    torch.export.save(torch.export.export(module, inputs, **options), path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of recurrent layers, about how torch keeps their weights
+        torch.export.save(torch.export.export(module, inputs, **options), path)
     return str(path)

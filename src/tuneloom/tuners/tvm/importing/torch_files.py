@@ -21,6 +21,7 @@ from tuneloom.tuners.tvm.importing.relax import (
     describe_outputs,
     one_line,
 )
+from tuneloom.tuners.tvm.importing.torch_types import typed_importer
 
 EXPORT_WORDS = "torch.export.save(torch.export.export(model.eval(), (x,)), 'net.pt2')"
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
@@ -64,16 +65,15 @@ def read_exported(path: Path, content: bytes) -> Any:
 def import_exported(program: Any, where: str, shapes: Mapping[str, tuple[int, ...]]) -> Converted:
     """An exported program as a Relax module, with its inputs and outputs."""
     load_tvm()
-    from tvm.relax.frontend.torch import from_exported_program
-
     try:
         with _silence():
             program = program.run_decompositions(_decompositions(program))
             _check_program(program, where)
-            module = from_exported_program(
+            module = typed_importer().from_exported_program(
                 program,
+                keep_params_as_input=False,
                 unwrap_unit_return_tuple=True,
-                run_ep_decomposition=False,
+                no_bind_return_tuple=False,
                 custom_convert_map=torch_recurrent(),
             )
     except ModelError:

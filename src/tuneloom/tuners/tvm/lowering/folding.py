@@ -218,6 +218,12 @@ def _arithmetic(compute: Callable[[Any, Any], Any]) -> Fold:
     return fold
 
 
+_ALIKE = (
+    *("add", "subtract", "multiply", "minimum", "maximum", "floor_divide", "logical_and", "logical_or"),
+    *("less", "greater", "less_equal", "greater_equal", "equal", "not_equal"),
+)
+"""Operators of two operands that NumPy has under the same names."""
+
 FOLDS: dict[str, Fold] = {
     "relax.permute_dims": _turned,
     "relax.reshape": lambda attrs, operands: np.reshape(operands[0], operands[1]),
@@ -237,10 +243,6 @@ FOLDS: dict[str, Fold] = {
     "relax.negative": lambda attrs, operands: np.negative(operands[0]),
     "relax.mod": _arithmetic(np.fmod),
     "relax.floor_mod": _arithmetic(np.mod),
-    **{
-        f"relax.{name}": _arithmetic(getattr(np, name))
-        for name in ("add", "subtract", "multiply", "minimum", "maximum", "less", "greater", "less_equal")
-        + ("greater_equal", "equal", "not_equal", "logical_and", "logical_or", "floor_divide")
-    },
+    **{f"relax.{name}": _arithmetic(getattr(np, name)) for name in _ALIKE},
 }
 """A result of another type or shape than TVM says is not used, so a fold may give up by returning it."""

@@ -9,9 +9,9 @@ from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.layouts.blocking import block_layouts
 from tuneloom.tuners.tvm.lowering.passes import (
+    batch_norm_pass,
     folding,
     fusing_passes,
-    batch_norm_pass,
     own_pass,
     preparing_passes,
     vectorising_passes,

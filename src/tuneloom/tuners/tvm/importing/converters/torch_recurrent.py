@@ -80,9 +80,7 @@ class TorchStack:
         """One layer's tensors, for each direction: both matrices, then both biases if there are any."""
         count = 4 if self.biased else 2
         first = layer * self.directions * count
-        return [
-            list(weights[first + n * count : first + (n + 1) * count]) for n in range(self.directions)
-        ]
+        return [list(weights[first + n * count : first + (n + 1) * count]) for n in range(self.directions)]
 
     def _of_layer(self, states: Sequence[Any], layer: int) -> list[Any]:
         from tvm import relax

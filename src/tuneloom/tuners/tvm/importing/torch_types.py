@@ -1,0 +1,92 @@
+"""TVM's importer of PyTorch programs, held to PyTorch's own types: every operator gives what torch says."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_PROMOTED = frozenset(
+    (
+        *("add", "sub", "rsub", "mul", "div", "floor_divide", "pow", "maximum", "minimum", "remainder"),
+        *("fmod", "cumsum", "cumprod", "sum", "prod"),
+    )
+)
+"""Operators that PyTorch computes in the type of their result; truth values are summed as whole numbers."""
+
+_PRODUCTS = frozenset(("addmm", "mm", "bmm", "baddbmm", "matmul", "linear", "convolution"))
+"""Operators that sum products: in half precision TVM mixes a single product with a half bias."""
+
+_HALF = frozenset(("float16", "bfloat16"))
+
+
+def typed_importer() -> Any:
+    """The importer with every converter checked and, where it needs that, given other operands."""
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+    class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
+        """Converts a node in the types that PyTorch uses for it."""
+
+        def create_convert_map(self) -> dict[str, Callable[[Any], Any]]:
+            table = {**super().create_convert_map(), "floor_divide.default": self._floor_divide}
+            return {name: self._typed(name.partition(".")[0], convert) for name, convert in table.items()}
+
+        def _typed(self, kind: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            def typed(node: Any) -> Any:
+                wanted = torch_type(node)
+                if wanted is None:
+                    return convert(node)
+                with self._operands_as(node, _computed_in(kind, wanted)):
+                    result = convert(node)
+                return self._as(result, wanted)
+
+            return typed
+
+        def _div(self, node: Any) -> Any:
+            floor = node.kwargs.get("rounding_mode") == "floor"
+            return self._floor_divide(node) if floor else super()._div(node)
+
+        def _floor_divide(self, node: Any) -> Any:
+            """TVM's own takes a plain number for a whole one."""
+            from tvm import relax
+
+            kind = torch_type(node)
+            operands = [
+                value if isinstance(value, relax.Expr) else relax.const(value, kind)
+                for value in self.retrieve_args(node)
+            ]
+            return self.block_builder.emit(relax.op.floor_divide(*operands))
+
+        @contextmanager
+        def _operands_as(self, node: Any, kind: str | None) -> Iterator[None]:
+            """Let a node see its operands in another type while it is converted."""
+            found = {one: self.env[one] for one in node.all_input_nodes if one in self.env}
+            if kind is not None:
+                self.env.update({one: self._as(value, kind) for one, value in found.items()})
+            try:
+                yield
+            finally:
+                self.env.update(found)
+
+        def _as(self, value: Any, kind: str) -> Any:
+            from tvm import relax
+
+            tensor = isinstance(getattr(value, "ty", None), relax.TensorType)
+            if not tensor or str(value.ty.dtype) == kind:
+                return value
+            return self.block_builder.emit(relax.op.astype(value, kind))
+
+    return TypedImporter()
+
+
+def _computed_in(kind: str, wanted: str) -> str | None:
+    """The type to compute an operator in; None to leave its operands as they are."""
+    if kind in _PRODUCTS and wanted in _HALF:
+        return "float32"
+    return wanted if kind in _PROMOTED else None
+
+
+def torch_type(node: Any) -> str | None:
+    """The element type of what a node gives; None if that is not one tensor."""
+    import torch
+
+    value = node.meta.get("val")
+    return str(value.dtype).removeprefix("torch.") if isinstance(value, torch.Tensor) else None
