@@ -115,8 +115,8 @@ def _operand(argument: Any, known: dict[Any, Any]) -> Any | None:
     if isinstance(argument, tvm.ir.Constant):
         return int(argument.value)  # a place in a slice
     if isinstance(argument, relax.ShapeExpr):
-        extents = [getattr(extent, "value", None) for extent in argument.values]
-        return None if any(extent is None for extent in extents) else tuple(map(int, extents))
+        extents = [extent.value for extent in argument.values if hasattr(extent, "value")]
+        return tuple(map(int, extents)) if len(extents) == len(argument.values) else None
     if isinstance(argument, relax.Tuple):
         fields = [_operand(field, known) for field in argument.fields]
         return None if any(field is None for field in fields) else fields
