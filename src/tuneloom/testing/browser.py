@@ -59,9 +59,8 @@ class Browser:
         Raises TimeoutError with what the page shows if it never is.
         """
         source = (
-            "const done = arguments[arguments.length - 1], given = [...arguments].slice(0, -1);"
-            f"const look = (...given) => {{ return ({condition}); }};"
-            "const again = () => { let found; try { found = look(...given); } catch { found = null; }"
+            f"const done = arguments[arguments.length - 1], look = () => {{ return ({condition}); }};"
+            "const again = () => { let found; try { found = look(); } catch { found = null; }"
             " if (found) done(found); else setTimeout(again, 40); };"
             "again();"
         )
@@ -85,12 +84,6 @@ class Browser:
         """Pretend that the window has another size."""
         params = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._ask("goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": params})
-
-    def go_offline(self, offline: bool) -> None:
-        """Take the network away, or give it back; what is under way breaks off."""
-        params = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
-        self._ask("goog/cdp/execute", {"cmd": "Network.enable", "params": {}})
-        self._ask("goog/cdp/execute", {"cmd": "Network.emulateNetworkConditions", "params": params})
 
     def save_downloads(self, folder: Path) -> None:
         """Let the browser save what is downloaded in a folder."""

@@ -35,30 +35,30 @@ export class JobRows {
   constructor(showTenant) {
     this.showTenant = showTenant;
     this.known = new Map();
-    this.body = h("tbody");
+    this.bodies = { goingOn: h("tbody", { class: "going-on" }), ended: h("tbody") };
     const heads = ["Job", "State", "Progress", ["Latency", "number"], ["End", "number"], ["Submitted", "number wide-only"]];
     this.element = h("table", { class: "jobs" },
-      h("caption", { class: "spoken" }, "Jobs, newest first"),
+      h("caption", { class: "spoken" }, "Jobs: those that go on, then those that have ended, newest first"),
       h("thead", null, h("tr", null, heads.map((head) => h("th", { scope: "col", class: Array.isArray(head) ? head[1] : null }, Array.isArray(head) ? head[0] : head)))),
-      this.body);
+      Object.values(this.bodies));
   }
 
   get size() { return this.known.size; }
 
   clear() {
     this.known.clear();
-    this.body.replaceChildren();
+    Object.values(this.bodies).forEach((body) => body.replaceChildren());
   }
 
   has(id) { return this.known.has(id); }
 
   goingOn() { return [...this.known.values()].filter((row) => !row.job.ended).map((row) => row.job); }
 
-  add(job, { first = false } = {}) {
+  add(job) {
     if (this.known.has(job.id)) return this.change(job);
     const row = this.row(job);
     this.known.set(job.id, row);
-    if (first) this.body.prepend(row.element); else this.body.append(row.element);
+    this.put(row);
   }
 
   change(job) {
@@ -66,6 +66,16 @@ export class JobRows {
     if (!row) return;
     row.job = { ...row.job, ...job };
     row.draw();
+    if (!this.bodyOf(row).contains(row.element)) this.put(row);
+  }
+
+  bodyOf(row) { return row.job.ended ? this.bodies.ended : this.bodies.goingOn; }
+
+  // Jobs that go on come first, then those that have ended; the newest first in both.
+  put(row) {
+    const body = this.bodyOf(row);
+    const older = [...body.rows].find((each) => this.known.get(each.dataset.job).job.created < row.job.created);
+    body.insertBefore(row.element, older || null);
   }
 
   row(job) {

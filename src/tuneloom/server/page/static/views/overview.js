@@ -47,7 +47,6 @@ class Overview {
 
   async load() {
     const page = await get("/jobs", { ...this.filter, before: this.next, limit: PAGE });
-    if (this.next === undefined) this.newest = page.jobs[0]?.created ?? 0;
     page.jobs.forEach((job) => this.rows.add(job));
     this.next = page.next;
     this.more.hidden = page.next === null;
@@ -61,7 +60,7 @@ class Overview {
     Object.assign(this.filter, change);
     const shown = Object.entries(this.filter).filter(([name, value]) => value && !(name === "tenant" && value === "*"));
     history.replaceState(null, "", shown.length ? `/?${new URLSearchParams(shown)}` : "/");
-    this.next = this.newest = undefined;
+    this.next = undefined;
     this.rows.clear();
     await this.load().catch((error) => this.shell.failed(error));
     if (change.tenant !== undefined) this.listen();
@@ -75,10 +74,7 @@ class Overview {
   take(told) {
     this.drawTotals(told.counts);
     this.devices.draw(told.devices);
-    for (const job of [...told.jobs].reverse()) {
-      if (this.rows.has(job.id)) this.rows.change(job);
-      else if (this.newest !== undefined && !this.filtered && job.created > this.newest) this.rows.add(job, { first: true });
-    }
+    for (const job of told.jobs) if (!this.filtered || this.rows.has(job.id)) this.rows.add(job);
     this.empty.hidden = this.empty.hidden || this.rows.size > 0;
     const heard = new Set(told.jobs.map((job) => job.id));
     const oldest = told.jobs.length < MOST ? 0 : told.jobs[told.jobs.length - 1].created;
