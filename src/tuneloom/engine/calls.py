@@ -15,6 +15,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFiles:
+    """Files that calls read: their folder on the machine of the run, and digests by name within it."""
+
+    folder: str
+    digests: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A function of the worker's world, by name, with its arguments.
 
@@ -22,7 +30,9 @@ class Call:
     the call gets a fresh process of its own. A worker lives on one machine: the same name
     on another machine is another worker. `cores` pins the process while it works, and
     `environment` is set in it before: variables that say which device to use. `place` says
-    where; an engine of one machine needs none.
+    where; an engine of one machine needs none. An engine of several machines brings the files
+    that it `reads` to the machine that carries it out, and what it `writes` into a folder back;
+    paths among the arguments, and those that are the `source` of an argument, are adapted.
     """
 
     function: str
@@ -33,6 +43,8 @@ class Call:
     memory_bytes: int | None = None
     place: Place | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    reads: ReadFiles | None = None
+    writes: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

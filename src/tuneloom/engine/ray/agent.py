@@ -1,0 +1,186 @@
+"""What runs on every machine of a farm: a local engine, driven by orders from afar.
+
+Nothing here knows Ray; `cluster` turns this class into an actor.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import assert_never
+
+from tuneloom.engine.calls import CallEnded
+from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.ray.cargo import Hold, MissingCargo, Receipt, unpacked
+from tuneloom.engine.ray.files import FileCache
+from tuneloom.engine.ray.messages import (
+    AgentBroke,
+    AgentReport,
+    CallWrote,
+    CargoMissing,
+    Charge,
+    Drop,
+    Hello,
+    KeepFile,
+    Order,
+    Release,
+    Start,
+    Stop,
+    Survey,
+    Tidings,
+)
+from tuneloom.engine.worker import resolve
+from tuneloom.errors import TuneloomError
+
+_ENDING_S = 10.0
+
+Fetch = Callable[[Receipt], bytes]
+"""Brings cargo from the machine that keeps it; raises MissingCargo."""
+
+
+class Agent:
+    """Owns a local engine in one thread of its own; its methods are called by others.
+
+    The nursery is started by exec in that thread, so nothing of the actor's process is forked, and it
+    ends with the process however that ends.
+    """
+
+    def __init__(self, charge: Charge, fetch: Fetch) -> None:
+        self._charge = charge
+        self._fetch = fetch
+        self._hold = Hold(charge.machine)
+        self._files: FileCache | None = None
+        self._orders: SimpleQueue[Order | None] = SimpleQueue()
+        self._early: dict[int, Sequence[Order]] = {}
+        self._next = 0
+        self._lock = threading.Lock()
+        self._reports: SimpleQueue[AgentReport] = SimpleQueue()
+        self._ready = threading.Event()
+        self._broke = ""
+        self._hello: Hello | None = None
+        self._engine: LocalEngine | None = None
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
+        self._thread.start()
+
+    def hello(self) -> Hello | AgentBroke:
+        """Wait until workers can be forked; say what the machine offers."""
+        self._ready.wait()
+        return self._hello if self._hello is not None else AgentBroke(reason=self._broke)
+
+    def clock(self) -> float:
+        """What time it is here."""
+        return time.monotonic()
+
+    def order(self, number: int, orders: Sequence[Order]) -> None:
+        """Take orders, which are numbered: those that came too early wait for those before them."""
+        with self._lock:
+            self._early[number] = orders
+            while self._next in self._early:
+                for order in self._early.pop(self._next):
+                    self._orders.put(order)
+                self._next += 1
+        self._wake()
+
+    def tidings(self, patience_s: float) -> Tidings:
+        """Wait for something to tell, and tell it with all that happened meanwhile."""
+        told: list[AgentReport] = []
+        with suppress(Empty):
+            told.append(self._reports.get(timeout=patience_s))
+            while True:
+                told.append(self._reports.get_nowait())
+        return Tidings(now_s=self.clock(), reports=told)
+
+    def cargo(self, id: str) -> bytes | None:
+        """What is kept here under this id, if it still is."""
+        return self._hold.find(id)
+
+    def close(self) -> None:
+        """End all workers."""
+        self._orders.put(None)
+        self._wake()
+        self._thread.join(_ENDING_S)
+
+    def _wake(self) -> None:
+        engine = self._engine
+        if engine is not None:
+            with suppress(OSError, ValueError):  # it has just been closed
+                engine.wake()
+
+    def _work(self) -> None:
+        try:
+            self._begin()
+            while self._obey_all():
+                assert self._engine is not None
+                for report in self._engine.poll(None):
+                    self._reports.put(self._packed(report) if isinstance(report, CallEnded) else report)
+        except Exception as error:  # whatever it is, the driver has to hear of it
+            self._broke = (
+                str(error) if isinstance(error, TuneloomError) else f"{type(error).__name__}: {error}"
+            )
+            self._reports.put(AgentBroke(reason=self._broke))
+        finally:
+            self._ready.set()
+            if self._engine is not None:
+                self._engine.close()
+
+    def _packed(self, ended: CallEnded) -> CallEnded | CallWrote:
+        """The end of a call as it travels."""
+        assert self._files is not None
+        written = self._files.collected(ended.id)
+        ended = self._hold.stow(ended)
+        return ended if written is None else CallWrote(ended=ended, files=written)
+
+    def _begin(self) -> None:
+        charge = self._charge
+        survey: Survey = resolve(charge.survey)(charge.argument)
+        self._files = FileCache(survey.files_in)
+        self._engine = LocalEngine(charge.warm_up, charge.environment, survey.watch)
+        self._engine.prepare()
+        self._hello = Hello(
+            offers=survey.offers, facts=survey.facts, now_s=self.clock(), files=self._files.digests
+        )
+        self._ready.set()
+
+    def _obey_all(self) -> bool:
+        while True:
+            try:
+                order = self._orders.get_nowait()
+            except Empty:
+                return True
+            if order is None:
+                return False
+            self._obey(order)
+
+    def _obey(self, order: Order) -> None:
+        assert self._engine is not None and self._files is not None
+        match order:
+            case Start():
+                self._start(order)
+            case Stop():
+                self._engine.stop(order.id)
+                self._files.forget(order.id)
+            case Release():
+                self._engine.release(order.worker)
+            case Drop():
+                self._hold.drop(order.cargo)
+            case KeepFile():
+                self._files.keep(order.digest, order.data)
+            case _:
+                assert_never(order)
+
+    def _start(self, order: Start) -> None:
+        assert self._engine is not None and self._files is not None
+        try:
+            call = unpacked(order.call, self._found)
+        except MissingCargo as missing:
+            self._reports.put(CargoMissing(id=order.id, receipt=missing.receipt))
+        else:
+            self._engine.start(order.id, self._files.located(call, order.id))
+
+    def _found(self, receipt: Receipt) -> bytes:
+        kept = self._hold.find(receipt.id)
+        if kept is None:
+            kept = self._fetch(receipt)
+            self._hold.keep(receipt.id, kept)
+        return kept

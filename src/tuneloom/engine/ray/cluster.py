@@ -1,0 +1,257 @@
+"""Everything that is asked of Ray; nothing else imports it."""
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from queue import SimpleQueue
+from typing import Any
+
+import ray
+from ray._private.ray_logging import global_worker_stdstream_dispatcher
+from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from tuneloom.engine.ray.agent import Agent
+from tuneloom.engine.ray.api import AgentLine, Gone, Inbox, Letter, Node, Roll
+from tuneloom.engine.ray.cargo import MissingCargo, Receipt
+from tuneloom.engine.ray.messages import Charge, KeepFile, Order
+from tuneloom.errors import FarmError
+
+_FETCHING_S = 20.0
+_ROLL_S = 2.0
+_ENDING_S = 5.0
+_ANSWER_S = 5.0
+_STORE_BYTES = 512 << 20
+AUTO = "auto"
+_MODE, _TOKEN, _TOKEN_FILE = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+_KNOCK = "import sys, ray; ray._raylet.GcsClient(address=sys.argv[1])"
+_QUIET: dict[str, Any] = {"namespace": "tuneloom", "configure_logging": False, "log_to_driver": False}
+_GROUPS = {"orders": 1, "tidings": 1, "cargo": 4, "clock": 1}
+
+
+class AgentActor:
+    """An agent as Ray's actor; it asks other agents for their cargo itself."""
+
+    def __init__(self, charge: Charge) -> None:
+        self._holders: dict[str, Any] = {}
+        self._agent = Agent(charge, self._fetch)
+
+    def hello(self) -> Any:
+        return self._agent.hello()
+
+    def clock(self) -> float:
+        return self._agent.clock()
+
+    def order(self, number: int, orders: Sequence[Order], holders: Mapping[str, Any]) -> None:
+        self._holders.update(holders)
+        self._agent.order(number, [_received(order) for order in orders])
+
+    def tidings(self, patience_s: float) -> Any:
+        return self._agent.tidings(patience_s)
+
+    def cargo(self, id: str) -> bytes | None:
+        return self._agent.cargo(id)
+
+    def close(self) -> None:
+        self._agent.close()
+
+    def _fetch(self, receipt: Receipt) -> bytes:
+        holder = self._holders.get(receipt.machine)
+        if holder is None:
+            raise MissingCargo(receipt)
+        asked = holder.cargo.options(concurrency_group="cargo").remote(receipt.id)
+        try:
+            found: bytes | None = ray.get(asked, timeout=_FETCHING_S)
+        except (RayError, GetTimeoutError) as error:
+            raise MissingCargo(receipt) from error
+        if found is None:
+            raise MissingCargo(receipt)
+        return found
+
+
+class RayLine:
+    """The line to one actor."""
+
+    def __init__(self, handle: Any, inbox: Inbox) -> None:
+        self._handle = handle
+        self._inbox = inbox
+
+    def ask_hello(self) -> None:
+        self._deliver(self._handle.hello.remote())
+
+    def ask_tidings(self, patience_s: float) -> None:
+        self._deliver(self._handle.tidings.options(concurrency_group="tidings").remote(patience_s))
+
+    def ask_clock(self) -> None:
+        self._deliver(self._handle.clock.options(concurrency_group="clock").remote())
+
+    def order(self, number: int, orders: Sequence[Order], holders: Mapping[str, AgentLine]) -> None:
+        handles = {machine: line._handle for machine, line in holders.items() if isinstance(line, RayLine)}
+        sent = self._handle.order.options(concurrency_group="orders").remote(number, orders, handles)
+        sent.future().add_done_callback(self._sent)
+
+    def hang_up(self, *, politely: bool = False) -> None:
+        if politely:
+            with suppress(RayError):
+                ray.get(self._handle.close.options(concurrency_group="clock").remote(), timeout=_ENDING_S)
+        with suppress(RayError):
+            ray.kill(self._handle)
+
+    def _deliver(self, asked: Any) -> None:
+        asked.future().add_done_callback(self._answered)
+
+    def _sent(self, future: "Future[Any]") -> None:
+        """Orders that did not arrive leave an agent waiting for ever: it is as good as gone."""
+        if future.exception() is not None:
+            self._answered(future)
+
+    def _answered(self, future: "Future[Any]") -> None:
+        error = future.exception()
+        body = future.result() if error is None else Gone(reason=_reason(error))
+        self._inbox.put(Letter(sender=self, body=body))
+
+
+def connect(address: str | None, *, insecure: bool = False) -> "RayCluster":
+    """Join the cluster at an address, or one that runs on this machine (`auto`); without one, start it here.
+
+    Raises FarmError if it can't be reached, or lets in whoever reaches it and `insecure` is not set.
+    """
+    if address is None:
+        # Ray listens on all interfaces, so even one that lives for this process alone gets a token.
+        use_new_token()
+        ray.init(num_cpus=1, include_dashboard=False, object_store_memory=_STORE_BYTES, **_QUIET)
+        return RayCluster()
+    found = _running_here() if address == AUTO else address
+    _require_answer(found)
+    if not insecure and _lets_anybody_in(found):
+        raise FarmError(
+            f"the Ray cluster at {found} runs code for anybody who can reach it; start it with a token "
+            "(docs/farm.md says how), or accept that with --insecure"
+        )
+    try:
+        ray.init(address=found, **_QUIET)
+    except (ConnectionError, RuntimeError, RayError) as error:
+        raise FarmError(f"can't join the Ray cluster at {found}: {_first_line(error)}") from error
+    return RayCluster()
+
+
+def use_new_token() -> None:
+    """Let this process, and what it starts, use a token that nobody else knows."""
+    raylet: Any = ray._raylet
+    os.environ.update({_MODE: "token", _TOKEN: secrets.token_hex(32)})
+    raylet.Config.initialize("")  # Ray has read its environment when it was imported
+    raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _running_here() -> str:
+    from ray._private.services import canonicalize_bootstrap_address
+
+    found = canonicalize_bootstrap_address(AUTO) if _is_running() else None
+    if found is None:
+        raise FarmError(
+            "no Ray cluster runs on this machine; start one with `ray start`, or give its address"
+        )
+    return str(found)
+
+
+def _is_running() -> bool:
+    from ray._private.services import find_gcs_addresses
+
+    return bool(find_gcs_addresses()) or "RAY_ADDRESS" in os.environ
+
+
+def _require_answer(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FarmError(
+            f"no Ray cluster answers at {address} (tried for {_ANSWER_S:g} s): {reason}"
+        ) from error
+
+
+def _lets_anybody_in(address: str) -> bool:
+    """Whether somebody without a token is let in; tried out, since only the cluster itself knows."""
+    stranger = {name: value for name, value in os.environ.items() if name not in (_TOKEN, _TOKEN_FILE)}
+    words = [sys.executable, "-c", _KNOCK, address]
+    done = subprocess.run(words, env={**stranger, _MODE: "disabled"}, capture_output=True, check=False)
+    return done.returncode == 0
+
+
+class RayCluster:
+    """The cluster that this process has joined; a thread looks every two seconds who is alive."""
+
+    def __init__(self) -> None:
+        self.inbox: Inbox = SimpleQueue()
+        self._names: dict[str, str] = {}
+        self._lock = threading.Lock()
+        global_worker_stdstream_dispatcher.remove_handler("ray_print_logs")
+        self._actor = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, concurrency_groups=_GROUPS)(
+            AgentActor
+        )
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._call_the_roll, name="roll", daemon=True)
+        self._thread.start()
+
+    def nodes(self) -> tuple[Node, ...]:
+        here = ray.get_runtime_context().get_node_id()
+        alive = {str(node["NodeID"]): str(node["NodeName"]) for node in ray.nodes() if node["Alive"]}
+        with self._lock:
+            self._names = {id: name for id, name in self._names.items() if id in alive}
+            for id, label in sorted(alive.items(), key=lambda pair: (pair[0] != here, pair[1])):
+                self._names.setdefault(id, self._free_name(label, id))
+            names = dict(self._names)
+        return tuple(Node(id=id, name=name, label=alive[id], here=id == here) for id, name in names.items())
+
+    def _free_name(self, label: str, id: str) -> str:
+        """A machine that was restarted may come back before Ray knows that it was gone."""
+        return label if label not in self._names.values() else f"{label}-{id[:6]}"
+
+    def agent(self, node: Node, charge: Charge) -> RayLine:
+        where = NodeAffinitySchedulingStrategy(node_id=node.id, soft=False)
+        return RayLine(self._actor.options(scheduling_strategy=where).remote(charge), self.inbox)
+
+    def parcel(self, data: bytes) -> Any:
+        return ray.put(data)
+
+    def close(self) -> None:
+        self._ending.set()
+        self._thread.join(_ENDING_S)
+        ray.shutdown()
+
+    def _call_the_roll(self) -> None:
+        while not self._ending.wait(_ROLL_S):
+            with suppress(RayError, RuntimeError):  # the head may be away for a moment
+                self.inbox.put(Roll(nodes=self.nodes()))
+
+
+def _received(order: Order) -> Order:
+    """An order with the file that comes with it, pulled from Ray's store if it was put there."""
+    if not isinstance(order, KeepFile) or not isinstance(order.data, ray.ObjectRef):
+        return order
+    try:
+        return replace(order, data=ray.get(order.data))
+    except RayError:
+        return replace(order, data=None)
+
+
+def _reason(error: BaseException) -> str:
+    """Why an agent does not answer, in words for people."""
+    if isinstance(error, ActorDiedError):
+        return "its agent died"
+    if isinstance(error, ActorUnavailableError):
+        return "the connection to it is lost"
+    return _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return text[0] if text else type(error).__name__

@@ -1,0 +1,242 @@
+"""The engine of several machines: calls go to the agent of their machine, reports come back."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from queue import Empty
+from typing import Any, assert_never
+
+from tuneloom.engine.calls import Call, CallEnded, Lost
+from tuneloom.engine.machine import Offer
+from tuneloom.engine.ray.api import AgentLine, Cluster, Gone, Letter, Node, Roll
+from tuneloom.engine.ray.links import Absence, Link, facts_of
+from tuneloom.engine.ray.messages import (
+    AgentBroke,
+    AgentReport,
+    CallWrote,
+    CargoMissing,
+    Charge,
+    Hello,
+    Tidings,
+)
+from tuneloom.engine.ray.sending import Desk
+from tuneloom.engine.reports import EngineReport, MachineLost, ResourceJoined, ResourceLeft
+from tuneloom.errors import EngineError
+
+PATIENCE_S = 5.0
+"""How long an agent waits for something to tell before it says that nothing happened."""
+
+SILENCE_S = 30.0
+"""A machine that has said nothing for so long is lost."""
+
+START_S = 180.0
+"""An agent that is not ready after so long is given up."""
+
+_GLANCE_S = 0.5
+_LONGEST_PAUSE_S = 60.0
+
+Charges = Callable[[Node], Charge | None]
+"""What the agent of a machine is for; None for a machine that is not used."""
+
+
+class RayEngine:
+    """Fulfils the protocol `Engine` on the machines of a cluster; used by one thread.
+
+    Machines that join the cluster are used, those that leave it are lost. A machine whose agent
+    dies, breaks or falls silent is lost, too, and gets a new agent, after a pause that grows.
+    A call without a place is carried out on the machine of this process.
+    """
+
+    def __init__(self, cluster: Cluster, charges: Charges) -> None:
+        self._cluster = cluster
+        self._charges = charges
+        self._links: dict[str, Link] = {}
+        self._by_line: dict[AgentLine, Link] = {}
+        self._looked_s = 0.0
+        self._absent: dict[str, Absence] = {}
+        self._here = ""
+        self._desk = Desk(self._links, cluster.parcel, self.now_s)
+        self._reports: list[EngineReport] = []
+        self._prepared = self.closed = False
+
+    def now_s(self) -> float:
+        return time.monotonic()
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What the machines that are ready offer."""
+        ready = (link.hello for link in self._links.values() if link.hello is not None)
+        return tuple(offer for hello in ready for offer in hello.offers)
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """What machines that are ready told of themselves, by their names."""
+        return facts_of(self._links)
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """Machines that are there but can't be used now, and why."""
+        return {name: absence.reason for name, absence in self._absent.items()}
+
+    def prepare(self) -> None:
+        """Start agents on all machines and wait until they are ready; raises EngineError if none is."""
+        if self._prepared:
+            return
+        self._prepared = True
+        for node in self._cluster.nodes():
+            self._begin(node)
+        until_s = self.now_s() + START_S
+        while self.now_s() < until_s and any(link.hello is None for link in self._links.values()):
+            self._hear(_GLANCE_S)
+        self._reports = [r for r in self._reports if not isinstance(r, ResourceJoined | MachineLost)]
+        if not self._links:
+            why = "; ".join(f"{name}: {reason}" for name, reason in self.absent.items()) or "there is none"
+            raise EngineError(f"no machine of the farm can be used: {why}")
+
+    def start(self, call_id: str, call: Call) -> None:
+        self.prepare()
+        machine = call.place.machine if call.place is not None else self._here
+        link = self._links.get(machine)
+        if link is None or link.hello is None:
+            now_s = self.now_s()
+            lost = Lost(reason=f"machine {machine!r} is not there")
+            self._reports.append(CallEnded(id=call_id, result=lost, started_s=now_s, ended_s=now_s))
+        else:
+            self._reports += self._desk.start(link, call_id, call)
+
+    def stop(self, call_id: str) -> None:
+        self._desk.stop(call_id)
+        self._reports = [r for r in self._reports if not (isinstance(r, CallEnded) and r.id == call_id)]
+
+    def release(self, worker: str) -> None:
+        self._desk.release(worker)
+
+    def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
+        self._flush()
+        until_s = None if timeout_s is None else self.now_s() + timeout_s
+        while not self._reports:
+            left_s = _GLANCE_S if until_s is None else min(_GLANCE_S, until_s - self.now_s())
+            self._hear(max(0.0, left_s))
+            self._flush()
+            if until_s is not None and self.now_s() >= until_s:
+                break
+        reports, self._reports = self._reports, []
+        return reports
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        for link in self._links.values():
+            link.line.hang_up(politely=True)
+        self._links.clear()
+        self._cluster.close()
+
+    def _flush(self) -> None:
+        for link in self._desk.take_unsent():
+            link.flush()
+
+    def _begin(self, node: Node, tries: int = 0) -> None:
+        """Start an agent on a machine, if that is used at all."""
+        charge = self._charges(node)
+        self._absent.pop(node.name, None)
+        if charge is None:
+            return
+        if node.here:
+            self._here = node.name
+        now_s = self.now_s()
+        link = Link(node, self._cluster.agent(node, charge), now_s, now_s, tries=tries)
+        self._links[node.name] = self._by_line[link.line] = link
+        link.line.ask_hello()
+
+    def _hear(self, timeout_s: float) -> None:
+        """Take in what has arrived, waiting for the first; then look after machines that say nothing."""
+        inbox = self._cluster.inbox
+        try:
+            letter = inbox.get(timeout=timeout_s) if timeout_s > 0 else inbox.get_nowait()
+            while True:
+                self._open(letter)
+                letter = inbox.get_nowait()
+        except Empty:
+            self._look_after()
+
+    def _open(self, letter: Letter | Roll) -> None:
+        if isinstance(letter, Roll):
+            self._compare(letter.nodes)
+            return
+        link = self._by_line.get(letter.sender)
+        if link is None:
+            return  # an agent that was given up
+        now_s = link.heard_s = self.now_s()
+        match letter.body:
+            case Tidings():
+                link.line.ask_tidings(PATIENCE_S)
+                for report in letter.body.reports:
+                    self._told(link, report)
+            case Hello():
+                self._greeted(link, letter.body)
+            case float():
+                link.clock_told(letter.body, now_s)
+            case Gone() | AgentBroke():
+                self._lose(link, letter.body.reason)
+            case _:
+                assert_never(letter.body)
+
+    def _greeted(self, link: Link, hello: Hello) -> None:
+        link.greeted(hello, self.now_s())
+        link.line.ask_tidings(PATIENCE_S)
+        link.ask_clock(self.now_s())
+        self._reports += [ResourceJoined(offer=offer) for offer in hello.offers]
+
+    def _told(self, link: Link, report: AgentReport) -> None:
+        match report:
+            case CallEnded():
+                self._reports += self._desk.ended(link, report, {})
+            case CallWrote():
+                self._reports += self._desk.ended(link, report.ended, report.files)
+            case CargoMissing():
+                self._reports += self._desk.missing(link, report)
+            case AgentBroke():
+                self._lose(link, report.reason)
+            case ResourceJoined() | ResourceLeft() | MachineLost():
+                self._reports.append(report)
+            case _:
+                assert_never(report)
+
+    def _compare(self, nodes: Sequence[Node]) -> None:
+        """Who has left the cluster, and who is new."""
+        alive = {node.id for node in nodes}
+        for link in [each for each in self._links.values() if each.node.id not in alive]:
+            self._lose(link, "it left the cluster")
+        self._absent = {name: each for name, each in self._absent.items() if each.node.id in alive}
+        for node in nodes:
+            if node.name not in self._links and node.name not in self._absent:
+                self._begin(node)
+
+    def _look_after(self) -> None:
+        """Twice a second: compare clocks, give up machines that say nothing, try again those that were."""
+        now_s = self.now_s()
+        if now_s - self._looked_s < _GLANCE_S:
+            return
+        self._looked_s = now_s
+        for link in list(self._links.values()):
+            link.ask_clock(now_s)
+            if link.hello is None and now_s - link.since_s > START_S:
+                self._lose(link, f"its agent was not ready after {START_S:g} s")
+            elif link.hello is not None and now_s - link.heard_s > SILENCE_S:
+                self._lose(link, f"it has not answered for {SILENCE_S:g} s")
+        for absence in [each for each in self._absent.values() if each.again_s <= now_s]:
+            self._begin(absence.node, absence.tries)
+
+    def _lose(self, link: Link, reason: str) -> None:
+        """A machine is gone with its calls; it is tried again unless it leaves the cluster."""
+        if self._links.get(link.machine) is not link:
+            return
+        del self._links[link.machine], self._by_line[link.line]
+        self._desk.lost(link)
+        link.line.hang_up()
+        pause_s = min(_LONGEST_PAUSE_S, 2.0**link.tries)
+        self._absent[link.machine] = Absence(
+            node=link.node, tries=link.tries + 1, again_s=self.now_s() + pause_s, reason=reason
+        )
+        if link.hello is not None:
+            self._reports.append(MachineLost(name=link.machine, reason=reason))

@@ -1,0 +1,130 @@
+"""What driver and agents tell each other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from tuneloom.engine.calls import Call, CallEnded
+from tuneloom.engine.local import Watch
+from tuneloom.engine.machine import Offer
+from tuneloom.engine.ray.cargo import Receipt
+from tuneloom.engine.reports import EngineReport
+
+
+class Survey(Protocol):
+    """What a machine found when it looked at itself; made by the function that its charge names."""
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What it offers."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What else the driver should know: versions, trouble with devices."""
+
+    @property
+    def files_in(self) -> Path:
+        """The folder where files are kept that calls read."""
+
+    @property
+    def watch(self) -> Watch | None:
+        """Notices devices that come and go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What an agent is for: its machine, how to look at it, and how its workers are prepared.
+
+    `survey` is a function, as `package.module:function`, called there with `argument`.
+    """
+
+    machine: str
+    survey: str
+    argument: Any = None
+    warm_up: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """An agent is ready; `now_s` is its clock."""
+
+    offers: tuple[Offer, ...]
+    facts: Mapping[str, Any]
+    now_s: float
+    files: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Begin a call under an id that is never used again."""
+
+    id: str
+    call: Call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """End a call."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """End a named worker."""
+
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """Keep some cargo no longer: nobody has its receipt any more."""
+
+    cargo: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepFile:
+    """Keep a file that calls will read; `data` is what the cluster made of it, None if that got lost."""
+
+    digest: str
+    data: Any = field(repr=False)
+
+
+Order = Start | Stop | Release | Drop | KeepFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CargoMissing:
+    """A call did not begin, since some of what it needs is not there any more."""
+
+    id: str
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentBroke:
+    """An agent can't work any more, though its process lives."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallWrote:
+    """A call ended and left files in the folder that it writes to."""
+
+    ended: CallEnded
+    files: Mapping[str, bytes] = field(repr=False)
+
+
+AgentReport = EngineReport | CargoMissing | AgentBroke | CallWrote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tidings:
+    """What happened on a machine; `now_s` is its clock when it was told."""
+
+    now_s: float
+    reports: Sequence[AgentReport]

@@ -1,0 +1,54 @@
+"""Several machines on one, for tests and benchmarks: Ray's own simulation of nodes."""
+
+from contextlib import suppress
+from typing import Any
+
+from tuneloom.engine.ray.cluster import RayCluster, connect, use_new_token
+
+_STORE_BYTES = 128 << 20
+
+
+class SimulatedCluster:
+    """A head and more nodes, each with Ray's processes of its own; protected by a token.
+
+    `connect` joins it as a driver on the head; one driver at a time.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        from ray.cluster_utils import Cluster
+
+        use_new_token()
+        self._cluster = Cluster(initialize_head=True, head_node_args=_node(names[0]))
+        self._nodes: dict[str, Any] = {names[0]: self._cluster.head_node}
+        for name in names[1:]:
+            self.add(name)
+
+    @property
+    def address(self) -> str:
+        return str(self._cluster.address)
+
+    def connect(self) -> RayCluster:
+        """Join as a driver."""
+        return connect(self.address)
+
+    def add(self, name: str) -> None:
+        """A machine joins the cluster."""
+        self._nodes[name] = self._cluster.add_node(wait=False, **_node(name))
+
+    def kill(self, name: str) -> None:
+        """A machine goes down with everything on it."""
+        self._cluster.remove_node(self._nodes.pop(name), allow_graceful=False)
+
+    def close(self) -> None:
+        """End all of Ray's processes."""
+        with suppress(Exception):
+            self._cluster.shutdown()
+
+
+def _node(name: str) -> dict[str, Any]:
+    return {
+        "node_name": name,
+        "num_cpus": 1,
+        "object_store_memory": _STORE_BYTES,
+        "include_dashboard": False,
+    }

@@ -1,0 +1,31 @@
+"""What agents of pretended machines say of themselves."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneloom.engine.machine import Offer
+from tuneloom.testing.several_machines import small_machine
+
+SMALL = "tuneloom.testing.surveys:small"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretendedSurvey:
+    """A machine with a host and a device, on whatever cores there are."""
+
+    offers: tuple[Offer, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    watch: None = None
+
+    @property
+    def files_in(self) -> Path:
+        return Path(tempfile.gettempdir()) / f"tuneloom-testing-{os.getpid()}"
+
+
+def small(name: str) -> PretendedSurvey:
+    """A small machine of this name; it tells the id of its agent's process."""
+    return PretendedSurvey(offers=small_machine(name).offers, facts={"pid": os.getpid()})
