@@ -7,6 +7,7 @@ import sys
 import threading
 
 from tuneloom.cli.numbers import count
+from tuneloom.cli.tune import add_farm_options
 
 DESCRIPTION = """\
 Execute the runs that wait in a store, and those whose executors have died. Several executors, on
@@ -33,6 +34,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--device-cores", type=count, default=1, metavar="N", help="cores that measure (default: 1, the last)"
     )
+    add_farm_options(parser)
     parser.add_argument("--attached", action="store_true", help="exit when standard input closes")
     parser.add_argument("--until-idle", action="store_true", help="exit when no run is left")
     parser.set_defaults(func=run_executor)
@@ -40,12 +42,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run_executor(options: argparse.Namespace) -> int:
     """Serve until asked to end."""
-    from tuneloom.app.runs.service import RunSettings
     from tuneloom.app.runs.serving import serve_runs
+    from tuneloom.app.runs.settings import RunSettings
 
     if options.attached:
         threading.Thread(target=_end_with_input, name="attached", daemon=True).start()
-    settings = RunSettings(policy=options.policy, store=options.store, device_cores=options.device_cores)
+    settings = RunSettings(
+        policy=options.policy,
+        store=options.store,
+        device_cores=options.device_cores,
+        farm=options.farm,
+        insecure=options.insecure,
+    )
     print("executing submitted runs; Ctrl-C or SIGTERM to stop", file=sys.stderr)
     serve_runs(settings, until_idle=options.until_idle)
     return 0

@@ -67,6 +67,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="N",
         help="number of cores to measure on (default: 1)",
     )
+    add_farm_options(parser)
     parser.add_argument(
         "--detach", action="store_true", help="submit only; a `tuneloom executor` carries the run out"
     )
@@ -79,8 +80,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     again.add_argument("run", metavar="RUN", help="name of the run, or `last`")
+    again.add_argument("--farm", metavar="FILE", help="continue on this farm (default: where the run was)")
     _add_common(again)
     again.set_defaults(func=run_resume)
+
+
+def add_farm_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says where runs are carried out."""
+    parser.add_argument("--farm", metavar="FILE", help="use the machines and devices of a farm file")
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="use a Ray cluster even if it runs code for anybody who can reach it",
+    )
 
 
 def add_job_options(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +101,10 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         "--target", default="cpu", help="cpu (this machine's CPU, the default), cuda, or a TVM target in JSON"
     )
     parser.add_argument(
-        "--device", metavar="KEY", help="key of the device to measure on (default: chosen by target)"
+        "--device",
+        action="append",
+        metavar="KEY",
+        help="key of the device to measure on (default: chosen by target); repeated: a job for each",
     )
     parser.add_argument("--tuner", metavar="NAME", help="tuner to use (default: chosen by model)")
     _add_budget(parser)
@@ -172,7 +187,13 @@ def run_tune(options: argparse.Namespace) -> int:
     from tuneloom.app.runs.service import RunSettings, detach, tune
     from tuneloom.cli.live import display_for
 
-    settings = RunSettings(policy=options.policy, store=options.store, device_cores=options.device_cores)
+    settings = RunSettings(
+        policy=options.policy,
+        store=options.store,
+        device_cores=options.device_cores,
+        farm=options.farm,
+        insecure=options.insecure,
+    )
     command = shlex.join(["tuneloom", *sys.argv[1:]])
     if options.detach:
         run = detach(job_specs(options), settings, command)
@@ -189,7 +210,7 @@ def run_resume(options: argparse.Namespace) -> int:
     from tuneloom.cli.live import display_for
 
     with display_for(quiet=options.quiet or options.json) as display:
-        outcome = resume(options.run, options.store, display)
+        outcome = resume(options.run, options.store, display, options.farm)
     return finish(outcome, options.json)
 
 
@@ -211,7 +232,13 @@ def finish(outcome: "RunOutcome", as_json: bool) -> int:
 
 
 def job_specs(options: argparse.Namespace) -> list[JobSpec]:
-    """One job for each model of the command line, or the jobs of a file."""
+    """One job for each model of the command line, or the jobs of a file; several devices: one for each."""
+    from tuneloom.app.farm.aiming import for_devices
+
+    return for_devices(_job_specs(options), options.device or ())
+
+
+def _job_specs(options: argparse.Namespace) -> list[JobSpec]:
     from tuneloom.app.requests.job_specs import job_spec
     from tuneloom.app.requests.jobs_file import read_jobs
     from tuneloom.app.requests.sources import job_names, located
@@ -219,6 +246,8 @@ def job_specs(options: argparse.Namespace) -> list[JobSpec]:
     if options.jobs is not None:
         if options.models:
             raise InputError("give either models or --jobs FILE, not both; a jobs file names its own models")
+        if options.device and len(options.device) > 1:
+            raise InputError("several --device are for models; in a jobs file each job names its own device")
         jobs = read_jobs(options.jobs, job_values(options))
         return [replace(job, out=job.out or _place(options.out, job.name, True)) for job in jobs]
     if not options.models:
@@ -247,7 +276,7 @@ def job_values(options: argparse.Namespace) -> dict[str, Any]:
         "goal_ratio": options.goal_ratio,
         "tuner": options.tuner,
         "target": options.target,
-        "device": options.device,
+        "device": options.device[0] if options.device else None,
         "shapes": shapes_of(options.shape),
         "run_timeout_s": options.run_timeout,
         "build_timeout_s": options.build_timeout,

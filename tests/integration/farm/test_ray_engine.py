@@ -3,12 +3,11 @@
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import CallEnded, Place
+from tuneloom.engine.calls import CallEnded, Place, Returned
 from tuneloom.engine.ray.engine import RayEngine
 from tuneloom.engine.ray.messages import Charge
 from tuneloom.engine.ray.simulated import SimulatedCluster
@@ -87,13 +86,12 @@ class TestRayEngine(EngineContract):
         assert isinstance(self._ends(engine, "it")[0], CallEnded)
 
     def test_workers_end_with_their_agent(self, engine: Engine) -> None:
-        engine.start("it", self.call("where"))
+        engine.start("it", self.call("where", worker="w"))
         (ended,) = self._ends(engine, "it")
-        engine.start("hang", self.call("hang", worker="w"))
-        engine.start("there", self.call("add", 1, 1))
-        self._ends(engine, "there")
+        assert isinstance(ended.result, Returned)
+        worker = int(ended.result.value[0])
+        os.kill(worker, 0)
         self.lose_machine(engine, "birch")
         self._await(engine, lambda report: isinstance(report, ResourceJoined))
-        with suppress(ProcessLookupError):
-            os.kill(ended.result.value[0], 0)  # type: ignore[union-attr]
-            pytest.fail("a worker outlived its agent")
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)

@@ -16,12 +16,14 @@ from tuneloom.tuners.tvm.models import times as model_times
 from tuneloom.tuners.tvm.models.final import build_model
 from tuneloom.tuners.tvm.models.stages import compile_model, open_model
 
+RECIPE = ModelRecipe(key="weighed", source="", shapes={}, target="cpu")
+
 
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory: pytest.TempPathFactory) -> ModelSummary:
     folder: Path = tmp_path_factory.mktemp("model")
     path = write_network(folder / "net.onnx", channels=32, size=16)
-    recipe = ModelRecipe(key="weighed", source=str(path), shapes={}, target="cpu")
+    recipe = ModelRecipe(key=RECIPE.key, source=str(path), shapes={}, target="cpu")
     opened = open_model(recipe)
     assert isinstance(opened, ModelSummary)
     compile_model(recipe, {})
@@ -45,7 +47,7 @@ def test_only_kernels_that_lose_inside_the_model_are_told(
     answers = cycle([given, own])
     monkeypatch.setattr(model_times, "kernel_times", lambda _model, _values: next(answers))
     keys = [task.key for task in summary.tasks]
-    assert model_times.slower_in_model("weighed", keys, {}, 0, "cpu") == {keys[0]: 1.0}
+    assert model_times.slower_in_model(RECIPE, {}, keys, {}, 0, "cpu") == {keys[0]: 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,6 @@ def test_a_kernel_is_compared_with_its_own_replacement_among_the_same_neighbours
     for module in (model_stages, model_times):
         monkeypatch.setattr(module, "build_model", build)
     monkeypatch.setattr(model_times, "kernel_times", times)
-    recipe = ModelRecipe(key="weighed", source="", shapes={}, target="cpu")
-    compile_model(recipe, slow)
-    assert model_times.slower_in_model("weighed", list(slow), {}, 0, "cpu") == dict.fromkeys(slow, 1.0)
-    compile_model(recipe, {})
-    assert model_times.slower_in_model("weighed", list(slow), slow, 0, "cpu") == {}
+    compile_model(RECIPE, slow)
+    assert model_times.slower_in_model(RECIPE, slow, list(slow), {}, 0, "cpu") == dict.fromkeys(slow, 1.0)
+    assert model_times.slower_in_model(RECIPE, {}, list(slow), slow, 0, "cpu") == {}

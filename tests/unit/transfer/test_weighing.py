@@ -34,7 +34,7 @@ class Stages:
             case "check_model":
                 return Returned(value=SAME)
             case "slower_in_model":
-                self.asked, self.instead = list(call.arguments[1]), set(call.arguments[2])
+                self.asked, self.instead = list(call.arguments[2]), set(call.arguments[3])
                 return self.weighed
         return Returned(value=None)
 

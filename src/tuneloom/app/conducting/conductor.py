@@ -9,7 +9,7 @@ from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.conducting.placing import Placing, resident_of
 from tuneloom.app.conducting.programs import Program, Step
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, TimedOut
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, ReadFiles, TimedOut
 from tuneloom.engine.machine import Offer, Resources
 from tuneloom.engine.reports import (
     EngineReport,
@@ -88,8 +88,10 @@ class Conductor:
         for offer in machine.offers:
             self._joined(offer)
 
-    def submit(self, program: Program, at_s: float = 0.0) -> None:
-        """Take a program in, now or when its time comes."""
+    def submit(self, program: Program, at_s: float = 0.0, reads: ReadFiles | None = None) -> None:
+        """Take a program in, now or when its time comes; its calls may read these files."""
+        if reads is not None:
+            self._placing.note_files(program.ticket.id, reads)
         self._coming.append((at_s, program))
         self._coming.sort(key=lambda pair: pair[0])
 

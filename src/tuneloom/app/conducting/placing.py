@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tuneloom.engine.calls import Call, Place
+from tuneloom.engine.calls import Call, Place, ReadFiles
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Host
 
@@ -25,6 +25,11 @@ class Placing:
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
         self._workers: dict[tuple[str, str], KeptWorker] = {}
+        self._reads: dict[str, ReadFiles] = {}
+
+    def note_files(self, job: str, reads: ReadFiles) -> None:
+        """The calls of a job may read these."""
+        self._reads[job] = reads
 
     def add(self, offer: Offer) -> None:
         """A resource can be used from now on."""
@@ -50,7 +55,12 @@ class Placing:
         offer = self._offers[resource]
         machine = offer.resource.machine
         place = Place(resource=resource, machine=machine)
-        call = replace(_reaching(call, offer), place=place, environment=offer.environment)
+        call = replace(
+            _reaching(call, offer),
+            place=place,
+            environment=offer.environment,
+            reads=self._reads.get(job),
+        )
         if call.worker is not None:
             self._workers[call.worker, machine] = KeptWorker(name=call.worker, job=job, machine=machine)
         elif offer.resident:
@@ -67,6 +77,7 @@ class Placing:
 
     def forget_job(self, job: str) -> list[str]:
         """A job ended; the answer is which named workers nobody asks for any more."""
+        self._reads.pop(job, None)
         names = {worker.name: None for worker in self._workers.values() if worker.job == job}
         self._workers = {key: worker for key, worker in self._workers.items() if worker.job != job}
         return list(names)

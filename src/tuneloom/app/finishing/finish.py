@@ -104,12 +104,12 @@ class Finish:
         return [self._check_step()]
 
     def _check_step(self) -> Step:
-        arguments = (self.recipe.key, self.spec.seed, self._device)
+        arguments = (self.recipe, self.schedules, self.spec.seed, self._device)
         call = Call(
             function=f"{MODEL_STAGES}:check_model",
             arguments=arguments,
             worker=self._worker,
-            timeout_s=check_s(self.tasks),
+            timeout_s=2 * compile_s(self.tasks) + check_s(self.tasks),
         )
         demand = DeviceDemand(key=self.spec.device_key)
         return self._steps.step(
@@ -141,8 +141,15 @@ class Finish:
         return kept | {key: best[0][1].trial.candidate.configuration for key, best in own.items() if best}
 
     def _weigh_step(self) -> Step:
-        arguments = (self.recipe.key, self._borrowed, self._instead, self.spec.seed, self._device)
-        limit_s = compile_s(self.tasks) + check_s(self.tasks)
+        arguments = (
+            self.recipe,
+            self.schedules,
+            self._borrowed,
+            self._instead,
+            self.spec.seed,
+            self._device,
+        )
+        limit_s = 3 * compile_s(self.tasks) + check_s(self.tasks)
         call = Call(function=WEIGH, arguments=arguments, worker=self._worker, timeout_s=limit_s)
         demand = DeviceDemand(key=self.spec.device_key)
         return self._steps.step(
@@ -161,7 +168,7 @@ class Finish:
         return [self._export_step()] if self.export_to else self._end()
 
     def _guilty_step(self) -> Step:
-        arguments = (self.recipe.key, self.schedules, self.spec.seed, self._device)
+        arguments = (self.recipe, self.schedules, self.spec.seed, self._device)
         each_s = compile_s(self.tasks) + check_s(self.tasks)
         call = Call(
             function=f"{MODEL_STAGES}:guilty_kernels",
@@ -192,9 +199,10 @@ class Finish:
     def _export_step(self) -> Step:
         call = Call(
             function=f"{MODEL_STAGES}:export_model",
-            arguments=(self.recipe.key, self.export_to),
+            arguments=(self.recipe, self.schedules, self.export_to),
             worker=self._worker,
-            timeout_s=EXPORT_S,
+            timeout_s=2 * compile_s(self.tasks) + EXPORT_S,
+            writes=self.export_to,
         )
         return self._steps.step(
             "finish", 5, StageKind.FINALISE, "/export", ANY_CORE, lambda: call, self._exported

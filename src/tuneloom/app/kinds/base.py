@@ -111,6 +111,8 @@ class JobKind:
     - `refusal`: a call for a worker that answers with an InputError or None, for checks that take
       long or read what somebody else wrote; None if there is nothing to ask. A worker that it names
       keeps what it read, and the job goes on there.
+    - `aim`: a call for a worker beside a device, which answers with the job's target as it is meant
+      there, in full; None for a kind whose targets are the same everywhere.
     - `program`: makes the program of a job.
     - `warm_up`: `package.module:function`, called once in the parent of all workers.
     - `environment`: variables for that parent, from the jobs that are known when it starts.
@@ -130,6 +132,7 @@ class JobKind:
     takes: Callable[[str], bool] = lambda _model: False
     check: Callable[[JobSpec], None] = _nothing
     refusal: Callable[[JobSpec], Call | None] = _nothing
+    aim: Callable[[JobSpec], Call | None] = _nothing
     warm_up: str = ""
     environment: Callable[[Sequence[JobSpec]], Mapping[str, str]] = lambda _specs: {}
     filled_in: Callable[[JobSpec, Mapping[str, Any]], JobSpec] = _as_given

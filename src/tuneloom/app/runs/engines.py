@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from tuneloom.app.farm.joining import Warmth
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.engine.local import LocalEngine
@@ -14,7 +15,7 @@ _WARM_UP = "tuneloom.tuners.warming:warm_up"
 
 def engine_for(specs: Sequence[JobSpec], watch: MachineWatch | None = None) -> LocalEngine:
     """An engine on this machine that is warm for these jobs; others can be run on it, too."""
-    kinds = _kinds(specs)
+    kinds = kinds_of(specs)
     environment: dict[str, str] = {}
     for kind in kinds:
         environment |= kind.environment([spec for spec in specs if spec.tuner == kind.name])
@@ -27,10 +28,17 @@ def engine_for_kinds(
     environment: Mapping[str, str] | None = None,
 ) -> LocalEngine:
     """An engine on this machine that is warm for jobs of these kinds."""
+    warmth = warmth_for(kinds)
+    return LocalEngine(warmth.warm_up, dict(warmth.environment) | dict(environment or {}), watch)
+
+
+def warmth_for(kinds: Sequence[JobKind]) -> Warmth:
+    """How workers for jobs of these kinds are prepared, on any machine."""
     names = list(dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up))
     told = {warming.WARM_UPS: ",".join(names), warming.TUNERS: ",".join(kind.name for kind in kinds)}
-    return LocalEngine(_WARM_UP, told | dict(environment or {}), watch)
+    return Warmth(warm_up=_WARM_UP, environment=told)
 
 
-def _kinds(specs: Iterable[JobSpec]) -> list[JobKind]:
+def kinds_of(specs: Iterable[JobSpec]) -> list[JobKind]:
+    """The kinds of these jobs."""
     return [kind_named(name) for name in dict.fromkeys(spec.tuner for spec in specs)]

@@ -12,6 +12,7 @@ from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.runs.bookkeeping import Book
+from tuneloom.app.runs.files import files_of
 from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
 from tuneloom.app.runs.held_run import HeldRun, TrialListener
 from tuneloom.app.runs.shares import ShareBook
@@ -325,7 +326,7 @@ class Executor(Listener):
             return
         if held.statuses[record.id] is JobStatus.PAUSED:
             self.conductor.pause(record.id)
-        self.conductor.submit(program, held.due_s[record.id])
+        self.conductor.submit(program, held.due_s[record.id], files_of(program.spec))
 
     def _end(self, job: str, status: JobStatus, failure: TuneloomError | None) -> None:
         held = self._of(job)

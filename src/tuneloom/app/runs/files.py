@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuneloom.app.kinds.finding import kind_named
+from tuneloom.engine.calls import ReadFiles
 from tuneloom.model import JobSpec
 from tuneloom.store import Store, default_place, digest_of
 from tuneloom.store.blobs import PIECE
@@ -32,6 +33,11 @@ def own_files(store: Store, run: str, specs: Sequence[JobSpec]) -> None:
 def owner_of(run: str) -> str:
     """The owner of a run's files."""
     return f"run:{run}"
+
+
+def files_of(spec: JobSpec) -> ReadFiles | None:
+    """The files of a job that is on this machine, for engines that have others."""
+    return ReadFiles(folder=str(Path(spec.model).parent), digests=spec.files) if spec.files else None
 
 
 def localised(store: Store, spec: JobSpec) -> JobSpec:

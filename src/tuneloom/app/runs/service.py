@@ -1,8 +1,8 @@
 """Submitting, executing and resuming runs: for the command line, the Python session, tests and a server."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tuneloom.app.kinds.finding import kind_named
@@ -13,26 +13,16 @@ from tuneloom.app.runs.files import kept_files, own_files
 from tuneloom.app.runs.heartbeat import Heartbeat
 from tuneloom.app.runs.held_run import TrialListener
 from tuneloom.app.runs.preflight import require_usable
+from tuneloom.app.runs.settings import RunSettings
+from tuneloom.app.runs.workforce import Workforce, workforce_for
 from tuneloom.engine.api import Engine
-from tuneloom.engine.machine import Machine, this_machine
-from tuneloom.engine.watch import MachineWatch
+from tuneloom.engine.machine import Resources, this_machine
 from tuneloom.errors import InputError, LeaseLost, TuneloomError
 from tuneloom.model import JobSpec
-from tuneloom.model.numbers import COUNT
 from tuneloom.scheduling import policy_named
 from tuneloom.store import JobRecord, RunRecord, RunStatus, Store, open_existing, open_store
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings:
-    """How a run works, apart from its jobs."""
-
-    policy: str = "load-aware"
-    store: str | None = None
-    device_cores: int = 1
-
-    def __post_init__(self) -> None:
-        COUNT.require("device_cores", self.device_cores)
+__all__ = ["RunOutcome", "RunSettings", "detach", "execute", "note_on_run", "resume", "submit", "tune"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +45,9 @@ def submit(
 
     The jobs must have been checked: see `require_possible`.
     """
-    options: dict[str, Any] = {"policy": settings.policy, "device_cores": settings.device_cores}
     with kept_files(store, specs) as complete:
         jobs = [(spec.name, spec.to_json()) for spec in complete]
-        run = store.submit_run(command or "tune", jobs, options, holder=holder)
+        run = store.submit_run(command or "tune", jobs, settings.options(), holder=holder)
         own_files(store, run.id, complete)
     return run
 
@@ -82,19 +71,29 @@ def tune(
     on_trial: TrialListener | None = None,
 ) -> RunOutcome:
     """Submit jobs as one run and execute it; raises InputError before anything is started."""
-    machine = _checked(specs, settings)
-    with closing(engine_for(specs, watch_of(machine, settings))) as engine:
-        require_usable(engine, specs)
+    policy_named(settings.policy)
+    if settings.farm is None:
+        _require_possible(specs, this_machine(device_cores=settings.device_cores))
+    force = workforce_for(specs, settings)
+    with closing(force.engine) as engine:
+        jobs = [force.aimed(spec) for spec in specs]
+        _require_possible(jobs, force.resources)
+        require_usable(engine, jobs)
         with closing(open_store(settings.store)) as store:
 
             def submitted(holder: str) -> str:
-                return submit(store, specs, settings, command, holder).id
+                return submit(store, jobs, settings, command, holder).id
 
-            return _executed(store, submitted, engine, machine, settings, display, on_trial)
+            return _executed(store, submitted, force, settings, display, on_trial)
 
 
-def resume(name: str, place: str | None = None, display: Display | None = None) -> RunOutcome:
-    """Go on with a run that was interrupted, on any host, with what is left of its budget."""
+def resume(
+    name: str, place: str | None = None, display: Display | None = None, farm: str | None = None
+) -> RunOutcome:
+    """Go on with a run that was interrupted, on any host, with what is left of its budget.
+
+    A run on a farm goes on there, or on the one of the file `farm`.
+    """
     with closing(open_existing(place)) as store:
         record = store.run(name)
         if record.status is RunStatus.FINISHED:
@@ -104,17 +103,17 @@ def resume(name: str, place: str | None = None, display: Display | None = None) 
             raise InputError(
                 f"run {record.id} has no unfinished jobs; `tuneloom report {record.id}` shows it"
             )
-        settings = _settings(record.options, place)
-        machine = this_machine(device_cores=settings.device_cores)
-        engine = engine_for(_readable(jobs), watch_of(machine, settings))
-        return execute(store, record.id, engine, machine, settings, display)
+        settings = RunSettings.of_run(record.options, place)
+        settings = replace(settings, farm=farm) if farm is not None else settings
+        force = workforce_for(_readable(jobs), settings)
+        return execute(store, record.id, force.engine, force.resources, settings, display)
 
 
 def execute(
     store: Store,
     run: str,
     engine: Engine,
-    machine: Machine,
+    machine: Resources,
     settings: RunSettings,
     display: Display | None = None,
 ) -> RunOutcome:
@@ -122,21 +121,27 @@ def execute(
 
     Raises StoreError if another executor has it, LeaseLost if one took it meanwhile.
     """
-    return _executed(store, lambda _holder: run, engine, machine, settings, display)
+    force = Workforce(engine=engine, resources=machine)
+    return _executed(store, lambda _holder: run, force, settings, display)
 
 
 def _executed(
     store: Store,
     found: Callable[[str], str],
-    engine: Engine,
-    machine: Machine,
+    force: Workforce,
     settings: RunSettings,
     display: Display | None = None,
     on_trial: TrialListener | None = None,
 ) -> RunOutcome:
     with Heartbeat(lambda: open_store(settings.store)) as heartbeat:
         executor = Executor(
-            store, engine, machine, settings.policy, heartbeat, display=display, on_trial=on_trial
+            store,
+            force.engine,
+            force.resources,
+            settings.policy,
+            heartbeat,
+            display=display,
+            on_trial=on_trial,
         )
         run = found(executor.holder)
         held = executor.take(run)
@@ -147,23 +152,10 @@ def _executed(
     return RunOutcome(run=run, jobs=tuple(store.jobs(run)), failure=failure)
 
 
-def watch_of(machine: Machine, settings: RunSettings) -> MachineWatch:
-    """Notices GPUs that come and go while a run goes on."""
-    return MachineWatch(machine, lambda: this_machine(device_cores=settings.device_cores))
-
-
 def note_on_run(run: str, key: str, value: Any, place: str | None = None) -> None:
     """Keep a value with a run."""
     with closing(open_existing(place)) as store:
         store.set_note(run, key, value)
-
-
-def _settings(options: Mapping[str, Any], place: str | None) -> RunSettings:
-    return RunSettings(
-        policy=str(options.get("policy", "load-aware")),
-        store=place,
-        device_cores=int(options.get("device_cores", 1)),
-    )
 
 
 def _readable(jobs: Sequence[JobRecord]) -> list[JobSpec]:
@@ -179,9 +171,6 @@ def _readable(jobs: Sequence[JobRecord]) -> list[JobSpec]:
     return specs
 
 
-def _checked(specs: Sequence[JobSpec], settings: RunSettings) -> Machine:
-    policy_named(settings.policy)
-    machine = this_machine(device_cores=settings.device_cores)
+def _require_possible(specs: Sequence[JobSpec], resources: Resources) -> None:
     for spec in specs:
-        require_possible(spec, machine.device_keys)
-    return machine
+        require_possible(spec, resources.device_keys)

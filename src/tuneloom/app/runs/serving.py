@@ -4,11 +4,10 @@ from contextlib import closing
 
 from tuneloom.app.kinds.finding import KINDS, kind_named
 from tuneloom.app.runs.bookkeeping import Book
-from tuneloom.app.runs.engines import engine_for_kinds
 from tuneloom.app.runs.executor import Executor
 from tuneloom.app.runs.heartbeat import Heartbeat
-from tuneloom.app.runs.service import RunSettings, watch_of
-from tuneloom.engine.machine import this_machine
+from tuneloom.app.runs.settings import RunSettings
+from tuneloom.app.runs.workforce import workforce_for_kinds
 from tuneloom.scheduling import policy_named
 from tuneloom.store import RunStatus, open_store
 
@@ -23,12 +22,13 @@ def serve_runs(settings: RunSettings, *, until_idle: bool = False, most_runs: in
     when there is nothing left to claim.
     """
     policy_named(settings.policy)
-    machine = this_machine(device_cores=settings.device_cores)
-    engine = engine_for_kinds([kind_named(name) for name in kind_entries()], watch_of(machine, settings))
-    with closing(engine), closing(open_store(settings.store)) as store:
+    force = workforce_for_kinds([kind_named(name) for name in kind_entries()], settings)
+    with closing(force.engine), closing(open_store(settings.store)) as store:
         own = store.create_run("executor", {"policy": settings.policy})
         with Heartbeat(lambda: open_store(settings.store)) as heartbeat:
-            executor = Executor(store, engine, machine, settings.policy, heartbeat, most_runs=most_runs)
+            executor = Executor(
+                store, force.engine, force.resources, settings.policy, heartbeat, most_runs=most_runs
+            )
             executor.begin(Book(store, own.id))
             try:
                 executor.serve(until_idle=until_idle)

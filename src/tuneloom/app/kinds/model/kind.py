@@ -12,7 +12,9 @@ from tuneloom.tuners.tvm.importing.naming import is_zoo, model_name, source_file
 from tuneloom.tuners.tvm.importing.sources import require_source
 
 REFUSAL = "tuneloom.tuners.tvm.models.refusals:refusal"
+AIM = "tuneloom.tuners.tvm.targets.aiming:aimed"
 _IMPORTING_S = 1800.0
+_AIMING_S = 120.0
 
 
 def _check(spec: JobSpec) -> None:
@@ -31,12 +33,17 @@ def _comparable(spec: JobSpec) -> bool:
     return "cuda" not in spec.target and (is_zoo(spec.model) or Path(spec.model).suffix == ".onnx")
 
 
+def _aim(spec: JobSpec) -> Call:
+    return Call(function=AIM, arguments=(spec.target,), timeout_s=_AIMING_S)
+
+
 KIND = JobKind(
     name="tvm",
     program=ModelJob,
     takes=is_zoo,
     check=_check,
     refusal=_refusal,
+    aim=_aim,
     warm_up="tuneloom.tuners.tvm.warmth:warm_up",
     comparable=_comparable,
     paths=True,

@@ -26,6 +26,7 @@ from tuneloom.tuners.tvm.targets.target import resolve_target
 _imported: dict[tuple[str, str], ImportedModel] = {}
 _models: dict[str, LoweredModel] = {}
 _tuned: dict[str, CompiledModel] = {}
+_schedules: dict[str, dict[str, str]] = {}
 _plain: dict[str, CompiledModel] = {}
 _TOLERANCE = 1e-3
 _TIMING_S = 1.0
@@ -66,6 +67,7 @@ def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
     started = time.perf_counter()
     lowered = _lowered(recipe)
     _tuned[recipe.key] = build_model(lowered, usable(lowered, schedules), guess=True)
+    _schedules[recipe.key] = dict(schedules)
     compile_plain(recipe)
     return time.perf_counter() - started
 
@@ -110,8 +112,20 @@ def imported_model(source: str, shapes: Shapes, *, only_tvm: bool = False) -> Im
     return _imported[asked]
 
 
-def check_model(key: str, seed: int, device: str) -> CheckResult:
+def tuned_model(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:
+    """The model compiled with these schedules; compiled here and now if another process did it so far.
+
+    The device may belong to another machine than the one that compiled the model.
+    """
+    if _schedules.get(recipe.key) != schedules or recipe.key not in _plain:
+        compile_model(recipe, schedules)
+    return _tuned[recipe.key]
+
+
+def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> CheckResult:
     """Run both on seeded inputs, compare, and time them in turn."""
+    key = recipe.key
+    tuned_model(recipe, schedules)
     tuned, plain = _tuned[key].open(device), _plain[key].open(device)
     values = seeded_inputs(_models[key].inputs, seed)
     expected, got = plain.run(values), tuned.run(values)
@@ -125,22 +139,24 @@ def check_model(key: str, seed: int, device: str) -> CheckResult:
     )
 
 
-def guilty_kernels(key: str, schedules: dict[str, str], seed: int, device: str) -> list[str]:
+def guilty_kernels(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[str]:
     """Which schedules change the model's outputs, found by compiling with each alone."""
-    values = seeded_inputs(_models[key].inputs, seed)
-    expected = build_model(_models[key], {}).open(device).run(values)
+    lowered = _lowered(recipe)
+    values = seeded_inputs(lowered.inputs, seed)
+    expected = build_model(lowered, {}).open(device).run(values)
     guilty = []
     for task, trace in schedules.items():
-        got = build_model(_models[key], {task: trace}).open(device).run(values)
+        got = build_model(lowered, {task: trace}).open(device).run(values)
         if max(relative_difference(a, b) for a, b in zip(got, expected, strict=True)) > _TOLERANCE:
             guilty.append(task)
     return guilty
 
 
-def export_model(key: str, folder: str) -> OutputError | None:
+def export_model(recipe: ModelRecipe, schedules: dict[str, str], folder: str) -> OutputError | None:
     """Write the compiled model and its parameters into an existing folder; a full disk is a value."""
+    tuned = tuned_model(recipe, schedules)
     try:
-        _tuned[key].export(Path(folder))
+        tuned.export(Path(folder))
     except (OSError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return OutputError(f"can't write {folder}: {reason}; free some space or choose another --out")

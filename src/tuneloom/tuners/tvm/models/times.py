@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_key
 from tuneloom.tuners.tvm.models import stages as model_stages
@@ -13,9 +14,14 @@ _NOISE = 1.05  # slower by less than this may be chance
 
 
 def slower_in_model(
-    key: str, tasks: Sequence[str], instead: dict[str, str], seed: int, device: str
+    recipe: ModelRecipe,
+    schedules: dict[str, str],
+    tasks: Sequence[str],
+    instead: dict[str, str],
+    seed: int,
+    device: str,
 ) -> dict[str, float]:
-    """Of these tasks, those whose kernel in the compiled model is slower than what would replace it.
+    """Of these tasks, those whose kernel in the model is slower than what would replace it.
 
     With each comes what one run of the replacement takes there, in seconds.
 
@@ -24,10 +30,11 @@ def slower_in_model(
     """
     if board_session() is not None:
         return {}  # the kernels of a model can't be watched over the network
-    lowered = model_stages._models[key]
+    tuned = model_stages.tuned_model(recipe, schedules)
+    lowered = model_stages._models[recipe.key]
     values = model_stages.seeded_inputs(lowered.inputs, seed)
     other = build_model(lowered, model_stages.usable(lowered, instead), guess=True)
-    given, own = times_in_turn(model_stages._tuned[key].open_here(device), other.open_here(device), values)
+    given, own = times_in_turn(tuned.open_here(device), other.open_here(device), values)
     names: dict[str, list[str]] = {}
     for name in kernel_calls(lowered.module):
         names.setdefault(kernel_key(lowered.module[name], lowered.target), []).append(name)

@@ -1,0 +1,82 @@
+"""Jobs aimed at devices of a farm: compiled for what the device is, wherever they are compiled."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tuneloom.app.conducting.calling import end_of
+from tuneloom.app.farm.entries import FarmFile
+from tuneloom.app.farm.joining import JoinedFarm
+from tuneloom.app.kinds.finding import kind_named
+from tuneloom.engine.api import Engine
+from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned
+from tuneloom.engine.machine import CPU_KEY, Offer
+from tuneloom.errors import FarmError, TargetError
+from tuneloom.model import Device, JobSpec
+
+_AIM = "aim"
+_PLAIN = "cpu"
+
+
+def for_devices(specs: Sequence[JobSpec], keys: Sequence[str]) -> list[JobSpec]:
+    """The jobs once for each of several keys; names and folders say which is which."""
+    if len(keys) < 2:
+        return list(specs)
+    return [_for_device(spec, key) for spec in specs for key in keys]
+
+
+def _for_device(spec: JobSpec, key: str) -> JobSpec:
+    out = f"{spec.out}/{key}" if spec.out is not None else None
+    return replace(spec, name=f"{spec.name}-{key}", device_key=key, out=out)
+
+
+def with_listed_target(spec: JobSpec, farm: FarmFile) -> JobSpec:
+    """The job with the target that the farm file gives for its key, unless it has one of its own."""
+    listed = farm.target_of(spec.device_key)
+    return replace(spec, target=listed) if listed is not None and spec.target == _PLAIN else spec
+
+
+def aimed(spec: JobSpec, farm: JoinedFarm) -> JobSpec:
+    """The job with its target as its devices understand it.
+
+    Where all machines are alike, nothing has to be asked. Raises FarmError where devices of one
+    key differ, and TargetError for a target that they can't be used with.
+    """
+    call = kind_named(spec.tuner).aim(spec)
+    devices = [offer for offer in farm.fleet.offers if _is_for(offer, spec.device_key)]
+    cpus = {str(facts["cpu"]) for facts in farm.facts.values()}
+    if call is None or not devices or (len(cpus) == 1 and spec.device_key == CPU_KEY):
+        return spec
+    answers = {offer.resource.name: _answer(farm.engine, call, offer) for offer in devices}
+    first, target = next(iter(answers.items()))
+    for name, other in answers.items():
+        if other != target:
+            raise FarmError(
+                f"{first} and {name} have the key {spec.device_key!r} but are different: {target}, {other}; "
+                "give them different keys"
+            )
+    return replace(spec, target=target)
+
+
+def require_usable_device(spec: JobSpec, farm: JoinedFarm) -> None:
+    """Raise FarmError for a job whose devices are listed but can't be used, with the reasons."""
+    if spec.device_key in farm.fleet.device_keys or spec.waits_for_devices:
+        return
+    keys = {entry.key for entry in farm.file.devices}
+    if spec.device_key in keys and farm.troubles:
+        why = "; ".join(f"{name}: {trouble}" for name, trouble in farm.troubles.items())
+        raise FarmError(f"{spec.name}: no device with key {spec.device_key!r} can be used: {why}")
+
+
+def _is_for(offer: Offer, key: str) -> bool:
+    return isinstance(offer.resource, Device) and offer.resource.key == key
+
+
+def _answer(engine: Engine, call: Call, offer: Offer) -> str:
+    place = Place(resource=offer.resource.name, machine=offer.resource.machine)
+    engine.start(_AIM, replace(call, place=place, environment=offer.environment))
+    result: CallResult | Lost = end_of(engine, _AIM, None)
+    if not isinstance(result, Returned):
+        raise FarmError(f"{offer.resource.name} can't say what to compile for: {result}")
+    if isinstance(result.value, TargetError):
+        raise result.value
+    return str(result.value)

@@ -1,0 +1,136 @@
+"""From a farm file to an engine whose machines are ready, or to one line that says what is wrong."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuneloom.app.farm.describing import MachineOrder, describe
+from tuneloom.app.farm.entries import RAY, RPC, DeviceEntry, FarmFile
+from tuneloom.app.farm.surveying import COMPARED, SURVEY, facts_of, versions
+from tuneloom.app.farm.watching import FarmWatch
+from tuneloom.engine.api import Engine
+from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.machine import Fleet
+from tuneloom.errors import FarmError
+from tuneloom.model import LOCAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warmth:
+    """How workers are prepared: a function for their parent, and variables that it finds."""
+
+    warm_up: str | None
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FarmSettings:
+    """How a farm is used, apart from what its file says."""
+
+    device_cores: int = 1
+    insecure: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedFarm:
+    """A farm that is ready: its engine, what it offers, and what its machines told of themselves."""
+
+    file: FarmFile
+    engine: Engine
+    fleet: Fleet
+    facts: Mapping[str, Mapping[str, Any]]
+    absent: Mapping[str, str]
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Devices that can't be used, and why."""
+        return {name: why for facts in self.facts.values() for name, why in facts["troubles"].items()}
+
+
+def join(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedFarm:
+    """Get a farm ready; the caller closes its engine. Raises FarmError for a farm that can't be used."""
+    return _join_ray(farm, warmth, settings) if farm.engine == RAY else _join_here(farm, warmth, settings)
+
+
+def _join_here(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedFarm:
+    slots = farm.hosts[0].slots if farm.hosts else None
+    devices = farm.devices or None
+    order = MachineOrder(name=LOCAL, slots=slots, devices=devices, device_cores=settings.device_cores)
+    description = describe(order)
+    engine = LocalEngine(warmth.warm_up, warmth.environment, FarmWatch(order, description))
+    fleet = Fleet(offers=description.offers)
+    return JoinedFarm(file=farm, engine=engine, fleet=fleet, facts={LOCAL: facts_of(description)}, absent={})
+
+
+def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedFarm:
+    try:
+        from tuneloom.engine.ray.cluster import connect
+    except ImportError as error:
+        raise FarmError("Ray is not installed; install it with `pip install tuneloom[farm]`") from error
+    from tuneloom.engine.ray.api import Node
+    from tuneloom.engine.ray.engine import RayEngine
+    from tuneloom.engine.ray.messages import Charge
+
+    def charge(node: Node) -> Charge:
+        order = order_for(farm, node.label, node.name, here=node.here, device_cores=settings.device_cores)
+        return Charge(
+            machine=node.name,
+            survey=SURVEY,
+            argument=order,
+            warm_up=warmth.warm_up,
+            environment=warmth.environment,
+        )
+
+    cluster = connect(farm.address, insecure=settings.insecure)
+    engine = RayEngine(cluster, charge)
+    try:
+        require_nodes(farm, [node.label for node in cluster.nodes()])
+        engine.prepare()
+        require_same_versions(engine.facts)
+    except BaseException:
+        engine.close()
+        raise
+    return JoinedFarm(
+        file=farm, engine=engine, fleet=Fleet(offers=engine.offers), facts=engine.facts, absent=engine.absent
+    )
+
+
+def order_for(farm: FarmFile, label: str, name: str, *, here: bool, device_cores: int = 1) -> MachineOrder:
+    """What the machine of a node is asked to offer; boards of no node are reached from the run's machine."""
+    devices = tuple(device for device in farm.devices if _is_on(device, label, here=here))
+    return MachineOrder(
+        name=name,
+        slots=farm.host(label).slots,
+        devices=devices if farm.devices else None,
+        device_cores=device_cores,
+    )
+
+
+def require_nodes(farm: FarmFile, labels: Sequence[str]) -> None:
+    """Raise FarmError for a node that the cluster does not have."""
+    named = [(host.node, host.line) for host in farm.hosts]
+    named += [(device.node, device.line) for device in farm.devices if device.node is not None]
+    for node, line in named:
+        if node not in labels:
+            known = ", ".join(repr(label) for label in sorted(set(labels)))
+            raise FarmError(
+                f"{farm.path}, line {line}: Ray has no node {node!r}; known: {known}. "
+                "`ray start --node-name` names one"
+            )
+
+
+def require_same_versions(facts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise FarmError if machines have other versions than this one of what has to be the same."""
+    own = versions()
+    for machine, told in facts.items():
+        for package, called in COMPARED.items():
+            theirs = told["versions"].get(package)
+            if theirs != own[package]:
+                here = own[package]
+                raise FarmError(
+                    f"{machine} has {called} {theirs}, this machine has {here}; install the same on both"
+                )
+
+
+def _is_on(device: DeviceEntry, label: str, *, here: bool) -> bool:
+    return device.node == label or (device.node is None and device.kind == RPC and here)

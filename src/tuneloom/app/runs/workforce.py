@@ -1,0 +1,60 @@
+"""What carries out a run: this machine, or the machines of a farm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuneloom.app.farm.aiming import aimed, require_usable_device, with_listed_target
+from tuneloom.app.farm.entries import FarmFile
+from tuneloom.app.farm.joining import FarmSettings, JoinedFarm, join
+from tuneloom.app.kinds.base import JobKind
+from tuneloom.app.runs.engines import engine_for, engine_for_kinds, kinds_of, warmth_for
+from tuneloom.app.runs.settings import RunSettings
+from tuneloom.engine.api import Engine
+from tuneloom.engine.machine import Machine, Resources, this_machine
+from tuneloom.engine.watch import MachineWatch
+from tuneloom.model import JobSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workforce:
+    """An engine and what it has from the start; whoever gets it closes the engine."""
+
+    engine: Engine
+    resources: Resources
+    farm: JoinedFarm | None = None
+
+    def aimed(self, spec: JobSpec) -> JobSpec:
+        """The job compiled for what its device is; raises FarmError or TargetError if it has none."""
+        if self.farm is None:
+            return spec
+        require_usable_device(spec, self.farm)
+        return aimed(with_listed_target(spec, self.farm.file), self.farm)
+
+
+def workforce_for(specs: Sequence[JobSpec], settings: RunSettings) -> Workforce:
+    """A workforce that is warm for these jobs; others can be carried out by it, too."""
+    farm = settings.read_farm()
+    if farm is not None:
+        return _on(farm, kinds_of(specs), settings)
+    machine = this_machine(device_cores=settings.device_cores)
+    return Workforce(engine=engine_for(specs, watch_of(machine, settings)), resources=machine)
+
+
+def workforce_for_kinds(kinds: Sequence[JobKind], settings: RunSettings) -> Workforce:
+    """A workforce that is warm for jobs of these kinds."""
+    farm = settings.read_farm()
+    if farm is not None:
+        return _on(farm, kinds, settings)
+    machine = this_machine(device_cores=settings.device_cores)
+    return Workforce(engine=engine_for_kinds(kinds, watch_of(machine, settings)), resources=machine)
+
+
+def watch_of(machine: Machine, settings: RunSettings) -> MachineWatch:
+    """Notices GPUs that come and go while a run goes on."""
+    return MachineWatch(machine, lambda: this_machine(device_cores=settings.device_cores))
+
+
+def _on(farm: FarmFile, kinds: Sequence[JobKind], settings: RunSettings) -> Workforce:
+    use = FarmSettings(device_cores=settings.device_cores, insecure=settings.insecure)
+    joined = join(farm, warmth_for(kinds), use)
+    return Workforce(engine=joined.engine, resources=joined.fleet, farm=joined)
