@@ -23,6 +23,7 @@ settings.load_profile("untimed")
 TOGETHER = {
     "integration/app/test_databases.py": "tests/integration/app/test_tune.py",
     "integration/store/": "integration/store/",
+    "integration/farm/": "integration/farm/",
 }
 """Files that share a fixture which takes seconds: they go to one process."""
 SLOWEST_FIRST = ("acceptance/test_documented", "integration/app", "integration", "acceptance", "unit")

@@ -19,6 +19,7 @@ GROUPS = {
         "login": "keep a token for a server",
     },
     "serve": {"serve": "serve the API and execute what is submitted"},
+    "farm": {"farm": "check a farm, or show what it does"},
     "executor": {"executor": "execute submitted runs"},
     "board": {"board": "serve this machine as a board of a farm"},
     "jobs": {

@@ -42,15 +42,28 @@ class ResourceSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInfo:
-    """A host with its slots, or a device with its key."""
+    """A host with its slots, or a device with its key.
+
+    `away` are the times at which it could not be used, until None if it never came back.
+    """
 
     name: str
     slots: int = 1
     device_key: str | None = None
+    machine: str = ""
+    joined_s: float = 0.0
+    away: tuple[tuple[float, float | None], ...] = ()
+    why_away: str = ""
 
     def __post_init__(self) -> None:
         if self.slots < 1:
             raise ValueError(f"resource {self.name!r} needs at least 1 slot, got {self.slots}")
+
+    def missing(self, end_s: float) -> list[tuple[float, float]]:
+        """When it could not be used, up to the end of the run."""
+        before = [(0.0, self.joined_s)] if self.joined_s > 0 else []
+        times = before + [(left_s, end_s if back_s is None else back_s) for left_s, back_s in self.away]
+        return [(start_s, min(stop_s, end_s)) for start_s, stop_s in times if start_s < min(stop_s, end_s)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

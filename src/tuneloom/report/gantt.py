@@ -70,7 +70,7 @@ def _controls(data: ReportData, order: list[str]) -> Markup:
 def _chart(layout: Layout, order: list[str], end_s: float) -> Markup:
     return el(
         "svg",
-        [_track(track) for track in layout.tracks],
+        [_track(track, end_s) for track in layout.tracks],
         el("g", _axis(end_s, layout.height), id="gantt-axis"),
         el("g", _marks(layout, order, end_s), id="gantt-marks"),
         el("rect", x=LEFT, y=0, width=0, height=layout.height, id="gantt-brush", class_="brush"),
@@ -88,7 +88,7 @@ def _chart(layout: Layout, order: list[str], end_s: float) -> Markup:
     )
 
 
-def _track(track: Track) -> Markup:
+def _track(track: Track, end_s: float) -> Markup:
     resource = track.resource
     about = resource.device_key or (f"{resource.slots} slots" if resource.slots > 1 else "1 slot")
     middle = track.top + track.height / 2
@@ -110,7 +110,20 @@ def _track(track: Track) -> Markup:
         for y in (track.top + row * track.row_height for row in range(1, track.rows))
     ]
     idle = el("rect", x=LEFT, y=track.top, width=PLOT, height=track.height, class_="idle")
-    return el("g", idle, rules, name, detail)
+    return el("g", idle, rules, _absences(track, end_s), name, detail)
+
+
+def _absences(track: Track, end_s: float) -> list[Markup]:
+    """The times at which a resource could not be used, marked with why."""
+    resource, scale = track.resource, PLOT / end_s
+    marks = []
+    for start_s, stop_s in resource.missing(end_s):
+        joined = start_s == 0.0 and stop_s == resource.joined_s
+        tip = f"{resource.name}\n" + ("not there yet" if joined else f"lost: {resource.why_away}")
+        x, width = LEFT + start_s * scale, (stop_s - start_s) * scale
+        shape = {"x": x, "y": track.top, "width": width, "height": track.height}
+        marks.append(el("rect", **shape, class_="away", data_tip=tip, data_from=start_s, data_to=stop_s))
+    return marks
 
 
 def _axis(end_s: float, height: float) -> list[Markup]:

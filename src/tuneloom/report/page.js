@@ -74,6 +74,15 @@
       this.scale = this.width / (this.to - this.from);
       this.drawAxis();
       this.drawSpans();
+      this.moveAbsences();
+    }
+
+    moveAbsences() {
+      for (const mark of this.svg.querySelectorAll(".away")) {
+        const a = Math.max(Number(mark.dataset.from), this.from), b = Math.min(Number(mark.dataset.to), this.to);
+        mark.setAttribute("x", this.left + Math.max(0, a - this.from) * this.scale);
+        mark.setAttribute("width", Math.max(0, b - a) * this.scale);
+      }
     }
 
     zoom(factor, at) {

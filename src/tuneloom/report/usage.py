@@ -55,8 +55,20 @@ def usage_section(data: ReportData) -> Markup:
         el("th", "mean wait", class_="number"),
         el("th", "longest wait", class_="number"),
     )
-    body = [_row(usage, order) for usage in usage_of(data)]
+    body = _rows(usage_of(data), order)
     return el("div", el("table", el("thead", head), el("tbody", body), class_="usage"), class_="scroller")
+
+
+def _rows(usages: Sequence[Usage], order: list[str]) -> list[Markup]:
+    """A row for every resource; those of several machines under the names of these."""
+    machines = list(dict.fromkeys(usage.resource.machine for usage in usages))
+    if len(machines) < 2:
+        return [_row(usage, order) for usage in usages]
+    rows = []
+    for machine in machines:
+        rows.append(el("tr", el("th", machine or "this machine", colspan=6, class_="group")))
+        rows += [_row(usage, order) for usage in usages if usage.resource.machine == machine]
+    return rows
 
 
 def _usage(resource: ResourceInfo, spans: Sequence[ResourceSpan], end_s: float) -> Usage:
@@ -66,7 +78,7 @@ def _usage(resource: ResourceInfo, spans: Sequence[ResourceSpan], end_s: float) 
     waits = [span.waited_s for span in spans if span.ready_s is not None]
     return Usage(
         resource=resource,
-        of_s=end_s,
+        of_s=max(0.0, end_s - sum(stop_s - start_s for start_s, stop_s in resource.missing(end_s))),
         stages=len(spans),
         busy_s=dict(busy),
         mean_wait_s=mean(waits) if waits else None,
@@ -77,6 +89,7 @@ def _usage(resource: ResourceInfo, spans: Sequence[ResourceSpan], end_s: float) 
 def _row(usage: Usage, order: list[str]) -> Markup:
     resource = usage.resource
     about = resource.device_key or ("1 slot" if resource.slots == 1 else f"{resource.slots} slots")
+    about += _absences(resource)
     return el(
         "tr",
         el("td", resource.name, el("span", about, class_="under")),
@@ -86,6 +99,15 @@ def _row(usage: Usage, order: list[str]) -> Markup:
         el("td", duration(usage.mean_wait_s), class_="number"),
         el("td", duration(usage.longest_wait_s), class_="number"),
     )
+
+
+def _absences(resource: ResourceInfo) -> str:
+    """How often it was away, and why the last time."""
+    if not resource.away:
+        return ""
+    times = "once" if len(resource.away) == 1 else f"{len(resource.away)} times"
+    back = "not back" if resource.away[-1][1] is None else "back again"
+    return f", lost {times} ({resource.why_away}), {back}"
 
 
 def _bar(usage: Usage, order: list[str]) -> Markup:

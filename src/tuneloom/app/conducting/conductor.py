@@ -8,6 +8,7 @@ from typing import assert_never
 from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.conducting.placing import Placing, resident_of
 from tuneloom.app.conducting.programs import Program, Step
+from tuneloom.app.conducting.quarantine import Quarantine
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, ReadFiles, TimedOut
 from tuneloom.engine.machine import Offer, Resources
@@ -71,6 +72,7 @@ class Conductor:
         self._engine = engine
         self._listener = listener
         self._placing = Placing()
+        self._quarantine = Quarantine()
         self._programs: dict[str, Program] = {}
         self._out: dict[str, _Out] = {}
         self._coming: list[tuple[float, Program]] = []
@@ -147,6 +149,8 @@ class Conductor:
         if now_s - self._looked_s < _BEAT_S:
             return
         self._looked_s = now_s
+        for offer in self._quarantine.over(now_s):
+            self._joined(offer)
         for call_id, out in list(self._out.items()):
             if self._out.get(call_id) is out and self._is_overdue(out, now_s):
                 self._engine.stop(call_id)
@@ -190,8 +194,10 @@ class Conductor:
             case CallEnded():
                 self._call_ended(report)
             case ResourceJoined():
+                self._quarantine.left(report.offer.resource.name)
                 self._joined(report.offer)
             case ResourceLeft():
+                self._quarantine.left(report.name)
                 self._left(report.name, report.reason)
             case ResourceDisturbed():
                 self._disturbed(report)
@@ -222,6 +228,7 @@ class Conductor:
             self._listener.resource_disturbed(report.name, report.by, self.now_s())
 
     def _machine_lost(self, lost: MachineLost) -> None:
+        self._quarantine.machine_left(lost.name)
         for worker in self._placing.workers_on(lost.name):
             self._worker_gone(worker.name, lost.name)
         for name in self._placing.of_machine(lost.name):
@@ -299,7 +306,19 @@ class Conductor:
             self._tell(StageLost(at_s=self.now_s(), job=request.job, stage=request.id))
         else:
             self._report(out, ended)
+            resource = out.grant.resource
             self._step_ended(ended.id, out, ended.result)
+            self._judge(out.step, resource, ended.result)
+
+    def _judge(self, step: Step, resource: str, result: CallResult) -> None:
+        """Hear what a canary says of its device, and put that aside if it was too often."""
+        trouble = ""
+        if step.judges is not None:
+            with self._blaming(step.request.job):
+                trouble = self._quarantine.note(resource, step.judges(result))
+        if trouble and resource in self._placing:
+            self._quarantine.put_aside(self._placing.offer(resource), self.now_s())
+            self._left(resource, trouble)
 
     def _step_ended(self, call_id: str, out: _Out, result: CallResult) -> None:
         """Ask the program what follows; it hears itself that its worker died."""

@@ -42,6 +42,10 @@ class Placing:
     def __contains__(self, resource: str) -> bool:
         return resource in self._offers
 
+    def offer(self, resource: str) -> Offer:
+        """What is offered under this name."""
+        return self._offers[resource]
+
     def of_machine(self, machine: str) -> list[str]:
         """The resources of a machine, devices before hosts.
 

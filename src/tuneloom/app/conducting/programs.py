@@ -16,13 +16,15 @@ class Step:
     possible, or None: do this one again. A step that got lost with its machine is
     repeated without being asked: `call` is called again, `ended` hears nothing of it.
     While the call runs, `overdue` is asked now and then, with the seconds that it has run and
-    the time, whether to give it up; it then ends as TimedOut.
+    the time, whether to give it up; it then ends as TimedOut. `judges` says from the result what
+    is wrong with the device, empty if nothing is: a fixed kernel tells of its device, not of itself.
     """
 
     request: StageRequest
     call: Callable[[], Call] = field(repr=False)
     ended: Callable[[CallResult, float], "Sequence[Step] | None"] = field(repr=False)
     overdue: Callable[[float, float], bool] | None = field(default=None, repr=False)
+    judges: Callable[[CallResult], str] | None = field(default=None, repr=False)
 
 
 class Program(Protocol):

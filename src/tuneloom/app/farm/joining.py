@@ -71,8 +71,10 @@ def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedF
     from tuneloom.engine.ray.engine import RayEngine
     from tuneloom.engine.ray.messages import Charge
 
-    def charge(node: Node) -> Charge:
+    def charge(node: Node) -> Charge | None:
         order = order_for(farm, node.label, node.name, here=node.here, device_cores=settings.device_cores)
+        if order.slots == 0 and order.devices == () and not node.here:
+            return None  # nothing is wanted of it
         return Charge(
             machine=node.name,
             survey=SURVEY,

@@ -19,6 +19,7 @@ from tuneloom.scheduling import POLICIES
 
 SEEDS = "seed"
 MODELS = "models"
+FARM = "farm"
 
 
 def _is_models(value: Any) -> bool:
@@ -38,6 +39,7 @@ PARAMETERS: Mapping[str, FieldType] = {
     "reuse": one_of(REUSE),
     "target": TEXT,
     "device": TEXT,
+    FARM: TEXT,
     "device_cores": COUNT,
     "run_timeout": POSITIVE,
     "build_timeout": POSITIVE,
@@ -63,10 +65,12 @@ class Combination:
         return models if isinstance(models, list) else [models]
 
     def arguments(self, folder: Path) -> list[str]:
-        """What `tuneloom tune` is called with; paths of models count from `folder`."""
+        """What `tuneloom tune` is called with; paths count from `folder`."""
         words = [located(model, folder) for model in self.models]
         for name, value in self.parameters.items():
-            if name != MODELS:
+            if name == FARM:
+                words += ["--farm", str(folder.joinpath(value).absolute())]
+            elif name != MODELS:
                 words += [f"--{name.replace('_', '-')}", str(value)]
         return words
 

@@ -42,10 +42,20 @@ def measuring_facts(
 
 
 def resources_of(listed: Any) -> tuple[ResourceInfo, ...]:
-    """The resources a run had."""
+    """The resources a run had, those of one machine together."""
+    machines = list(dict.fromkeys(each.get("machine", "") for each in listed or ()))
+    ordered = sorted(listed or (), key=lambda each: machines.index(each.get("machine", "")))
     return tuple(
-        ResourceInfo(name=each["name"], slots=each.get("slots", 1), device_key=each.get("device_key"))
-        for each in listed or ()
+        ResourceInfo(
+            name=each["name"],
+            slots=each.get("slots", 1),
+            device_key=each.get("device_key"),
+            machine=each.get("machine", ""),
+            joined_s=each.get("joined_s", 0.0),
+            away=tuple((left_s, back_s) for left_s, back_s in each.get("away", ())),
+            why_away=each.get("why_away", ""),
+        )
+        for each in ordered
     )
 
 

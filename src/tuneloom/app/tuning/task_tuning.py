@@ -291,7 +291,7 @@ class TaskTuning:
 
         demand = DeviceDemand(key=self._spec.device_key)
         request = self._request(lane, 2, "canary", "", demand, ANY_CORE)
-        return Step(request=request, call=lambda: call, ended=timed)
+        return Step(request=request, call=lambda: call, ended=timed, judges=_trouble)
 
     def _request(
         self, lane: Lane, step: int, kind: str, part: str, needs: Demand, then: Demand
@@ -308,3 +308,11 @@ class TaskTuning:
             remaining_s=self.spending.remaining_s(),
             home=self._calls.search_worker(lane.progress) if kind in _SEARCHING else "",
         )
+
+
+def _trouble(result: CallResult) -> str:
+    """What a canary says of its device."""
+    if not isinstance(result, Returned):
+        return str(result)
+    value = result.value
+    return "" if isinstance(value, Measurement) else str(getattr(value, "message", value))

@@ -19,7 +19,7 @@ from tuneloom.engine.ray.messages import (
     Tidings,
 )
 from tuneloom.engine.ray.sending import Desk
-from tuneloom.engine.reports import EngineReport, MachineLost, ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import EngineReport, MachineLost, ResourceDisturbed, ResourceJoined, ResourceLeft
 from tuneloom.errors import EngineError
 
 PATIENCE_S = 5.0
@@ -197,7 +197,7 @@ class RayEngine:
                 self._reports += self._desk.missing(link, report)
             case AgentBroke():
                 self._lose(link, report.reason)
-            case ResourceJoined() | ResourceLeft() | MachineLost():
+            case ResourceJoined() | ResourceLeft() | MachineLost() | ResourceDisturbed():
                 self._reports.append(report)
             case _:
                 assert_never(report)

@@ -1,10 +1,12 @@
 """A fixed kernel that is timed between batches: if it drifts, the neighbours disturb."""
 
-from tuneloom.model import Artifact
+from tuneloom.errors import TargetError
+from tuneloom.model import Artifact, Measurement, MeasuringRules
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import pack_kernel
 from tuneloom.tuners.tvm.measuring.building import build_kernel
-from tuneloom.tuners.tvm.targets.target import TargetSpec
+from tuneloom.tuners.tvm.measuring.profiling import profile_kernel
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 _SIZE = 96
 
@@ -25,3 +27,18 @@ def canary_payload(target: TargetSpec) -> bytes:
         return b""
     built = build_kernel(pack_kernel(tvm.IRModule({"main": function}), target))
     return built.payload if isinstance(built, Artifact) else b""
+
+
+def canary_time(target: str) -> float | str | None:
+    """What one run of the canary takes on the device that this process holds, in seconds.
+
+    A text says why it can't be built or run; None: there is no canary for this kind of target.
+    """
+    try:
+        payload = canary_payload(resolve_target(target))
+    except TargetError as error:
+        return str(error)
+    if not payload:
+        return None
+    outcome = profile_kernel(payload, MeasuringRules(), None)
+    return outcome.best_s if isinstance(outcome, Measurement) else outcome.message

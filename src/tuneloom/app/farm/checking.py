@@ -1,0 +1,115 @@
+"""Trying a farm out: what answers, what it is, whether clocks agree, and what a fixed kernel takes."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuneloom.app.conducting.calling import end_of
+from tuneloom.app.conducting.placing import Placing
+from tuneloom.app.farm.entries import FarmFile
+from tuneloom.app.farm.joining import FarmSettings, JoinedFarm, Warmth, join
+from tuneloom.engine.api import Engine
+from tuneloom.engine.calls import Call, Place, Returned
+from tuneloom.engine.machine import Offer
+from tuneloom.model import Device, Host
+
+_CANARY = "tuneloom.tuners.tvm.measuring.canary:canary_time"
+_CANARY_S = 180.0
+_CLOCK_S = 60.0
+_ONLY = "only"
+_WELL = "ok"
+COLD = Warmth(warm_up=None, environment={})
+"""Workers that find nothing imported: enough to try a farm out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedResource:
+    """A host or a device of a farm; `state` is `ok`, or says what is wrong with it."""
+
+    machine: str
+    name: str
+    key: str = ""
+    about: str = ""
+    versions: str = ""
+    clock_offset_s: float | None = None
+    canary_s: float | None = None
+    state: str = _WELL
+
+    @property
+    def well(self) -> bool:
+        return self.state == _WELL
+
+
+def check_farm(farm: FarmFile, settings: FarmSettings) -> list[CheckedResource]:
+    """Try everything in a farm file; raises FarmError if it can't be joined at all."""
+    joined = join(farm, COLD, settings)
+    try:
+        found = [row for offer in joined.fleet.offers for row in [_checked(joined, offer)]]
+    finally:
+        joined.engine.close()
+    return [*found, *_missing(joined)]
+
+
+def _checked(joined: JoinedFarm, offer: Offer) -> CheckedResource:
+    resource, facts = offer.resource, joined.facts[offer.resource.machine]
+    row = CheckedResource(
+        machine=resource.machine,
+        name=resource.name,
+        about=_about(resource, facts),
+        versions=_versions(facts),
+    )
+    if isinstance(resource, Host):
+        return replace(row, clock_offset_s=_clock_offset_s(joined.engine, offer))
+    row = replace(row, key=resource.key)
+    return _with_canary(row, joined, offer)
+
+
+def _with_canary(row: CheckedResource, joined: JoinedFarm, offer: Offer) -> CheckedResource:
+    assert isinstance(offer.resource, Device)
+    target = joined.file.target_of(offer.resource.key) or ("cuda" if offer.resident else "cpu")
+    placing = Placing()
+    placing.add(offer)
+    call = Call(function=_CANARY, arguments=(target,), timeout_s=_CANARY_S)
+    joined.engine.start(_ONLY, placing.placed(call, "check", offer.resource.name))
+    result = end_of(joined.engine, _ONLY, None)
+    if not isinstance(result, Returned):
+        return replace(row, state=f"its canary failed: {result}")
+    if isinstance(result.value, float):
+        return replace(row, canary_s=result.value)
+    return replace(row, state=f"its canary failed: {result.value}") if result.value else row
+
+
+def _clock_offset_s(engine: Engine, offer: Offer) -> float | None:
+    """How far the machine's clock is ahead; as exact as the call is quick."""
+    place = Place(resource=offer.resource.name, machine=offer.resource.machine)
+    engine.start(_ONLY, Call(function="time:time", place=place, timeout_s=_CLOCK_S))
+    before_s = time.time()
+    result = end_of(engine, _ONLY, None)
+    if not isinstance(result, Returned):
+        return None
+    return float(result.value) - (before_s + time.time()) / 2
+
+
+def _missing(joined: JoinedFarm) -> list[CheckedResource]:
+    """Devices in trouble and machines that can't be used."""
+    rows = [
+        CheckedResource(machine=machine, name=name, state=trouble)
+        for machine, facts in joined.facts.items()
+        for name, trouble in facts["troubles"].items()
+    ]
+    return rows + [
+        CheckedResource(machine=machine, name=machine, state=reason)
+        for machine, reason in joined.absent.items()
+    ]
+
+
+def _about(resource: Host | Device, facts: Mapping[str, Any]) -> str:
+    if isinstance(resource, Host):
+        return f"{resource.slots} slots, {facts['cores']} cores, {facts['cpu']}"
+    return str(facts["devices"].get(resource.name, {}).get("device", ""))
+
+
+def _versions(facts: Mapping[str, Any]) -> str:
+    versions = facts["versions"]
+    return f"Tuneloom {versions['tuneloom']}, TVM {versions['apache-tvm']}, Python {versions['python']}"

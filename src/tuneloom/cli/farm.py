@@ -1,0 +1,93 @@
+"""`tuneloom farm check` and `tuneloom farm status`: what a farm has, and what it does."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuneloom.cli.tables import print_rows
+from tuneloom.errors import FarmError
+
+if TYPE_CHECKING:
+    from tuneloom.app.farm.checking import CheckedResource
+
+DESCRIPTION = """\
+Inspect a farm: machines and devices that are listed in a file and used together.
+
+  tuneloom farm check farm.toml      try everything in it
+  tuneloom farm status               show what the resources of a running run do
+"""
+CHECKED = ("machine", "resource", "key", "what it is", "versions", "clock", "canary", "state")
+SHOWN = ("machine", "resource", "key", "slots", "busy", "queue", "state")
+_NUMBERS = frozenset({"clock", "canary", "slots", "busy", "queue"})
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the program."""
+    parser = subparsers.add_parser(
+        "farm",
+        help="check a farm, or show what it does",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True)
+    check = parts.add_parser("check", help="try everything in a farm file")
+    check.add_argument("file", type=Path, metavar="FARM.toml", help="the farm file")
+    check.add_argument(
+        "--insecure",
+        action="store_true",
+        help="use a Ray cluster even if it runs code for anybody who can reach it",
+    )
+    check.add_argument("--json", action="store_true", help="print a JSON list")
+    check.set_defaults(func=run_check)
+    status = parts.add_parser("status", help="show what the resources of a running run do")
+    status.add_argument(
+        "run", nargs="?", default="last", metavar="RUN", help="name of the run (default: last)"
+    )
+    status.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    status.add_argument("--json", action="store_true", help="print a JSON list")
+    status.set_defaults(func=run_status)
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Print a row for everything; raises FarmError if something can't be used."""
+    from tuneloom.app.farm.checking import check_farm
+    from tuneloom.app.farm.joining import FarmSettings
+    from tuneloom.app.farm.reading import read_farm
+
+    found = check_farm(read_farm(options.file), FarmSettings(insecure=options.insecure))
+    if options.json:
+        print(json.dumps([asdict(each) for each in found], indent=2))
+    else:
+        print_rows(
+            CHECKED, [_checked_cells(each) for each in found], numbers=_NUMBERS, styles={"ok": "green"}
+        )
+    wrong = [each for each in found if not each.well]
+    if wrong:
+        first = wrong[0]
+        more = f" ({len(wrong) - 1} more in the table)" if len(wrong) > 1 else ""
+        raise FarmError(f"{first.name} can't be used: {first.state}{more}")
+    return 0
+
+
+def run_status(options: argparse.Namespace) -> int:
+    """Print a row for every resource of a run, with why it is away if it is."""
+    from tuneloom.app.farm.status import farm_status
+
+    rows = farm_status(options.run, options.store)
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+        return 0
+    cells = [
+        (row.machine, row.name, row.key, str(row.slots), f"{row.utilisation:.0%}", str(row.queue), row.state)
+        for row in rows
+    ]
+    print_rows(SHOWN, cells, numbers=_NUMBERS)
+    return 0
+
+
+def _checked_cells(each: "CheckedResource") -> tuple[str, ...]:
+    clock = "" if each.clock_offset_s is None else f"{each.clock_offset_s * 1e3:+.0f} ms"
+    canary = "" if each.canary_s is None else f"{each.canary_s * 1e6:.1f} µs"
+    return (each.machine, each.name, each.key, each.about, each.versions, clock, canary, each.state)

@@ -1,0 +1,171 @@
+"""Whole runs on three simulated machines: built here, measured there, and nothing lost when machines are."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tuneloom.app.farm.checking import check_farm
+from tuneloom.app.farm.joining import FarmSettings
+from tuneloom.app.farm.reading import read_farm
+from tuneloom.app.runs.service import RunOutcome, RunSettings, resume, tune
+from tuneloom.engine.ray.simulated import SimulatedCluster
+from tuneloom.errors import FarmError, StoreError
+from tuneloom.model import Budget, JobSpec
+from tuneloom.store import open_existing
+from tuneloom.testing.onnx_models import write_network
+
+TWO_DEVICES = """
+[[hosts]]
+node = "alder"
+slots = 1
+
+[[hosts]]
+node = "birch"
+slots = 2
+
+[[devices]]
+key = "pine"
+kind = "cpu"
+node = "birch"
+
+[[devices]]
+key = "pine"
+kind = "cpu"
+node = "cedar"
+"""
+
+
+@pytest.fixture
+def farm(simulated: SimulatedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path / "home"))
+    path = tmp_path / "farm.toml"
+    path.write_text(f'address = "{simulated.address}"\n{TWO_DEVICES}')
+    return path
+
+
+def mock_spec(trials: int, **stages: float) -> JobSpec:
+    times = "".join(f",{name}={seconds}" for name, seconds in stages.items())
+    return JobSpec(
+        name="it",
+        model=f"mock:tasks=3,size=200{times}",
+        tuner="mock",
+        device_key="pine",
+        budget=Budget(trials=trials),
+        batch=8,
+    )
+
+
+def settings_of(farm: Path) -> RunSettings:
+    return RunSettings(store=str(farm.parent / "store.db"), farm=str(farm))
+
+
+def require_every_trial_once(outcome: RunOutcome, place: str, trials: int) -> None:
+    with closing(open_existing(place)) as store:
+        records = store.trials(outcome.jobs[0].id)
+    seen = Counter((record.task_key, record.trial.candidate.key) for record in records)
+    assert len(records) == trials and max(seen.values()) == 1
+    assert all(record.trial.seconds is not None for record in records)
+
+
+def test_a_run_uses_the_slots_and_devices_of_several_machines(farm: Path) -> None:
+    settings = settings_of(farm)
+    outcome = tune([mock_spec(60, build=0.02, profile=0.02)], settings)
+    assert outcome.failure is None
+    require_every_trial_once(outcome, settings.store or "", 60)
+    with closing(open_existing(settings.store)) as store:
+        spans = store.spans(outcome.run)
+        resources = store.notes(outcome.run)["resources"]
+    profiled = {span.resource for span in spans if span.kind == "profile"}
+    assert profiled == {"birch/pine0", "cedar/pine0"}
+    assert {span.resource.partition("/")[0] for span in spans if span.kind == "build"} >= {"alder", "birch"}
+    assert {entry["machine"] for entry in resources} == {"alder", "birch", "cedar"}
+
+
+def test_a_machine_that_dies_in_the_middle_costs_no_trial_and_is_used_when_it_is_back(
+    farm: Path, simulated: SimulatedCluster
+) -> None:
+    settings, seen = settings_of(farm), [0]
+
+    def on_trial(_job: str, _trial: object) -> None:
+        seen[0] += 1
+        if seen[0] == 10:
+            simulated.kill("cedar")
+            simulated.add("cedar")
+
+    outcome = tune([mock_spec(400, build=0.05, profile=0.1)], settings, on_trial=on_trial)
+    assert outcome.failure is None
+    require_every_trial_once(outcome, settings.store or "", 400)
+    with closing(open_existing(settings.store)) as store:
+        resources = {entry["name"]: entry for entry in store.notes(outcome.run)["resources"]}
+        spans = store.spans(outcome.run)
+    ((left_s, _),) = resources["cedar/pine0"]["away"]
+    assert resources["cedar/pine0"]["why_away"]
+    again = [span for span in spans if span.resource.startswith("cedar") and span.start_s > left_s]
+    assert again, "the machine that came back was not used"
+
+
+def test_a_network_is_built_on_one_machine_measured_on_another_and_its_bundle_comes_back(
+    farm: Path, tmp_path: Path
+) -> None:
+    model = write_network(tmp_path / "net.onnx", channels=8, size=8)
+    spec = JobSpec(
+        name="net",
+        model=str(model),
+        device_key="pine",
+        budget=Budget(trials=4),
+        batch=2,
+        out=str(tmp_path / "out"),
+    )
+    outcome = tune([spec], settings_of(farm))
+    assert outcome.failure is None
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["measured"]["output_difference"] < 1e-3
+    kept = sorted(path.parent.parent.name for path in (tmp_path / "home" / "farm").glob("*/files/*"))
+    assert kept and set(kept) <= {"birch", "cedar"} and len(kept) == len(set(kept))
+
+
+def test_a_farm_is_tried_out(farm: Path) -> None:
+    rows = check_farm(read_farm(farm), FarmSettings())
+    devices = {row.name: row for row in rows if row.key}
+    assert devices.keys() == {"birch/pine0", "cedar/pine0"}
+    assert all(row.well and row.canary_s for row in devices.values())
+    hosts = [row for row in rows if not row.key]
+    assert {row.machine for row in hosts} == {"alder", "birch", "cedar"}
+    assert all(row.clock_offset_s is not None and "Tuneloom" in row.versions for row in hosts)
+
+
+def test_a_node_that_ray_does_not_have_is_refused_with_its_line(farm: Path) -> None:
+    farm.write_text(farm.read_text().replace('node = "cedar"', 'node = "oak"'))
+    with pytest.raises(
+        FarmError, match=r"farm\.toml, line 18: Ray has no node 'oak'; known: 'alder', 'birch'"
+    ):
+        tune([mock_spec(4)], settings_of(farm))
+
+
+def test_a_killed_driver_takes_its_agents_along_and_its_run_is_continued(farm: Path) -> None:
+    settings = settings_of(farm)
+    words = ["tune", "mock:tasks=3,size=200,build=0.02,profile=0.02", "--trials", "60", "--batch", "8"]
+    words += ["--device", "pine", "--farm", str(farm), "--store", str(settings.store), "--quiet"]
+    driver = subprocess.Popen([sys.executable, "-m", "tuneloom.cli.main", *words])
+    while (done := trials_in(settings.store)) < 10:
+        assert driver.poll() is None, f"it ended after {done} trials"
+    driver.kill()
+    driver.wait()
+    outcome = resume("last", settings.store)
+    assert outcome.failure is None
+    require_every_trial_once(outcome, settings.store or "", 60)
+
+
+def trials_in(place: str | None) -> int:
+    """How many trials are kept so far; asked twice a second at the most."""
+    try:
+        with closing(open_existing(place)) as store:
+            runs = store.runs()
+            return sum(len(store.trials(job.id)) for run in runs for job in store.jobs(run.id))
+    except StoreError:
+        return 0

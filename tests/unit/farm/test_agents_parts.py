@@ -1,0 +1,90 @@
+"""What an agent keeps: cargo with receipts, files by digest."""
+
+import hashlib
+import pickle
+from pathlib import Path
+
+import pytest
+
+from tuneloom.engine.calls import Call, CallEnded, ReadFiles, Returned
+from tuneloom.engine.ray.cargo import SMALL_BYTES, Hold, Receipt, receipts_in, unpacked
+from tuneloom.engine.ray.files import FileCache, mentioned, unpack
+from tuneloom.model import Artifact, ModelRecipe
+
+LARGE = b"x" * SMALL_BYTES
+
+
+def ended(payload: bytes) -> CallEnded:
+    return CallEnded(id="it", result=Returned(value=Artifact(payload=payload)), started_s=0, ended_s=1)
+
+
+def stowed(hold: Hold, payload: bytes) -> bytes:
+    result = hold.stow(ended(payload)).result
+    assert isinstance(result, Returned)
+    artifact: Artifact = result.value
+    return artifact.payload
+
+
+def test_large_artifacts_stay_and_small_ones_travel() -> None:
+    hold = Hold("a")
+    receipt = stowed(hold, LARGE)
+    assert isinstance(receipt, Receipt) and receipt.machine == "a" and receipt == b""
+    assert hold.find(receipt.id) == LARGE
+    assert stowed(hold, b"small") == b"small"
+
+
+def test_a_receipt_survives_its_journey() -> None:
+    receipt = pickle.loads(pickle.dumps(Receipt("1.1", "a")))
+    assert (receipt.id, receipt.machine) == ("1.1", "a")
+
+
+def test_the_oldest_cargo_goes_when_the_hold_is_full() -> None:
+    hold = Hold("a", most_bytes=2 * SMALL_BYTES)
+    first, second, third = (stowed(hold, LARGE) for _ in range(3))
+    assert isinstance(first, Receipt) and isinstance(second, Receipt) and isinstance(third, Receipt)
+    assert hold.find(first.id) is None and hold.find(second.id) and hold.find(third.id)
+
+
+def test_receipts_are_found_and_replaced_wherever_calls_have_them() -> None:
+    one, two = Receipt("1", "a"), Receipt("2", "b")
+    call = Call(function="f", arguments=("text", Artifact(payload=one), [two, b"here"]))
+    assert receipts_in(call) == [one, two] or [r.id for r in receipts_in(call)] == ["1", "2"]
+    filled = unpacked(call, lambda receipt: receipt.id.encode())
+    assert filled.arguments[1].payload == b"1" and filled.arguments[2] == [b"2", b"here"]
+
+
+def test_files_are_read_under_their_own_names_by_their_digests(tmp_path: Path) -> None:
+    cache, data = FileCache(tmp_path), b"weights"
+    digest = hashlib.sha256(data).hexdigest()
+    cache.keep(digest, data)
+    assert cache.digests == {digest}
+    reads = ReadFiles(folder="/far/away", digests={"net.onnx": digest})
+    recipe = ModelRecipe(key="k", source="/far/away/net.onnx", shapes={}, target="cpu")
+    call = Call(function="f", arguments=("cpu", recipe, "/far/away/net.onnx"), reads=reads)
+    assert mentioned(call) is reads
+    placed = cache.located(call, "1")
+    assert Path(placed.arguments[1].source).read_bytes() == data
+    assert Path(placed.arguments[2]).name == "net.onnx" and placed.arguments[0] == "cpu"
+
+
+def test_calls_that_name_no_file_bring_none(tmp_path: Path) -> None:
+    reads = ReadFiles(folder="/far", digests={"net.onnx": "0"})
+    assert mentioned(Call(function="f", arguments=("mock", 3), reads=reads)) is None
+
+
+def test_a_file_that_was_changed_on_its_way_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="got lost or changed"):
+        FileCache(tmp_path).keep("0" * 64, b"something else")
+
+
+def test_what_a_call_writes_comes_back_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    cache = FileCache(tmp_path)
+    call = cache.located(Call(function="f", arguments=("/out",), writes="/out"), "1")
+    folder = Path(call.arguments[0])
+    (folder / "part").mkdir()
+    (folder / "part" / "model.so").write_bytes(b"code")
+    written = cache.collected("1")
+    assert written == {"part/model.so": b"code"} and not folder.exists()
+    assert cache.collected("1") is None
+    unpack(written, tmp_path / "here")
+    assert (tmp_path / "here" / "part" / "model.so").read_bytes() == b"code"
