@@ -69,14 +69,13 @@ def require_every_trial_once(outcome: RunOutcome, place: str, trials: int) -> No
         records = store.trials(outcome.jobs[0].id)
     seen = Counter((record.task_key, record.trial.candidate.key) for record in records)
     assert len(records) == trials and max(seen.values()) == 1
-    assert all(record.trial.seconds is not None for record in records)
 
 
 def test_a_run_uses_the_slots_and_devices_of_several_machines(farm: Path) -> None:
     settings = settings_of(farm)
-    outcome = tune([mock_spec(60, build=0.02, profile=0.02)], settings)
+    outcome = tune([mock_spec(24, build=0.02, profile=0.02)], settings)
     assert outcome.failure is None
-    require_every_trial_once(outcome, settings.store or "", 60)
+    require_every_trial_once(outcome, settings.store or "", 24)
     with closing(open_existing(settings.store)) as store:
         spans = store.spans(outcome.run)
         resources = store.notes(outcome.run)["resources"]
@@ -97,9 +96,9 @@ def test_a_machine_that_dies_in_the_middle_costs_no_trial_and_is_used_when_it_is
             simulated.kill("cedar")
             simulated.add("cedar")
 
-    outcome = tune([mock_spec(400, build=0.05, profile=0.1)], settings, on_trial=on_trial)
+    outcome = tune([mock_spec(200, build=0.05, profile=0.1)], settings, on_trial=on_trial)
     assert outcome.failure is None
-    require_every_trial_once(outcome, settings.store or "", 400)
+    require_every_trial_once(outcome, settings.store or "", 200)
     with closing(open_existing(settings.store)) as store:
         resources = {entry["name"]: entry for entry in store.notes(outcome.run)["resources"]}
         spans = store.spans(outcome.run)

@@ -5,9 +5,17 @@ import pytest
 from tuneloom.errors import InputError
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
-from tuneloom.scheduling.messages import Command, JobSubmitted, ResourceAdded, StageFinished, StartStage
+from tuneloom.scheduling.messages import (
+    Command,
+    JobSubmitted,
+    ResourceAdded,
+    ResourceLost,
+    StageFinished,
+    StartStage,
+)
 from tuneloom.scheduling.policies.load_aware.policy import LoadAware
 from tuneloom.scheduling.policies.load_aware.predictions import Estimate, Predictions
+from tuneloom.scheduling.policies.load_aware.speeds import Speeds
 from tuneloom.scheduling.stages import Demand, DeviceDemand, JobTicket, SlotDemand, StageRequest
 from tuneloom.simulation import RoundsJob, Workload, lower_bound, simulate
 
@@ -203,3 +211,57 @@ def test_unknown_policy_names_the_known_ones() -> None:
     with pytest.raises(InputError, match="no policy named 'fifo'; known: 'load-aware', 'interleaved'"):
         policy_named("fifo")
     assert policy_named("load_aware").name == "load-aware"
+
+
+def homed(job: str, name: str, home: str) -> StageRequest:
+    return StageRequest(id=name, job=job, lane=name, step=0, kind="select", needs=SLOT, home=home)
+
+
+def test_homes_are_spread_over_hosts_by_their_slots() -> None:
+    core = floor(Host(name="small", slots=4, machine="a"), Host(name="large", slots=8, machine="b"))
+    ready = tuple(homed("j", f"s{n}", f"search {n}") for n in range(6))
+    commands = core.handle(JobSubmitted(at_s=0.0, ticket=JobTicket(id="j"), ready=ready))
+    hosts = [host for _, host in started(commands)]
+    assert (hosts.count("small"), hosts.count("large")) == (2, 4)
+
+
+def test_a_home_goes_to_an_empty_host_even_if_another_has_just_become_free() -> None:
+    core = floor(Host(name="a", slots=4, machine="a"), Host(name="b", slots=4, machine="b"))
+    submit(core, homed("j", "first", "one"))
+    assert finish(core, "j", "first", 1.0, homed("j", "second", "two")) == [("j", "b")]
+    assert finish(core, "j", "second", 2.0, homed("j", "third", "one")) == [("j", "a")]
+
+
+def test_homes_of_a_host_that_is_gone_and_of_jobs_that_ended_do_not_count() -> None:
+    core = floor(Host(name="a", slots=4, machine="a"), Host(name="b", slots=4, machine="b"))
+    for job in ("x", "y"):
+        submit(core, homed(job, "s", "home"))
+        finish(core, job, "s", 1.0)
+    core.handle(ResourceLost(at_s=2.0, name="b"))
+    core.handle(ResourceAdded(at_s=3.0, resource=Host(name="b", slots=4, machine="b")))
+    commands = submit(core, homed("z", "s", "home"), at_s=4.0)
+    assert started(commands) == [("z", "a")]
+
+
+def test_speeds_tell_slow_hosts_from_fast_ones_and_leave_one_host_alone() -> None:
+    speeds = Speeds()
+    speeds.learn("only", 1.0, 9.0)
+    assert speeds.factor("only") == 1.0
+    for _ in range(80):
+        speeds.learn("only", 1.0, 1.0)
+        speeds.learn("slow", 1.0, 3.0)
+    assert speeds.factor("slow") / speeds.factor("only") == pytest.approx(3.0, rel=0.05)
+    speeds.forget("slow")
+    assert speeds.factor("only") == speeds.factor("slow") == 1.0
+
+
+def test_a_slow_host_gets_fewer_homes() -> None:
+    core = floor(Host(name="slow", slots=4, machine="a"), Host(name="fast", slots=4, machine="b"))
+    policy = core.policy
+    assert isinstance(policy, LoadAware)
+    for _ in range(8):
+        policy._speeds.learn("slow", 1.0, 3.0)
+        policy._speeds.learn("fast", 1.0, 1.0)
+    ready = tuple(homed("j", f"s{n}", f"search {n}") for n in range(4))
+    commands = core.handle(JobSubmitted(at_s=0.0, ticket=JobTicket(id="j"), ready=ready))
+    assert [host for _, host in started(commands)].count("fast") == 3

@@ -13,10 +13,12 @@ class LineEntry:
     `feeds` is the device key its lane comes to next, `lead_s` the predicted work until
     then, this stage included; `guessed` if that rests on nothing seen. `patience_s` is
     how far it may go ahead of its fair share. `seq` differs for all entries, also for
-    those of one stage that comes back. `reserved` names the host kept free for a wide stage.
+    those of one stage that comes back. `average_s` is what a running one was predicted to
+    take on a host of average speed. `reserved` names the host kept free for a wide stage.
     """
 
     __slots__ = (
+        "average_s",
         "feeds",
         "guessed",
         "lead_s",
@@ -50,6 +52,7 @@ class LineEntry:
         self.rank = rank
         self.tag = tag
         self.predicted_s = predicted_s
+        self.average_s = 0.0
         self.feeds: str | None = None
         self.lead_s = 0.0
         self.guessed = False

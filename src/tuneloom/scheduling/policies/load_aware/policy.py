@@ -12,6 +12,8 @@ from tuneloom.scheduling.policies.load_aware.loans import Loans
 from tuneloom.scheduling.policies.load_aware.notes import JobNotes
 from tuneloom.scheduling.policies.load_aware.predictions import Predictions
 from tuneloom.scheduling.policies.load_aware.pressure import Pressure
+from tuneloom.scheduling.policies.load_aware.residences import Residences
+from tuneloom.scheduling.policies.load_aware.speeds import Speeds
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant, SlotDemand
 
@@ -34,6 +36,7 @@ class LoadAware:
         self._host_pool = Pool("", ageing_s)
         self._device_pools: dict[str, Pool] = {}
         self._predictions = Predictions()
+        self._speeds = Speeds()
         self._notes: dict[str, JobNotes] = {}
         self._shares: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
@@ -51,6 +54,7 @@ class LoadAware:
         self._chains = Chains(floor)
         self._loans = Loans(floor, self._pressure)
         self._host_lines = HostLines(floor)
+        self._residences = Residences(floor, self._speeds)
         self._feeding = Feeding(self._pressure, self._predictions)
 
     def job_entered(self, job: Job) -> None:
@@ -67,6 +71,7 @@ class LoadAware:
         self._pressure.left(appetite)
         self._chains.left(appetite)
         self._predictions.forget(job.ticket.id)
+        self._residences.job_left(job.ticket.id)
 
     def queued(self, stage: Stage, at_s: float) -> None:
         notes, needs = self._notes[stage.job.ticket.id], stage.request.needs
@@ -87,11 +92,18 @@ class LoadAware:
         entry = self._entries[stage]
         self._leave_line(entry)
         request = stage.request
-        entry.predicted_s = expected_s = entry.predicted_s or 0.0
+        if request.home:
+            self._residences.started(stage)
+        entry.average_s = expected_s = entry.predicted_s or 0.0
         if isinstance(request.needs, SlotDemand):
+            assert stage.grant is not None
+            expected_s *= self._speeds.factor(stage.grant.resource)
             if isinstance(request.then, DeviceDemand):
                 self._loans.feeder_started(request.then.key, entry, at_s, at_s + expected_s)
+            entry.predicted_s = expected_s
             expected_s *= request.needs.slots
+        else:
+            entry.predicted_s = expected_s
         entry.pool.charge(entry.notes.account, entry.tag, expected_s)
 
     def ended(self, stage: Stage, at_s: float, *, finished: bool) -> None:
@@ -107,11 +119,14 @@ class LoadAware:
             if seconds > notes.path.reach_s:
                 notes.path.reach_s = seconds
         notes.account.drop(stage)
+        assert stage.grant is not None
         if finished:
-            self._predictions.learn(request, seconds)
+            host = stage.grant.resource
+            self._predictions.learn(request, seconds / self._speeds.factor(host))
+            if isinstance(needs, SlotDemand) and host in self._floor.hosts:
+                self._speeds.learn(host, entry.average_s, seconds)
             notes.appetite.compare(request.expected_s, seconds)
             self._just_done = stage
-        assert stage.grant is not None
         self._look_at(stage.grant.resource)
 
     def resource_came(self, seat: Seat) -> None:
@@ -120,6 +135,8 @@ class LoadAware:
             self._loans.look_at(seat.resource.name)
 
     def resource_went(self, seat: Seat) -> None:
+        self._residences.host_went(seat.resource.name)
+        self._speeds.forget(seat.resource.name)
         self._host_lines.look_at_any = True
 
     def share_used(self, share: str, key: str, seconds: float) -> None:
@@ -228,7 +245,7 @@ class LoadAware:
         needs = chosen.stage.request.needs
         assert isinstance(needs, SlotDemand)
         if needs.slots == 1:
-            return (chosen.stage, host.one_slot)
+            return (chosen.stage, self._residences.host_for(chosen.stage, host).one_slot)
         return (chosen.stage, Grant(resource=host.resource.name, slots=needs.slots))
 
     def _choose_loan(self, at_s: float) -> Choice | None:
