@@ -34,6 +34,8 @@ def job_line(job: JobRecord) -> str:
     spread = _spread(result["latencies_after_s"])
     text = f"{job.name}: {before * 1e3:.2f} ms untuned → {after * 1e3:.2f} ms tuned (±{spread:.0%})"
     text += f", {gained(before, after)}; {result['trials']} trials{_failures(result)}"
+    if "own_runtime" in result:
+        text = _against(job.name, result["own_runtime"], spread) + f"\n  {text.removeprefix(job.name + ': ')}"
     text += _goal(result.get("goal"))
     if job.spec.get("out"):
         text += f"\n  bundle: {job.spec['out']}"
@@ -42,6 +44,21 @@ def job_line(job: JobRecord) -> str:
         share = "" if part["share"] is None else f", {part['share']:.0%} of the time"
         text += f"\n  in ONNX Runtime: {', '.join(part['operators'])}{share}"
     return text + _not_used([kernel["note"] for kernel in result["kernels"].values()])
+
+
+def _against(name: str, own: Any, spread: float) -> str:
+    """The comparison with what the user would run instead."""
+    tuned, theirs = own["tuned_s"], own["latency_s"]
+    times = f"{tuned * 1e3:.2f} ms tuned (±{spread:.0%})"
+    return f"{name}: {times}, {own['name']} takes {theirs * 1e3:.2f} ms: {compared(tuned, theirs)}"
+
+
+def compared(ours_s: float, theirs_s: float) -> str:
+    """How we stand against another runtime, in words; what is within the noise is a draw."""
+    ratio = theirs_s / ours_s
+    if 1 / _NOISE < ratio < _NOISE:
+        return "as fast"
+    return f"{ratio:.2f} times faster" if ratio > 1 else f"{1 / ratio:.2f} times slower"
 
 
 def _goal(goal: Any) -> str:

@@ -4,7 +4,7 @@ from tuneloom.model.board import Board, DeviceGone
 from tuneloom.model.budget import Budget
 from tuneloom.model.job import REUSE, JobSpec
 from tuneloom.model.measuring import MeasuringRules
-from tuneloom.model.opened import CheckResult, ModelRecipe, ModelSummary, Shapes, TensorInfo
+from tuneloom.model.opened import CheckResult, ModelRecipe, ModelSummary, OwnRuntime, Shapes, TensorInfo
 from tuneloom.model.resource import LOCAL, Device, Host
 from tuneloom.model.space import (
     ChoiceDomain,
@@ -45,6 +45,7 @@ __all__ = [
     "ModelRecipe",
     "ModelSummary",
     "Outcome",
+    "OwnRuntime",
     "Search",
     "SearchOptions",
     "Seed",

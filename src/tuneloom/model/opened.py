@@ -58,16 +58,28 @@ class ModelSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRuntime:
+    """A model in the runtime its format belongs to, timed in turn with the tuned one (`tuned_s`)."""
+
+    name: str
+    difference: float
+    seconds: tuple[float, ...]
+    tuned_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
     """Outputs of the tuned model against the untuned one, and both timed in turn.
 
     `foreign_shares` is which share of the tuned model's time each part takes that another runtime runs.
+    `own_runtime` is missing where that runtime is not installed.
     """
 
     difference: float
     tuned_s: tuple[float, ...]
     untuned_s: tuple[float, ...]
     foreign_shares: Mapping[str, float] = field(default_factory=dict)
+    own_runtime: OwnRuntime | None = None
 
     @property
     def same(self) -> bool:

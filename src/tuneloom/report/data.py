@@ -68,7 +68,10 @@ class ResourceInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResult:
-    """One job: its model before and after; `best` are the best knobs, if it tuned a kernel."""
+    """One job: its model before and after; `best` are the best knobs, if it tuned a kernel.
+
+    `own_runtime` is what the user would run the model in otherwise, if it was there to compare with.
+    """
 
     job: str
     name: str
@@ -81,16 +84,24 @@ class ModelResult:
     failed: int = 0
     seconds: float | None = None
     best: str = ""
+    own_runtime: str = ""
+    own_runtime_s: float | None = None
     progress: tuple["CurvePoint", ...] = ()
 
     def __post_init__(self) -> None:
         _positive(f"the latency of {self.name!r}", self.before_s)
+        _positive(f"the latency of {self.name!r} in {self.own_runtime}", self.own_runtime_s)
         _positive(f"the latency of {self.name!r}", self.after_s)
 
     @property
     def speed_up(self) -> float | None:
         """How many times faster the model became, if both latencies are known."""
         return self.before_s / self.after_s if self.before_s and self.after_s else None
+
+    @property
+    def against_own_runtime(self) -> float | None:
+        """How many times faster the model is than in its own runtime, if that was timed."""
+        return self.own_runtime_s / self.after_s if self.own_runtime_s and self.after_s else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

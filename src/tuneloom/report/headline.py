@@ -52,19 +52,30 @@ def _verdict(model: ModelResult) -> tuple[str, str]:
     gain = model.speed_up
     if model.best:
         return duration(model.after_s), f"with {model.best}"
+    if model.against_own_runtime is not None:
+        number, word = _faster(model.against_own_runtime)
+        return number, f"{word} than {model.own_runtime}"
     if gain is None:
         return "–", "not compared" if model.status == "finished" else model.status
+    return _faster(gain)
+
+
+def _faster(gain: float) -> tuple[str, str]:
     return (times(gain), "faster") if gain >= 1 else (times(1 / gain), "slower")
 
 
 def _before_after(model: ModelResult) -> Markup:
-    longest = max(model.before_s or 0.0, model.after_s or 0.0)
+    longest = max(model.before_s or 0.0, model.after_s or 0.0, model.own_runtime_s or 0.0)
     if model.best or not longest:
         return EMPTY
-    rows = [("before", model.before_s, 0.0), ("after", model.after_s, 26.0)]
-    marks = [_timed(name, seconds, y, longest) for name, seconds, y in rows if seconds]
+    rows = [("before", model.before_s), ("after", model.after_s), ("rival", model.own_runtime_s)]
+    shown = [(name, seconds) for name, seconds in rows if seconds]
+    marks = [_timed(name, seconds, 26.0 * row, longest) for row, (name, seconds) in enumerate(shown)]
     label = f"{duration(model.before_s)} before, {duration(model.after_s)} after"
-    return el("svg", marks, viewBox=f"0 0 {BAR:g} 48", role="img", aria_label=label, class_="before-after")
+    if model.own_runtime_s:
+        label += f", {duration(model.own_runtime_s)} in {model.own_runtime}"
+    box = f"0 0 {BAR:g} {26 * len(shown) - 4:g}"
+    return el("svg", marks, viewBox=box, role="img", aria_label=label, class_="before-after")
 
 
 def _timed(name: str, seconds: float, y: float, longest: float) -> Markup:

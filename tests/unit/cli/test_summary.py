@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tuneloom.cli.summary import gained, job_line
+from tuneloom.cli.summary import compared, gained, job_line
 from tuneloom.store import JobRecord, JobStatus
 
 RESULT = {
@@ -28,6 +28,20 @@ def test_a_finished_job_shows_before_and_after_trials_failures_and_its_bundle() 
     )
     assert bundle.strip() == "bundle: /fast"
     assert dropped.strip() == "schedules dropped because they changed the outputs: 1"
+
+
+def test_the_headline_is_the_comparison_with_the_runtime_people_would_use_instead() -> None:
+    own = {"name": "onnxruntime", "latency_s": 0.015, "tuned_s": 0.01}
+    first, second = job_line(record(JobStatus.FINISHED, RESULT | {"own_runtime": own})).splitlines()[:2]
+    assert first == "net: 10.00 ms tuned (±1%), onnxruntime takes 15.00 ms: 1.50 times faster"
+    assert second.startswith("  30.00 ms untuned → 10.00 ms tuned")
+
+
+@pytest.mark.parametrize(
+    ("theirs_s", "words"), [(2.0, "2.00 times faster"), (1.03, "as fast"), (0.5, "2.00 times slower")]
+)
+def test_a_slower_model_is_called_slower(theirs_s: float, words: str) -> None:
+    assert compared(1.0, theirs_s) == words
 
 
 def test_a_gift_that_lost_in_the_model_is_not_called_wrong() -> None:

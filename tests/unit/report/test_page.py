@@ -86,6 +86,14 @@ def test_a_slower_model_is_called_slower() -> None:
     assert "2.00×" in page and "slower" in page
 
 
+def test_the_number_at_the_top_is_against_the_own_runtime_where_that_was_timed() -> None:
+    model = ModelResult(
+        job="j", name="m", before_s=8.0, after_s=2.0, own_runtime="onnxruntime", own_runtime_s=3.0
+    )
+    page = render_report(ReportData(run="r", models=(model,)))
+    assert '<span class="big">1.50×</span>' in page and "faster than onnxruntime" in page
+
+
 def test_a_model_without_latencies_is_not_called_faster() -> None:
     page = render_report(ReportData(run="r", models=(ModelResult(job="j", name="m", status="failed"),)))
     assert '<span class="unit">failed</span>' in page

@@ -173,6 +173,7 @@ def _model(
     before = {result.key: result.before_s for result in results if result.before_s}
     cut_short = run.status is RunStatus.INTERRUPTED and not job.status.ended
     provenance = records[0].provenance if records else None
+    own = job.result.get("own_runtime", {})
     return ModelResult(
         job=job.id,
         name=job.name,
@@ -185,6 +186,8 @@ def _model(
         failed=sum(record.seconds is None for record in records),
         seconds=job.ended - job.started if job.ended and job.started else None,
         best=_best_of(job),
+        own_runtime=str(own.get("name", "")),
+        own_runtime_s=own.get("latency_s"),
         progress=progress_of({result.key: result.weight for result in results}, before, tried),
     )
 

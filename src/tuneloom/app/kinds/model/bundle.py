@@ -18,6 +18,8 @@ from tuneloom.model import JobSpec, ModelSummary
 from tuneloom.tuners.tvm.bundles import runner
 from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES
 
+_MEASURED = ("output_difference", "own_runtime")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleParts:
@@ -70,7 +72,7 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
             "tuneloom": __version__,
             "tvm": summary.tvm_version,
         },
-        "measured": {k: v for k, v in result.items() if k.startswith("latenc") or k == "output_difference"},
+        "measured": {k: v for k, v in result.items() if k.startswith("latenc") or k in _MEASURED},
         "onnxruntime": result.get("onnxruntime", []),
         "kernels": result["kernels"],
     }

@@ -7,7 +7,7 @@ from typing import Any
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
-from tuneloom.model import CheckResult, ModelSummary
+from tuneloom.model import CheckResult, ModelSummary, OwnRuntime
 
 
 def check_result(check: CheckResult | None) -> dict[str, Any]:
@@ -20,7 +20,22 @@ def check_result(check: CheckResult | None) -> dict[str, Any]:
         "latencies_before_s": list(check.untuned_s),
         "latencies_after_s": list(check.tuned_s),
         "output_difference": check.difference,
+        **_own_runtime(check.own_runtime),
     }
+
+
+def _own_runtime(own: OwnRuntime | None) -> dict[str, Any]:
+    """What the model's own runtime takes; nothing where there was none to compare with."""
+    if own is None:
+        return {}
+    found = {
+        "name": own.name,
+        "latency_s": median(own.seconds),
+        "latencies_s": list(own.seconds),
+        "tuned_s": median(own.tuned_s),
+        "output_difference": own.difference,
+    }
+    return {"own_runtime": found}
 
 
 def foreign_parts(summary: ModelSummary, check: CheckResult | None) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuneloom.errors import TuneloomError
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm.bundles.rivals import open_rival
+from tuneloom.tuners.tvm.models.rivals import open_rival
 
 _WARM_UPS = 3
 _LEAST = 5

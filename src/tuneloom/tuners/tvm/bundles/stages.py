@@ -1,8 +1,6 @@
 """What workers do with bundles; expected errors are values."""
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +8,10 @@ import numpy as np
 
 from tuneloom.errors import InputError, OutputError, TuneloomError
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
-from tuneloom.tuners.tvm.bundles.rivals import open_rival
+from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array
-
-_LEAST = 5
-_MOST_RUNS = 10_000
+from tuneloom.tuners.tvm.models.own_runtime import in_turn
+from tuneloom.tuners.tvm.models.rivals import open_rival
 
 
 def time_bundle(folder: str, seconds: float) -> list[float] | TuneloomError:
@@ -27,7 +24,7 @@ def time_bundle(folder: str, seconds: float) -> list[float] | TuneloomError:
 
 def compare_bundle(folder: str, against: str, seconds: float, threads: int) -> dict[str, Any] | TuneloomError:
     """Times of a bundle and of its model's own runtime, taken in turn, and how far their outputs differ."""
-    from tuneloom.tuners.tvm.models.stages import relative_difference, seeded_inputs
+    from tuneloom.tuners.tvm.models.stages import seeded_inputs
 
     try:
         bundle = load_bundle(Path(folder))
@@ -38,22 +35,8 @@ def compare_bundle(folder: str, against: str, seconds: float, threads: int) -> d
         difference = max(relative_difference(ours, theirs) for ours, theirs in pairs)
     except TuneloomError as error:
         return error
-    ours_s, theirs_s = _in_turn(lambda: bundle.run(*values), lambda: rival(values), seconds)
+    ours_s, theirs_s = in_turn(lambda: bundle.run(*values), lambda: rival(values), seconds)
     return {"difference": difference, "seconds": ours_s, "against_s": theirs_s}
-
-
-def _in_turn(
-    one: Callable[[], Any], other: Callable[[], Any], seconds: float
-) -> tuple[list[float], list[float]]:
-    """Single runs of both, one after the other, for so long; at least five of each."""
-    times: tuple[list[float], list[float]] = ([], [])
-    ends = time.perf_counter() + seconds
-    while len(times[0]) < _LEAST or (time.perf_counter() < ends and len(times[0]) < _MOST_RUNS):
-        for taken, run in zip(times, (one, other), strict=True):
-            started = time.perf_counter()
-            run()
-            taken.append(time.perf_counter() - started)
-    return times
 
 
 def run_on_files(folder: str, inputs: list[str], outputs: list[str]) -> TuneloomError | None:

@@ -18,8 +18,10 @@ from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.measuring.profiling import random_values
+from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel, build_model, part_file
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
+from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
@@ -131,11 +133,13 @@ def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int, devic
     expected, got = plain.run(values), tuned.run(values)
     difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
     tuned_s, untuned_s = time_in_turn(tuned, plain, values)
+    here = device == "cpu"  # a board or a GPU is not what the own runtime would run on here
     return CheckResult(
         difference=difference,
         tuned_s=tuned_s,
         untuned_s=untuned_s,
         foreign_shares=foreign_shares(_tuned[key], device, values),
+        own_runtime=against_own_runtime(recipe, _tuned[key], tuned, values, _TIMING_S) if here else None,
     )
 
 
@@ -167,15 +171,6 @@ def seeded_inputs(inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:
     """The same values for the same seed, for every input of the model."""
     random = np.random.default_rng(seed)
     return [random_values(random, info.dtype, info.shape) for info in inputs]
-
-
-def relative_difference(got: Array, expected: Array) -> float:
-    """How far outputs are apart against their size; not-a-number counts as infinitely far."""
-    one, other = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
-    if one.shape != other.shape or not np.isfinite(one).all():
-        return float("inf")
-    scale = float(np.linalg.norm(other)) or 1.0
-    return float(np.linalg.norm(one - other)) / scale
 
 
 def time_in_turn(

@@ -1,0 +1,61 @@
+"""The tuned model beside its own runtime: what its user would run instead."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tuneloom.errors import TuneloomError
+from tuneloom.model import ModelRecipe, OwnRuntime
+from tuneloom.tuners.tvm.models.differences import relative_difference
+from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel
+from tuneloom.tuners.tvm.models.rivals import open_rival, rival_of
+
+_LEAST = 5
+_MOST_RUNS = 10_000
+_WARM_UPS = 2
+
+
+def against_own_runtime(
+    recipe: ModelRecipe,
+    compiled: CompiledModel,
+    running: OpenModel,
+    values: Sequence[Array],
+    seconds: float,
+) -> OwnRuntime | None:
+    """Both timed in turn with as many threads, and how far their outputs differ.
+
+    None where the runtime is not installed or refuses the model, or these values: then there is nothing
+    to compare with, and nothing is wrong with the tuned model.
+    """
+    name = rival_of(recipe.source)
+    try:
+        rival = open_rival(name, recipe.source, compiled.inputs, compiled.outputs, recipe.cores)
+        expected = _warmed(lambda: rival(values))
+    except TuneloomError:
+        return None
+    except Exception:  # a runtime raises whatever it likes, for instance about values that are out of range
+        return None
+    pairs = zip(_warmed(lambda: running.run(values)), expected, strict=True)
+    difference = max(relative_difference(ours, theirs) for ours, theirs in pairs)
+    tuned_s, rival_s = in_turn(lambda: running.run(values), lambda: rival(values), seconds)
+    return OwnRuntime(name=name, difference=difference, seconds=tuple(rival_s), tuned_s=tuple(tuned_s))
+
+
+def _warmed(run: Callable[[], Any]) -> Any:
+    for _ in range(_WARM_UPS):
+        run()
+    return run()
+
+
+def in_turn(
+    one: Callable[[], Any], other: Callable[[], Any], seconds: float
+) -> tuple[list[float], list[float]]:
+    """Single runs of both, one after the other, for so long; at least five of each."""
+    times: tuple[list[float], list[float]] = ([], [])
+    ends = time.perf_counter() + seconds
+    while len(times[0]) < _LEAST or (time.perf_counter() < ends and len(times[0]) < _MOST_RUNS):
+        for taken, run in zip(times, (one, other), strict=True):
+            started = time.perf_counter()
+            run()
+            taken.append(time.perf_counter() - started)
+    return times

@@ -1,0 +1,59 @@
+"""A tuned model beside its own runtime: same outputs, both timed, and nothing where there is nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuneloom.model import ModelRecipe
+from tuneloom.tuners.tvm.importing.sources import import_model
+from tuneloom.tuners.tvm.lowering.graph import lower
+from tuneloom.tuners.tvm.models import own_runtime
+from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
+from tuneloom.tuners.tvm.models.stages import seeded_inputs
+from tuneloom.tuners.tvm.targets.target import TargetSpec
+
+
+@pytest.fixture
+def compared(tmp_path: Path, host: TargetSpec) -> Any:
+    """Compare a small model, from a file, with its own runtime."""
+    from onnx import TensorProto, helper
+
+    kind = TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "net",
+        [helper.make_tensor_value_info("x", kind, [4, 8])],
+        [helper.make_tensor_value_info("y", kind, [4, 8])],
+    )
+    path = tmp_path / "net.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    path.write_bytes(model.SerializeToString())
+    compiled = build_model(lower(import_model(str(path)), host), {})
+    recipe = ModelRecipe(key="net", source=str(path), shapes={}, target="cpu")
+
+    def compare() -> Any:
+        values = seeded_inputs(compiled.inputs, seed=0)
+        return against_own_runtime(recipe, compiled, compiled.open(), values, seconds=0.0)
+
+    return compare
+
+
+def test_both_are_timed_and_their_outputs_compared(compared: Any) -> None:
+    found = compared()
+    assert (found.name, found.difference) == ("onnxruntime", 0.0)
+    assert len(found.seconds) == len(found.tuned_s) >= 5
+
+
+def test_a_runtime_that_does_not_run_the_values_is_not_compared_with(
+    compared: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(*_arguments: Any) -> Any:
+        def run(_values: Any) -> Any:
+            raise RuntimeError("index out of range")
+
+        return run
+
+    monkeypatch.setattr(own_runtime, "open_rival", refusing)
+    assert compared() is None
