@@ -11,7 +11,7 @@ import { Trials } from "./job_trials.js";
 import { Kernels } from "./kernels.js";
 
 const EVERY_MS = 2000;
-const LOG_EVERY = 3;
+const LOG_EVERY = 3, FACTS_EVERY = 15; // rounds
 
 class Job {
   constructor({ shell, covers, name }) {
@@ -69,16 +69,24 @@ class Job {
     if (view) this.picture = view.jobs?.[0] ?? this.picture;
   }
 
-  // What the stream does not tell comes by asking, while something changes.
-  async refresh() {
-    if (this.closed) return;
+  // What the stream does not tell comes by asking, while something changes; one round after another.
+  refresh() {
     clearTimeout(this.timer);
+    this.rounds = (this.rounds ?? Promise.resolve()).then(() => this.ask());
+    return this.rounds;
+  }
+
+  async ask() {
+    if (this.closed) return;
     if (this.changed !== false && !document.hidden) {
       this.changed = false;
-      await Promise.all([this.moreSpans(), this.moreTasks(), this.round++ % LOG_EVERY === 0 && this.moreWords()]).catch((error) => this.quietly(error));
+      const at = this.round++;
+      const wanted = [this.moreSpans(), this.moreTasks(), at % LOG_EVERY === 0 && this.moreLog(), at % FACTS_EVERY === 0 && this.moreFacts()];
+      await Promise.all(wanted).catch((error) => this.quietly(error));
       this.drawJob();
     }
-    if (!this.job.ended) this.timer = setTimeout(() => this.refresh(), EVERY_MS);
+    clearTimeout(this.timer);
+    if (!this.job.ended && !this.closed) this.timer = setTimeout(() => this.refresh(), EVERY_MS);
   }
 
   quietly(error) {
@@ -113,9 +121,13 @@ class Job {
     this.trials.know(this.tasks);
   }
 
-  async moreWords() {
-    const [log, provenance] = await Promise.all([get(`/jobs/${this.id}/log`), get(`/jobs/${this.id}/provenance`)]);
+  async moreLog() {
+    const log = await get(`/jobs/${this.id}/log`);
     fill(this.places.log, parts.log(log.entries));
+  }
+
+  async moreFacts() {
+    const provenance = await get(`/jobs/${this.id}/provenance`);
     fill(this.places.reused, parts.reused(provenance.reused));
     fill(this.places.measured, parts.facts(provenance.facts), parts.canary(provenance.canary, this.job.device, (at) => duration(at)));
   }
