@@ -7,26 +7,12 @@ from typing import Any
 
 import httpx
 
-from tuneloom.client.exchange import (
-    API,
-    ENDED,
-    TIMEOUT,
-    EventReader,
-    JobEvent,
-    headers,
-    is_file,
-    readable,
-    require_good,
-    require_version,
-    unreachable,
-    wanted_of,
-)
-from tuneloom.client.logins import server_url, token_for
+from tuneloom.client import conversations as say
+from tuneloom.client.conversations import Asked, Conversation, JobPages, JobState, Listening, Result, Told
+from tuneloom.client.exchange import EventReader, JobEvent, connection, require_good, unreachable
+from tuneloom.client.logins import server_url
 from tuneloom.client.unpacking import BundleFile
-from tuneloom.errors import ServiceError
 
-_AGAIN_S = 2.0
-_MOST_TRIES = 30
 _PIECE = 1 << 20
 
 
@@ -52,12 +38,7 @@ class AsyncClient:
     ) -> None:
         """Without arguments, address and token come from the environment or from `tuneloom login`."""
         self.url = server_url(url)
-        self._http = httpx.AsyncClient(
-            base_url=self.url + API,
-            headers=headers(token_for(self.url, token)),
-            timeout=TIMEOUT,
-            transport=transport,
-        )
+        self._http = httpx.AsyncClient(**connection(self.url, token), transport=transport)
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -69,17 +50,13 @@ class AsyncClient:
         """Let go of the connections."""
         await self._http.aclose()
 
-    async def check(self) -> dict[str, Any]:
+    async def check(self) -> Told:
         """Whose token this is; raises ServiceError if server and client don't fit."""
-        told = await self.ask("GET", "/self")
-        require_version(told, self.url)
-        return told
+        return await self.converse(say.checking(self.url))
 
     async def upload(self, path: str | Path) -> str:
         """Upload a model's file; returns its digest."""
-        file = readable(path)
-        told = await self.ask("POST", "/models", params={"name": file.name}, content=_pieces(file))
-        return str(told["digest"])
+        return await self.converse(say.uploading(path))
 
     async def submit(self, model: str | Path, *, key: str | None = None, **wanted: Any) -> "AsyncRemoteJob":
         """Submit a job; a file is uploaded first, a name or a digest is taken as it is.
@@ -87,12 +64,7 @@ class AsyncClient:
         `wanted` is what jobs files have: `trials`, `seconds`, `goal_ms`, `device`, `target`, … With a
         `key` it can be submitted again without becoming two jobs.
         """
-        digest = await self.upload(model) if is_file(model) else str(model)
-        if is_file(model):
-            wanted.setdefault("name", Path(model).stem)
-        extra = {"Idempotency-Key": key} if key is not None else {}
-        told = await self.ask("POST", "/jobs", json={"model": digest, **wanted_of(wanted)}, headers=extra)
-        return AsyncRemoteJob(self, told)
+        return AsyncRemoteJob(self, await self.converse(say.submitting(model, key, wanted)))
 
     async def job(self, job: str) -> "AsyncRemoteJob":
         """The job with this id."""
@@ -100,31 +72,37 @@ class AsyncClient:
 
     async def jobs(self, *, limit: int | None = None, **filters: Any) -> AsyncIterator["AsyncRemoteJob"]:
         """Jobs, newest first; `filters` are those of the API: `status`, `name`, `model`, `tenant`."""
-        before, left = None, limit
-        while left is None or left > 0:
-            size = 100 if left is None else min(100, left)
-            asked = wanted_of({**filters, "before": before, "limit": size})
-            page = await self.ask("GET", "/jobs", params=asked)
-            for told in page["jobs"]:
+        pages = JobPages(filters, limit, more=limit != 0)
+        while pages.more:
+            for told in await self.converse(pages.next()):
                 yield AsyncRemoteJob(self, told)
-            left = None if left is None else left - len(page["jobs"])
-            before = page["next"]
-            if before is None:
-                return
 
-    async def devices(self) -> list[dict[str, Any]]:
+    async def devices(self) -> list[Told]:
         """Hosts and devices of executors that carry something out."""
-        found: list[dict[str, Any]] = (await self.ask("GET", "/devices"))["devices"]
-        return found
+        return await self.converse(say.listing_devices())
 
-    async def ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """The answer to one request of the API."""
+    async def converse(self, conversation: Conversation[Result]) -> Result:
+        """Carry a conversation out, request by request."""
         try:
-            response = await self._http.request(method, path, **options)
+            asked = next(conversation)
+            while True:
+                asked = conversation.send(await self._answer(asked))
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+    async def ask(self, method: str, path: str, **options: Any) -> Told:
+        """The answer to one request of the API."""
+        return await self._answer(Asked(method, path, options))
+
+    async def _answer(self, asked: Asked) -> Told:
+        content = None if asked.file is None else _pieces(asked.file)
+        try:
+            response = await self._http.request(asked.method, asked.path, content=content, **asked.options)
         except httpx.HTTPError as error:
             raise unreachable(self.url, error) from error
         require_good(response)
-        found: dict[str, Any] = response.json() if response.content else {}
+        found: Told = response.json() if response.content else {}
         return found
 
     async def stream(self, path: str, last: str = "") -> AsyncIterator[JobEvent]:
@@ -160,48 +138,31 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
             yield piece
 
 
-class AsyncRemoteJob:
+class AsyncRemoteJob(JobState):
     """A job of a server; `details` is what the server told last."""
 
-    def __init__(self, client: AsyncClient, details: dict[str, Any]) -> None:
+    def __init__(self, client: AsyncClient, details: Told) -> None:
+        super().__init__(details)
         self._client = client
-        self.details = details
-
-    @property
-    def id(self) -> str:
-        """The name of the job."""
-        return str(self.details["id"])
-
-    @property
-    def status(self) -> str:
-        """How it stood when the server told last."""
-        return str(self.details["status"])
-
-    @property
-    def ended(self) -> bool:
-        """Whether it had ended then."""
-        return self.status in ENDED
 
     async def refresh(self) -> "AsyncRemoteJob":
         """Ask again."""
-        self.details = await self._client.ask("GET", f"/jobs/{self.id}")
-        return self
+        return await self._after(self._refreshing())
 
     async def events(self) -> AsyncIterator[JobEvent]:
         """What happens until it has ended; a connection that breaks off is made again where it was."""
-        last, tries = "", 0
-        while tries < _MOST_TRIES:
+        listening = Listening(self.id, self._client.url)
+        while True:
             try:
-                async for event in self._client.stream(f"/jobs/{self.id}/events", last):
-                    last, tries = event.id, 0
+                async for event in self._client.stream(listening.path, listening.last):
+                    listening.heard(event)
                     yield event
-                    if event.name == "end":
+                    if listening.ended:
                         return
             except httpx.HTTPError:
                 pass
-            tries += 1
-            await asyncio.sleep(_AGAIN_S)
-        raise ServiceError(f"can't reach {self._client.url} any more; job {self.id} goes on without us")
+            listening.broke_off()
+            await asyncio.sleep(say.AGAIN_S)
 
     async def wait(self) -> "AsyncRemoteJob":
         """Return when it has ended, however it did."""
@@ -216,20 +177,20 @@ class AsyncRemoteJob:
 
     async def cancel(self) -> "AsyncRemoteJob":
         """End it; what it measured is kept."""
-        return await self._told("POST", f"/jobs/{self.id}/cancel")
+        return await self._after(self._wishing("cancel"))
 
     async def pause(self) -> "AsyncRemoteJob":
         """Start no new stage of it."""
-        return await self._told("POST", f"/jobs/{self.id}/pause")
+        return await self._after(self._wishing("pause"))
 
     async def resume(self) -> "AsyncRemoteJob":
         """Let it go on."""
-        return await self._told("POST", f"/jobs/{self.id}/resume")
+        return await self._after(self._wishing("resume"))
 
     async def prioritise(self, priority: int) -> "AsyncRemoteJob":
         """Give it another priority."""
-        return await self._told("PATCH", f"/jobs/{self.id}", json={"priority": priority})
+        return await self._after(self._prioritising(priority))
 
-    async def _told(self, method: str, path: str, **options: Any) -> "AsyncRemoteJob":
-        self.details = await self._client.ask(method, path, **options)
+    async def _after(self, conversation: Conversation[None]) -> "AsyncRemoteJob":
+        await self._client.converse(conversation)
         return self

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from tuneloom import __version__
+from tuneloom.client.logins import token_for
 from tuneloom.errors import ConflictError, InputError, QuotaError, ServiceError
 
 API = "/api/v1"
@@ -17,9 +18,11 @@ TIMEOUT = httpx.Timeout(30.0, read=60.0)
 _KINDS: dict[int, type[InputError]] = {409: ConflictError, 403: QuotaError}
 
 
-def headers(token: str) -> dict[str, str]:
-    """What every request carries."""
-    return {"Authorization": f"Bearer {token}", "User-Agent": f"tuneloom/{__version__}"}
+def connection(url: str, token: str | None) -> dict[str, Any]:
+    """What both kinds of connections are made with; without a token, the one that is kept for the server."""
+    bearer = token_for(url, token)
+    headers = {"Authorization": f"Bearer {bearer}", "User-Agent": f"tuneloom/{__version__}"}
+    return {"base_url": url + API, "headers": headers, "timeout": TIMEOUT}
 
 
 def unreachable(url: str, error: Exception) -> ServiceError:

@@ -2,31 +2,17 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from tuneloom.client.exchange import (
-    API,
-    ENDED,
-    TIMEOUT,
-    EventReader,
-    JobEvent,
-    headers,
-    is_file,
-    readable,
-    require_good,
-    require_version,
-    unreachable,
-    wanted_of,
-)
-from tuneloom.client.logins import server_url, token_for
+from tuneloom.client import conversations as say
+from tuneloom.client.conversations import Asked, Conversation, JobPages, JobState, Listening, Result, Told
+from tuneloom.client.exchange import EventReader, JobEvent, connection, require_good, unreachable
+from tuneloom.client.logins import server_url
 from tuneloom.client.unpacking import BundleFile
-from tuneloom.errors import ServiceError
-
-_AGAIN_S = 2.0
-_MOST_TRIES = 30
 
 
 class Client:
@@ -51,12 +37,7 @@ class Client:
     ) -> None:
         """Without arguments, address and token come from the environment or from `tuneloom login`."""
         self.url = server_url(url)
-        self._http = httpx.Client(
-            base_url=self.url + API,
-            headers=headers(token_for(self.url, token)),
-            timeout=TIMEOUT,
-            transport=transport,
-        )
+        self._http = httpx.Client(**connection(self.url, token), transport=transport)
 
     def __enter__(self) -> "Client":
         return self
@@ -68,18 +49,13 @@ class Client:
         """Let go of the connections."""
         self._http.close()
 
-    def check(self) -> dict[str, Any]:
+    def check(self) -> Told:
         """Whose token this is; raises ServiceError if server and client don't fit."""
-        told = self.ask("GET", "/self")
-        require_version(told, self.url)
-        return told
+        return self.converse(say.checking(self.url))
 
     def upload(self, path: str | Path) -> str:
         """Upload a model's file; returns its digest."""
-        file = readable(path)
-        with file.open("rb") as content:
-            told = self.ask("POST", "/models", params={"name": file.name}, content=content)
-        return str(told["digest"])
+        return self.converse(say.uploading(path))
 
     def submit(self, model: str | Path, *, key: str | None = None, **wanted: Any) -> "RemoteJob":
         """Submit a job; a file is uploaded first, a name or a digest is taken as it is.
@@ -87,12 +63,7 @@ class Client:
         `wanted` is what jobs files have: `trials`, `seconds`, `goal_ms`, `device`, `target`, … With a
         `key` it can be submitted again without becoming two jobs.
         """
-        digest = self.upload(model) if is_file(model) else str(model)
-        if is_file(model):
-            wanted.setdefault("name", Path(model).stem)
-        extra = {"Idempotency-Key": key} if key is not None else {}
-        told = self.ask("POST", "/jobs", json={"model": digest, **wanted_of(wanted)}, headers=extra)
-        return RemoteJob(self, told)
+        return RemoteJob(self, self.converse(say.submitting(model, key, wanted)))
 
     def job(self, job: str) -> "RemoteJob":
         """The job with this id."""
@@ -100,30 +71,36 @@ class Client:
 
     def jobs(self, *, limit: int | None = None, **filters: Any) -> Iterator["RemoteJob"]:
         """Jobs, newest first; `filters` are those of the API: `status`, `name`, `model`, `tenant`."""
-        before, left = None, limit
-        while left is None or left > 0:
-            size = 100 if left is None else min(100, left)
-            asked = wanted_of({**filters, "before": before, "limit": size})
-            page = self.ask("GET", "/jobs", params=asked)
-            yield from (RemoteJob(self, told) for told in page["jobs"])
-            left = None if left is None else left - len(page["jobs"])
-            before = page["next"]
-            if before is None:
-                return
+        pages = JobPages(filters, limit, more=limit != 0)
+        while pages.more:
+            yield from (RemoteJob(self, told) for told in self.converse(pages.next()))
 
-    def devices(self) -> list[dict[str, Any]]:
+    def devices(self) -> list[Told]:
         """Hosts and devices of executors that carry something out."""
-        found: list[dict[str, Any]] = self.ask("GET", "/devices")["devices"]
-        return found
+        return self.converse(say.listing_devices())
 
-    def ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """The answer to one request of the API."""
+    def converse(self, conversation: Conversation[Result]) -> Result:
+        """Carry a conversation out, request by request."""
         try:
-            response = self._http.request(method, path, **options)
-        except httpx.HTTPError as error:
-            raise unreachable(self.url, error) from error
+            asked = next(conversation)
+            while True:
+                asked = conversation.send(self._answer(asked))
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+    def ask(self, method: str, path: str, **options: Any) -> Told:
+        """The answer to one request of the API."""
+        return self._answer(Asked(method, path, options))
+
+    def _answer(self, asked: Asked) -> Told:
+        with asked.file.open("rb") if asked.file is not None else nullcontext() as content:
+            try:
+                response = self._http.request(asked.method, asked.path, content=content, **asked.options)
+            except httpx.HTTPError as error:
+                raise unreachable(self.url, error) from error
         require_good(response)
-        found: dict[str, Any] = response.json() if response.content else {}
+        found: Told = response.json() if response.content else {}
         return found
 
     def stream(self, path: str, last: str = "") -> Iterator[JobEvent]:
@@ -134,10 +111,7 @@ class Client:
             if response.status_code >= 400:
                 response.read()
                 require_good(response)
-            for line in response.iter_lines():
-                event = reader.read(line)
-                if event is not None:
-                    yield event
+            yield from (event for event in map(reader.read, response.iter_lines()) if event is not None)
 
     def download(self, path: str, bundle: BundleFile) -> Path:
         """A bundle into its folder."""
@@ -153,48 +127,31 @@ class Client:
             raise unreachable(self.url, error) from error
 
 
-class RemoteJob:
+class RemoteJob(JobState):
     """A job of a server; `details` is what the server told last."""
 
-    def __init__(self, client: Client, details: dict[str, Any]) -> None:
+    def __init__(self, client: Client, details: Told) -> None:
+        super().__init__(details)
         self._client = client
-        self.details = details
-
-    @property
-    def id(self) -> str:
-        """The name of the job."""
-        return str(self.details["id"])
-
-    @property
-    def status(self) -> str:
-        """How it stood when the server told last."""
-        return str(self.details["status"])
-
-    @property
-    def ended(self) -> bool:
-        """Whether it had ended then."""
-        return self.status in ENDED
 
     def refresh(self) -> "RemoteJob":
         """Ask again."""
-        self.details = self._client.ask("GET", f"/jobs/{self.id}")
-        return self
+        return self._after(self._refreshing())
 
     def events(self) -> Iterator[JobEvent]:
         """What happens until it has ended; a connection that breaks off is made again where it was."""
-        last, tries = "", 0
-        while tries < _MOST_TRIES:
+        listening = Listening(self.id, self._client.url)
+        while True:
             try:
-                for event in self._client.stream(f"/jobs/{self.id}/events", last):
-                    last, tries = event.id, 0
+                for event in self._client.stream(listening.path, listening.last):
+                    listening.heard(event)
                     yield event
-                    if event.name == "end":
+                    if listening.ended:
                         return
             except httpx.HTTPError:
                 pass
-            tries += 1
-            time.sleep(_AGAIN_S)
-        raise ServiceError(f"can't reach {self._client.url} any more; job {self.id} goes on without us")
+            listening.broke_off()
+            time.sleep(say.AGAIN_S)
 
     def wait(self) -> "RemoteJob":
         """Return when it has ended, however it did."""
@@ -209,20 +166,20 @@ class RemoteJob:
 
     def cancel(self) -> "RemoteJob":
         """End it; what it measured is kept."""
-        return self._told("POST", f"/jobs/{self.id}/cancel")
+        return self._after(self._wishing("cancel"))
 
     def pause(self) -> "RemoteJob":
         """Start no new stage of it."""
-        return self._told("POST", f"/jobs/{self.id}/pause")
+        return self._after(self._wishing("pause"))
 
     def resume(self) -> "RemoteJob":
         """Let it go on."""
-        return self._told("POST", f"/jobs/{self.id}/resume")
+        return self._after(self._wishing("resume"))
 
     def prioritise(self, priority: int) -> "RemoteJob":
         """Give it another priority."""
-        return self._told("PATCH", f"/jobs/{self.id}", json={"priority": priority})
+        return self._after(self._prioritising(priority))
 
-    def _told(self, method: str, path: str, **options: Any) -> "RemoteJob":
-        self.details = self._client.ask(method, path, **options)
+    def _after(self, conversation: Conversation[None]) -> "RemoteJob":
+        self._client.converse(conversation)
         return self
