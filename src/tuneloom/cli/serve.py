@@ -4,14 +4,19 @@ import argparse
 import logging
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuneloom.cli.numbers import count, natural
+
+if TYPE_CHECKING:
+    from tuneloom.server.settings import ServerSettings
 
 DESCRIPTION = """\
 Serve the API and execute what is submitted, until SIGTERM or Ctrl-C. The first start prints a
 token for the administrator, once.
 
   tuneloom serve
+  tuneloom serve gc --dry-run --config serve.toml
   tuneloom serve --store postgresql://tuning@db/tuneloom --executors none --host 0.0.0.0
 
 Running stages come to their end when the server is stopped, and the next start goes on with the
@@ -27,13 +32,34 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("action", nargs="?", choices=["gc"], help="gc: remove what is too old, and end")
+    parser.add_argument("--dry-run", action="store_true", help="with gc: only print what would be removed")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of settings")
     parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
     parser.add_argument("--executors", type=_executors, metavar="N", help="executors to start, or none")
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=natural, help="port to listen on (default: 8321)")
+    parser.add_argument(
+        "--files", metavar="URL", help="object store for models and bundles, e.g. s3://bucket/dir"
+    )
     parser.add_argument("--device-cores", type=count, metavar="N", help="cores that measure (default: 1)")
     parser.set_defaults(func=run_server)
+
+
+def _collect(settings: "ServerSettings", *, dry_run: bool) -> int:
+    """Remove what is too old, or print what would be; returns the exit code."""
+    from contextlib import closing
+
+    from tuneloom.app.service.retention import collect
+    from tuneloom.store import open_existing
+
+    count, size = 0, 0
+    with closing(open_existing(settings.store, files=settings.files)) as store:
+        for removal in collect(store, settings.retention, dry_run=dry_run):
+            print(f"{removal.kind}  {removal.name}")
+            count, size = count + 1, size + (removal.size_bytes or 0)
+    print(f"{'would remove' if dry_run else 'removed'} {count} items, {size / 1e6:.1f} MB")
+    return 0
 
 
 def _executors(text: str) -> int:
@@ -49,8 +75,10 @@ def run_server(options: argparse.Namespace) -> int:
         from tuneloom.server.settings import read_settings
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}: pip install 'tuneloom[server]'") from error
-    names = ("store", "executors", "host", "port", "device_cores")
+    names = ("store", "executors", "host", "port", "device_cores", "files")
     settings = read_settings(options.config, {name: getattr(options, name) for name in names})
+    if options.action == "gc":
+        return _collect(settings, dry_run=options.dry_run)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     token = first_token(settings.store)
 

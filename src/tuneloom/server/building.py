@@ -85,6 +85,7 @@ def _versioned(router: APIRouter) -> APIRouter:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
     service.inspector.start()
+    service.sweeper.start()
     try:
         yield
     finally:

@@ -1,6 +1,7 @@
 """A server as a process: it listens, starts executors beside itself, and drains when asked to end."""
 
 import logging
+import os
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from tuneloom.server.credentials import make_token
 from tuneloom.server.service import Service
 from tuneloom.server.settings import ServerSettings
 from tuneloom.store import Role, TenantLimits, open_store
+from tuneloom.store.opening import FILES
 
 _LOG = logging.getLogger("tuneloom.server")
 _FIRST = "default"
@@ -86,9 +88,15 @@ class Executors:
         words += ["--device-cores", str(settings.device_cores)]
         if settings.store is not None:
             words += ["--store", settings.store]
+        if settings.farm is not None:
+            words += ["--farm", settings.farm]
         # A signal for the terminal's group should reach the server alone: it ends them in order. When
         # the server is killed, the pipe closes, and they end by themselves.
-        return subprocess.Popen(words, stdin=subprocess.PIPE, process_group=0)
+        return subprocess.Popen(words, stdin=subprocess.PIPE, process_group=0, env=self._variables())
+
+    def _variables(self) -> dict[str, str]:
+        files = self.settings.files
+        return dict(os.environ) | ({FILES: files} if files is not None else {})
 
 
 class DrainingServer(uvicorn.Server):

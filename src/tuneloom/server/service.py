@@ -11,6 +11,7 @@ from tuneloom.server.metrics import Metrics
 from tuneloom.server.rates import Buckets
 from tuneloom.server.settings import ServerSettings
 from tuneloom.server.stores import StorePool
+from tuneloom.server.sweeper import Sweeper
 from tuneloom.store import open_store
 
 
@@ -25,14 +26,15 @@ class Service:
     inspector: Inspector
     glances: Glances
     overviews: Glances
+    sweeper: Sweeper
     draining: bool = False
     watched: "Counter[str]" = field(default_factory=Counter)
 
     @classmethod
     def begin(cls, settings: ServerSettings) -> "Service":
         """A service on the store of its settings, which is brought up to date."""
-        open_store(settings.store).close()
-        stores = StorePool(lambda: open_store(settings.store))
+        open_store(settings.store, files=settings.files).close()
+        stores = StorePool(lambda: open_store(settings.store, files=settings.files))
         return cls(
             settings=settings,
             stores=stores,
@@ -41,6 +43,7 @@ class Service:
             inspector=Inspector(stores),
             glances=Glances(job_look(stores)),
             overviews=Glances(overview_look(stores)),
+            sweeper=Sweeper(stores, settings.retention),
         )
 
     @property
@@ -67,7 +70,7 @@ class Service:
 
     def blob(self, digest: str) -> Iterator[bytes]:
         """A file of the store, piece by piece, with a store of its own: who downloads may be slow."""
-        store = open_store(self.settings.store)
+        store = open_store(self.settings.store, files=self.settings.files)
         try:
             yield from store.blob(digest)
         finally:
@@ -77,4 +80,5 @@ class Service:
         """End what runs beside the handlers."""
         self.draining = True
         self.inspector.close()
+        self.sweeper.close()
         self.stores.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.app.requests.fields import TEXT, FieldType, Words, nearest
+from tuneloom.app.service.retention import Retention
 from tuneloom.errors import InputError
 from tuneloom.model.numbers import BYTES, COUNT, NATURAL, POSITIVE, NumberKind
 
@@ -23,7 +24,9 @@ class ServerSettings:
     `executors` are processes started beside the server. `tuners` are the kinds of jobs that are
     accepted: a kernel job runs code of whoever submits it, so it is never among them by default.
     Uploaded models end with one of `formats`. Rates are requests a second of one token, with
-    `burst` of them at once.
+    `burst` of them at once. `files` is the address of an object store for models and bundles, `farm`
+    the file that describes machines and devices for the executors. What is older than the days
+    given is removed; without days it is kept for ever.
     """
 
     host: str = "127.0.0.1"
@@ -41,6 +44,20 @@ class ServerSettings:
     burst: int = 200
     certificate: str | None = None
     private_key: str | None = None
+    files: str | None = None
+    farm: str | None = None
+    keep_bundles_days: float | None = None
+    keep_models_days: float | None = None
+    keep_logs_days: float | None = None
+
+    @property
+    def retention(self) -> Retention:
+        """How long what is kept is kept."""
+        return Retention(
+            bundles_days=self.keep_bundles_days,
+            models_days=self.keep_models_days,
+            logs_days=self.keep_logs_days,
+        )
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -69,6 +86,11 @@ _KINDS: dict[str, FieldType] = {
     "burst": COUNT,
     "certificate": TEXT,
     "private_key": TEXT,
+    "files": TEXT,
+    "farm": TEXT,
+    "keep_bundles_days": POSITIVE,
+    "keep_models_days": POSITIVE,
+    "keep_logs_days": POSITIVE,
 }
 
 

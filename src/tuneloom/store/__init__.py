@@ -10,7 +10,7 @@ from tuneloom.store.api import (
     TrialStore,
     WishStore,
 )
-from tuneloom.store.blobs import digest_of
+from tuneloom.store.files.base import digest_of
 from tuneloom.store.opening import default_place, open_existing, open_store
 from tuneloom.store.records import (
     BankRow,

@@ -282,6 +282,12 @@ class BlobStore(Protocol):
     def drop_blobs(self, owner: str) -> int:
         """Let go of all files of an owner; returns how many had no other and were removed."""
 
+    def unused_blobs(self) -> list[tuple[str, int]]:
+        """Digests and sizes of files that nobody owns and that are not on their way to an owner."""
+
+    def remove_unused_blobs(self, digests: Iterable[str]) -> None:
+        """Remove those of these files that still nobody owns."""
+
 
 class Store(
     RunStore, LeaseStore, WishStore, JobStore, TrialStore, LogStore, BlobStore, ServiceStore, Protocol

@@ -25,8 +25,11 @@ POSTGRES_SETTINGS = "-c synchronous_commit=on -c lock_timeout={ms}"
 class Database:
     """Connections to one database; may be used by the process that made it, not by its forks."""
 
-    def __init__(self, url: URL, place: str, *, patience_s: float) -> None:
+    def __init__(self, url: URL, place: str, *, patience_s: float, files: str | None = None) -> None:
+        """`files` is the address of an object store for files, if they don't lie with the database."""
         self.place = place
+        self.files = files
+        self.address = url
         self._pid = os.getpid()
         self._patience_s = patience_s
         self._engine = self._sqlite(url) if url.get_backend_name() == "sqlite" else self._postgres(url)

@@ -20,6 +20,7 @@ from tuneloom.store.logs import LogQueries
 from tuneloom.store.migrations import LATEST, refuse_newer, upgrade, version_of
 from tuneloom.store.service.audit import AuditQueries
 from tuneloom.store.service.models import ModelQueries
+from tuneloom.store.service.retention import RetentionQueries
 from tuneloom.store.service.sessions import SessionQueries
 from tuneloom.store.service.shares import ShareQueries
 from tuneloom.store.service.submissions import SubmissionQueries
@@ -28,6 +29,9 @@ from tuneloom.store.service.watching import WatchQueries
 from tuneloom.store.trials import TrialQueries
 from tuneloom.store.waiting import WaitingQueries
 from tuneloom.store.wishes import WishQueries
+
+FILES = "TUNELOOM_FILES"
+"""The variable that says where files lie."""
 
 PATIENCE_S = 30.0
 """How long a transaction waits for other processes before it gives up."""
@@ -48,6 +52,7 @@ class SqlStore(
     AuditQueries,
     ShareQueries,
     WaitingQueries,
+    RetentionQueries,
 ):
     """The store for SQLite and PostgreSQL alike."""
 
@@ -70,14 +75,19 @@ def open_store(
     *,
     clock: Callable[[], float] = time.time,
     patience_s: float = PATIENCE_S,
+    files: str | None = None,
 ) -> Store:
     """Open the store at a path, a `postgresql://…` or `sqlite:///…` address, or the default place.
+
+    Its files lie at `files`, such as `s3://bucket/tuneloom`, or where $TUNELOOM_FILES says, or with
+    the database; all who use a store have to agree on that.
 
     Creates it if there is none, and brings an older one up to date. Raises StoreError if
     it can't be opened, is no store, or was written by a newer program.
     """
     url = _url(place)
-    database = Database(url, _shown(url), patience_s=patience_s)
+    files = files or os.environ.get(FILES) or None
+    database = Database(url, _shown(url), patience_s=patience_s, files=files)
     try:
         _bring_up_to_date(database)
     except BaseException:
@@ -86,11 +96,19 @@ def open_store(
     return SqlStore(database, clock)
 
 
-def open_existing(place: str | Path | None = None) -> Store:
+def open_existing(place: str | Path | None = None, *, files: str | None = None) -> Store:
     """Open a store to read what it has or to change it: one that is named must be there."""
     if place is not None and "://" not in str(place) and not Path(place).expanduser().exists():
         raise StoreError(f"there is no store at {place}; tuning makes one where it is told to")
-    return open_store(place)
+    return open_store(place, files=files)
+
+
+def postgres_address(place: str | Path | None) -> str | None:
+    """The address of a PostgreSQL store as its own driver takes it; None for any other store."""
+    url = _url(place)
+    if url.get_backend_name() != "postgresql":
+        return None
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)
 
 
 def _bring_up_to_date(database: Database) -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tuneloom.store.database import Database
 from tuneloom.store.fencing import require_held
+from tuneloom.store.files.base import FilePlace
 from tuneloom.store.records import Lease
 
 Clock = Callable[[], float]
@@ -20,11 +21,21 @@ class Queries:
         self._database = database
         self._clock = clock
         self._held: dict[str, Lease] = {}
+        self._file_place: FilePlace | None = None
 
     def _guard(self, connection: Connection, run: str) -> None:
         """Raise LeaseLost if this store held the run's lease and another has it now."""
         if run in self._held:
             require_held(connection, self._held[run])
+
+
+CHANNEL = "tuneloom_news"
+
+
+def announce(connection: Connection) -> None:
+    """Tell all who listen that there is something to do, once the transaction is committed."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"NOTIFY {CHANNEL}"))
 
 
 def insert_once(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from tuneloom.store.jobs import insert_job
 from tuneloom.store.leases import LeaseQueries, is_free
 from tuneloom.store.names import fresh_name
 from tuneloom.store.owner import this_process
-from tuneloom.store.queries import insert_once, insert_or_replace
+from tuneloom.store.queries import announce, insert_once, insert_or_replace
 from tuneloom.store.records import EMPTY, Json, RunRecord, RunStatus
 from tuneloom.store.tables.runs import JOBS, LEASES, NOTES, RUNS, TRIALS
 from tuneloom.store.wishes import wished
@@ -99,6 +99,8 @@ class RunQueries(LeaseQueries):
             "message": "",
             **asdict(this_process()),
         }
+        if status is RunStatus.WAITING:
+            announce(connection)
         name = fresh_name()
         while not insert_once(connection, RUNS, {"id": name, **row}):
             name = fresh_name()

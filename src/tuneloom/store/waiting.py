@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select, update
 
 from tuneloom.store.encoding import from_json, to_json
-from tuneloom.store.queries import Queries
+from tuneloom.store.queries import Queries, announce
 from tuneloom.store.records import EMPTY, JobStatus, Json, RunStatus, WishKind
 from tuneloom.store.tables.runs import JOBS, RUNS, WISHES
 from tuneloom.store.tables.service import SUBMISSIONS
@@ -37,6 +37,7 @@ class WaitingQueries(Queries):
                 _set(connection, job.id, status=JobStatus.PAUSED.value)
             case WishKind.UNPAUSE:
                 _set(connection, job.id, status=JobStatus.WAITING.value)
+                announce(connection)
             case WishKind.CANCEL:
                 _set(connection, job.id, status=JobStatus.CANCELLED.value, ended=self._clock())
                 self._end_if_done(connection, job.run)

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from tuneloom.errors import StoreError
 from tuneloom.store.encoding import from_json, to_json
-from tuneloom.store.queries import Queries, insert_or_replace
+from tuneloom.store.queries import Queries, announce, insert_or_replace
 from tuneloom.store.records import EMPTY, Json, RunStatus, Wish, WishKind
 from tuneloom.store.tables.runs import RUNS, VIEWS, WISHES
 
@@ -61,6 +61,7 @@ def insert_wish(
 ) -> Wish:
     """Add a wish inside the caller's transaction."""
     row = {"run": run, "job": job, "kind": kind.value, "body": to_json(dict(body)), "created": now}
+    announce(connection)
     number = connection.execute(insert(WISHES).values(**row).returning(WISHES.c.number)).scalar_one()
     return _record(connection.execute(select(WISHES).where(WISHES.c.number == number)).one())
 

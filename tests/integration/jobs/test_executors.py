@@ -12,6 +12,7 @@ import pytest
 
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs import control
+from tuneloom.app.runs.log_replay import replay_log
 from tuneloom.app.runs.service import RunSettings, submit
 from tuneloom.model import JobSpec
 from tuneloom.store import JobStatus, RunStatus, Store, open_store
@@ -82,7 +83,7 @@ def trials(store: Store, run: str) -> int:
 
 
 def test_when_one_executor_is_killed_another_goes_on_and_nothing_is_lost_or_made_twice(
-    store: Store, executors: Executors
+    store: Store, executors: Executors, place: str
 ) -> None:
     runs = [submit(store, [job("a"), job("b")], RunSettings()).id for _ in range(2)]
     first = executors.start()
@@ -100,6 +101,8 @@ def test_when_one_executor_is_killed_another_goes_on_and_nothing_is_lost_or_made
             assert record.status is JobStatus.FINISHED and len(made) == TRIALS
             assert len({(t.task_key, t.trial.candidate.key) for t in made}) == TRIALS
         assert kept[run] <= {r.id for job in store.jobs(run) for r in store.trials(job.id)}
+        executor, found = replay_log(run, place)
+        assert executor != run and found.equal and not found.differences, "its executor's log has it"
 
 
 def test_an_executor_that_is_asked_to_end_gives_its_runs_back(

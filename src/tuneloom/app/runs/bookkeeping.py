@@ -11,6 +11,9 @@ from tuneloom.scheduling.journal import CoreBegan, PlainEntry, written, written_
 from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import EventRecord, Provenance, SpanRecord, Store
 
+LOGGED_WITH = "logged_with"
+"""The note of a run whose decisions are in the log of another: that of its long-living executor."""
+
 _MOST_BUFFERED = 500
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.app.conducting.listening import Listener, Span
-from tuneloom.app.runs.bookkeeping import Book
+from tuneloom.app.runs.bookkeeping import LOGGED_WITH, Book
 from tuneloom.app.runs.files import files_of
 from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
 from tuneloom.app.runs.held_run import HeldRun, TrialListener
@@ -64,7 +64,8 @@ class Executor(Listener):
     """Carries out the runs it holds until all have ended; used by one thread.
 
     Other processes add jobs and leave wishes in the store while it does. With `most_runs` it
-    claims runs that wait, or whose executors are gone, while it holds fewer than that; asked
+    claims runs that wait, or whose executors are gone, while it holds fewer than that, as soon as
+    there are `news` and about once a second; asked
     to end, it then lets running stages come to their end and gives its runs back.
     """
 
@@ -79,6 +80,7 @@ class Executor(Listener):
         display: Display | None = None,
         on_trial: TrialListener | None = None,
         most_runs: int = 0,
+        news: Callable[[], bool] = lambda: False,
     ) -> None:
         self.machine = machine
         self.policy = policy
@@ -91,6 +93,7 @@ class Executor(Listener):
         self._display = display
         self._on_trial = on_trial
         self._most_runs = most_runs
+        self._news = news
         self._draining_since_s: float | None = None
         self._claimed_lately = True
         self._interruptions = Interruptions()
@@ -121,6 +124,7 @@ class Executor(Listener):
         if self._journal is None:
             self.begin(book)
         else:
+            self._store.set_note(lease.run, LOGGED_WITH, self._journal.run)
             for offer in self._offers.values():
                 book.resource_joined(offer, self.conductor.now_s())
         self._take_new_jobs(held)
@@ -231,10 +235,12 @@ class Executor(Listener):
             self._drain_if_asked(now_s)
         else:
             self._interruptions.check()
-        if now_s - self._looked_s >= _LOOK_S:
+        if now_s - self._looked_s >= _LOOK_S or self._news():
             self._looked_s = now_s
             for held in list(self.runs.values()):
                 self._look_after(held, now_s)
+            if self._journal is not None and self._journal.run not in self.runs:
+                self._journal.flush()
             if self._shares is not None:
                 self._shares.settle()
             self._claim()

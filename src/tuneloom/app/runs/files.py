@@ -10,7 +10,7 @@ from tuneloom.app.kinds.finding import kind_named
 from tuneloom.engine.calls import ReadFiles
 from tuneloom.model import JobSpec
 from tuneloom.store import Store, default_place, digest_of
-from tuneloom.store.blobs import PIECE
+from tuneloom.store.files.base import PIECE
 
 
 @contextmanager

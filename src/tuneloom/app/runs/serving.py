@@ -10,6 +10,7 @@ from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.workforce import workforce_for_kinds
 from tuneloom.scheduling import policy_named
 from tuneloom.store import RunStatus, open_store
+from tuneloom.store.news import News
 
 MOST_RUNS = 16
 """Runs that one executor weaves together at a time."""
@@ -25,14 +26,22 @@ def serve_runs(settings: RunSettings, *, until_idle: bool = False, most_runs: in
     force = workforce_for_kinds([kind_named(name) for name in kind_entries()], settings)
     with closing(force.engine), closing(open_store(settings.store)) as store:
         own = store.create_run("executor", {"policy": settings.policy})
-        with Heartbeat(lambda: open_store(settings.store)) as heartbeat:
+        with Heartbeat(lambda: open_store(settings.store)) as heartbeat, News(settings.store) as news:
             executor = Executor(
-                store, force.engine, force.resources, settings.policy, heartbeat, most_runs=most_runs
+                store,
+                force.engine,
+                force.resources,
+                settings.policy,
+                heartbeat,
+                most_runs=most_runs,
+                news=news.came,
             )
-            executor.begin(Book(store, own.id))
+            journal = Book(store, own.id)
+            executor.begin(journal)
             try:
                 executor.serve(until_idle=until_idle)
             finally:
+                journal.flush()
                 store.finish_run(own.id, RunStatus.FINISHED)
 
 

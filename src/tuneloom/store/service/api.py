@@ -166,6 +166,25 @@ class ShareStore(Protocol):
         """Add seconds of device time by tenant and device key; returns what all executors have added."""
 
 
+class RetentionStore(Protocol):
+    """What may be removed after a time; nothing that a job needs is ever among it."""
+
+    def old_bundles(self, before: float) -> list[BundleRecord]:
+        """Bundles made before then, of runs that ended before then."""
+
+    def remove_bundle(self, run: str) -> None:
+        """Forget the bundle of a run; its file goes with its owner."""
+
+    def old_models(self, before: float) -> list[ModelRecord]:
+        """Models uploaded before then that no job has needed since."""
+
+    def old_logs(self, before: float) -> list[str]:
+        """Runs that ended before then and still have a log: events, spans, their last view."""
+
+    def remove_logs(self, run: str) -> None:
+        """Remove the log of a run; its jobs, results and records stay."""
+
+
 class AuditStore(Protocol):
     """What was done by whom; append-only."""
 
@@ -184,6 +203,14 @@ class AuditStore(Protocol):
 
 
 class ServiceStore(
-    TenantStore, SessionStore, ModelStore, SubmissionStore, WatchStore, ShareStore, AuditStore, Protocol
+    TenantStore,
+    SessionStore,
+    ModelStore,
+    SubmissionStore,
+    WatchStore,
+    ShareStore,
+    RetentionStore,
+    AuditStore,
+    Protocol,
 ):
     """Everything that a service keeps beyond runs."""

@@ -25,7 +25,7 @@ class ModelQueries(Queries):
             limits = locked_limits(connection, tenant)
             known = connection.execute(select(MODELS).where(_is(tenant, digest))).first()
             if known is not None:
-                return _model(known)
+                return model_of(known)
             used = usage_of(connection, tenant, self._clock()).size_bytes
             if used + size_bytes > limits.bytes_stored:
                 raise QuotaError(
@@ -34,7 +34,7 @@ class ModelQueries(Queries):
                     field="bytes_stored",
                 )
             connection.execute(insert(MODELS).values(**row))
-            return _model(connection.execute(select(MODELS).where(_is(tenant, digest))).one())
+            return model_of(connection.execute(select(MODELS).where(_is(tenant, digest))).one())
 
     def describe_model(
         self, tenant: str, digest: str, state: ModelState, summary: Mapping[str, Json]
@@ -46,20 +46,20 @@ class ModelQueries(Queries):
     def model(self, tenant: str, digest: str) -> ModelRecord | None:
         with self._database.reading() as connection:
             row = connection.execute(select(MODELS).where(_is(tenant, digest))).first()
-            return None if row is None else _model(row)
+            return None if row is None else model_of(row)
 
     def models(self, tenant: str, *, before: int | None = None, limit: int = 50) -> list[ModelRecord]:
         query = select(MODELS).where(MODELS.c.tenant == tenant).order_by(MODELS.c.number.desc()).limit(limit)
         if before is not None:
             query = query.where(MODELS.c.number < before)
         with self._database.reading() as connection:
-            return [_model(row) for row in connection.execute(query)]
+            return [model_of(row) for row in connection.execute(query)]
 
     def unchecked_models(self, limit: int) -> list[ModelRecord]:
         waiting = MODELS.c.state == ModelState.CHECKING.value
         query = select(MODELS).where(waiting).order_by(MODELS.c.number).limit(limit)
         with self._database.reading() as connection:
-            return [_model(row) for row in connection.execute(query)]
+            return [model_of(row) for row in connection.execute(query)]
 
     def remove_model(self, tenant: str, digest: str) -> bool:
         needing = SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
@@ -77,7 +77,8 @@ def _is(tenant: str, digest: str) -> Any:
     return (MODELS.c.tenant == tenant) & (MODELS.c.digest == digest)
 
 
-def _model(row: Row[Any]) -> ModelRecord:
+def model_of(row: Row[Any]) -> ModelRecord:
+    """The record of one row."""
     return ModelRecord(
         number=row.number,
         tenant=row.tenant,

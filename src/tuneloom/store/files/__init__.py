@@ -1,0 +1,1 @@
+"""Where the content of files lies: a folder, rows of the database, or an object store."""
