@@ -37,6 +37,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of settings")
     parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
     parser.add_argument("--executors", type=_executors, metavar="N", help="executors to start, or none")
+    parser.add_argument("--farm", metavar="FILE", help="use the machines and devices of a farm file")
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=natural, help="port to listen on (default: 8321)")
     parser.add_argument(
@@ -75,7 +76,7 @@ def run_server(options: argparse.Namespace) -> int:
         from tuneloom.server.settings import read_settings
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}: pip install 'tuneloom[server]'") from error
-    names = ("store", "executors", "host", "port", "device_cores", "files")
+    names = ("store", "executors", "host", "port", "device_cores", "files", "farm")
     settings = read_settings(options.config, {name: getattr(options, name) for name in names})
     if options.action == "gc":
         return _collect(settings, dry_run=options.dry_run)
