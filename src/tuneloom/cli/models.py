@@ -105,9 +105,11 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
 def show_tasks(options: argparse.Namespace) -> int:
     """Print the tasks of a model."""
     from tuneloom.app.bundles.models import list_tasks
+    from tuneloom.app.requests.shapes import shape_sets
     from tuneloom.app.requests.sources import located
 
-    tasks = list_tasks(located(options.model), options.target, shapes_of(options.shape), options.store)
+    sets = shape_sets(shapes_of(options.shape))
+    tasks = list_tasks(located(options.model), options.target, sets, options.store)
     if options.json:
         print(json.dumps([_task_json(known) for known in tasks], indent=2))
     else:

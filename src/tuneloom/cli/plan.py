@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from tuneloom.app.requests.shapes import shape_sets
 from tuneloom.app.requests.sources import located
 from tuneloom.app.reuse.asking import plan_model
 from tuneloom.app.reuse.planning import Action, JobPlan, TaskPlan
@@ -53,13 +54,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def show_plan(options: argparse.Namespace) -> int:
     """Print the plan as JSON, as a table on a terminal, or as lines with tabs."""
+    shapes, *more = shape_sets(shapes_of(options.shape))
     spec = JobSpec(
         name="plan",
         model=located(options.model),
         budget=Budget(trials=options.trials),
         target=options.target,
         device_key=options.device,
-        shapes=shapes_of(options.shape),
+        shapes=shapes,
+        more_shapes=tuple(more),
         reuse=options.reuse,
     )
     plan, tasks = plan_model(spec, options.store)

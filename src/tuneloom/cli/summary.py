@@ -36,7 +36,7 @@ def job_line(job: JobRecord) -> str:
     text += f", {gained(before, after)}; {result['trials']} trials{_failures(result)}"
     if "own_runtime" in result:
         text = _against(job.name, result["own_runtime"], spread) + f"\n  {text.removeprefix(job.name + ': ')}"
-    text += _goal(result.get("goal"))
+    text += _goal(result.get("goal")) + _by_shape(job)
     if job.spec.get("out"):
         text += f"\n  bundle: {job.spec['out']}"
     text += "".join(f"\n  note: {note}" for note in result.get("notes", ()))
@@ -59,6 +59,17 @@ def compared(ours_s: float, theirs_s: float) -> str:
     if 1 / _NOISE < ratio < _NOISE:
         return "as fast"
     return f"{ratio:.2f} times faster" if ratio > 1 else f"{1 / ratio:.2f} times slower"
+
+
+def _by_shape(job: JobRecord) -> str:
+    """A line for each set of shapes, if there are several: the times above are those of all together."""
+    sets = [job.spec.get("shapes", {}), *job.spec.get("more_shapes", ())]
+    lines = []
+    for shapes, row in zip(sets, job.result.get("by_shape", ()), strict=False):
+        words = ", ".join(f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items())
+        before, after = row["latency_before_s"] * 1e3, row["latency_after_s"] * 1e3
+        lines.append(f"\n  {words}: {before:.2f} ms untuned → {after:.2f} ms tuned")
+    return "".join(lines)
 
 
 def _goal(goal: Any) -> str:

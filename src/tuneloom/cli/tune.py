@@ -113,7 +113,12 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=1,3,224,224",
-        help="set the shape of an input; may be repeated",
+        help="set the shape of an input; several of one input (or 1|8,3,224,224) make a bundle for all",
+    )
+    parser.add_argument(
+        "--pad",
+        action="store_true",
+        help="let the bundle pad smaller inputs with zeros to the next larger of its shapes",
     )
     parser.add_argument(
         "--only-tvm",
@@ -278,6 +283,7 @@ def job_values(options: argparse.Namespace) -> dict[str, Any]:
         "target": options.target,
         "device": options.device[0] if options.device else None,
         "shapes": shapes_of(options.shape),
+        "pad": options.pad,
         "run_timeout_s": options.run_timeout,
         "build_timeout_s": options.build_timeout,
         "batch": options.batch,
@@ -290,19 +296,34 @@ def job_values(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def shapes_of(texts: list[str]) -> dict[str, tuple[int, ...]]:
-    """`name=1,3,224,224` as data; raises InputError for anything else."""
-    shapes = {}
+def shapes_of(texts: list[str]) -> dict[str, list[tuple[int, ...]]]:
+    """`name=1,3,224,224` as data, all shapes of an input in a list; raises InputError for anything else.
+
+    `name=1|8,3,224,224` stands for two shapes; where several sizes have alternatives, the nth of
+    each belong together.
+    """
+    shapes: dict[str, list[tuple[int, ...]]] = {}
     for text in texts:
         name, separator, numbers = text.rpartition("=")
-        try:
-            shape = tuple(int(number) for number in numbers.split(","))
-        except ValueError:
-            shape = ()
-        if not separator or not shape or min(shape) < 1:
-            raise InputError(f"can't read --shape {text!r}; write it as name=1,3,224,224")
-        shapes[name] = shape
+        found = _alternatives(numbers)
+        if not separator or not found:
+            raise InputError(
+                f"can't read --shape {text!r}; write it as name=1,3,224,224 or name=1|8,3,224,224"
+            )
+        shapes.setdefault(name, []).extend(found)
     return shapes
+
+
+def _alternatives(text: str) -> list[tuple[int, ...]]:
+    """The shapes that a text stands for; none if it can't be read."""
+    try:
+        sizes = [[int(number) for number in part.split("|")] for part in text.split(",")]
+    except ValueError:
+        return []
+    count = max(map(len, sizes))
+    if any(len(size) not in (1, count) or min(size) < 1 for size in sizes):
+        return []
+    return [tuple(size[n % len(size)] for size in sizes) for n in range(count)]
 
 
 def _place(out: str | None, name: str, many: bool) -> str | None:

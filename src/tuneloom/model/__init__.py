@@ -4,7 +4,15 @@ from tuneloom.model.board import Board, DeviceGone
 from tuneloom.model.budget import Budget
 from tuneloom.model.job import REUSE, JobSpec
 from tuneloom.model.measuring import MeasuringRules
-from tuneloom.model.opened import CheckResult, ModelRecipe, ModelSummary, OwnRuntime, Shapes, TensorInfo
+from tuneloom.model.opened import (
+    CheckResult,
+    ModelRecipe,
+    ModelSummary,
+    OwnRuntime,
+    Shapes,
+    ShapeVariant,
+    TensorInfo,
+)
 from tuneloom.model.resource import LOCAL, Device, Host
 from tuneloom.model.space import (
     ChoiceDomain,
@@ -50,6 +58,7 @@ __all__ = [
     "SearchOptions",
     "Seed",
     "SeededSearch",
+    "ShapeVariant",
     "Shapes",
     "SketchSpace",
     "StageKind",

@@ -18,7 +18,8 @@ class JobSpec:
 
     `arrival_s` and `deadline_s` count from the submission of the job. `out` is the folder of
     the bundle; without one, none is written. `extra` is what its tuner alone understands.
-    `files` are digests of what the job reads, by name beside its model.
+    `files` are digests of what the job reads, by name beside its model. `more_shapes` are further sets of
+    shapes for the same bundle; with `pad` it takes smaller inputs too.
     """
 
     name: str
@@ -28,6 +29,8 @@ class JobSpec:
     target: str = "cpu"
     device_key: str = "cpu"
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    more_shapes: tuple[dict[str, tuple[int, ...]], ...] = ()
+    pad: bool = False
     measuring: MeasuringRules = field(default_factory=MeasuringRules)
     batch: int = 16
     seed: int = 0
@@ -51,9 +54,10 @@ class JobSpec:
         NOT_NEGATIVE.require("arrival_s", self.arrival_s)
         if self.deadline_s is not None:
             POSITIVE.require("deadline_s", self.deadline_s)
-        for name, shape in self.shapes.items():
-            for size in shape:
-                COUNT.require(f"every size in the shape of {name!r}", size)
+        for shapes in (self.shapes, *self.more_shapes):
+            for name, shape in shapes.items():
+                for size in shape:
+                    COUNT.require(f"every size in the shape of {name!r}", size)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` takes back."""
@@ -61,7 +65,18 @@ class JobSpec:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "JobSpec":
-        shapes = {name: tuple(shape) for name, shape in data["shapes"].items()}
+        shapes, *more = (
+            {name: tuple(shape) for name, shape in one.items()}
+            for one in (data["shapes"], *data.get("more_shapes", ()))
+        )
         rest = {name: value for name, value in data.items() if name != "policy"}
         rules = MeasuringRules(**data.get("measuring", data.get("policy", {})))  # "policy" in older stores
-        return cls(**{**rest, "shapes": shapes, "budget": Budget(**data["budget"]), "measuring": rules})
+        return cls(
+            **{
+                **rest,
+                "shapes": shapes,
+                "more_shapes": tuple(more),
+                "budget": Budget(**data["budget"]),
+                "measuring": rules,
+            }
+        )

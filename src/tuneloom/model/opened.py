@@ -1,7 +1,7 @@
 """What is known of a model once a worker has opened it, whatever kind of job it belongs to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuneloom.model.task import Task
@@ -33,6 +33,23 @@ class ModelRecipe:
     only_tvm: bool = False
     cores: int = 1
     """How many cores one run of the model may use, where the target does not say it."""
+    more_shapes: tuple[Shapes, ...] = ()
+    """Further sets of shapes to compile it for."""
+
+    def variants(self) -> "list[ModelRecipe]":
+        """A recipe for each set of shapes; the first has this one's key."""
+        own = replace(self, more_shapes=())
+        further = enumerate(self.more_shapes, 1)
+        return [own, *(replace(own, key=f"{self.key}#{n}", shapes=shapes) for n, shapes in further)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeVariant:
+    """A model under another set of shapes: its interface, and the parts of it another runtime runs."""
+
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    foreign: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +72,7 @@ class ModelSummary:
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     foreign: tuple[Mapping[str, Any], ...] = ()
+    variants: tuple[ShapeVariant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +90,8 @@ class CheckResult:
     """Outputs of the tuned model against the untuned one, and both timed in turn.
 
     `foreign_shares` is which share of the tuned model's time each part takes that another runtime runs.
-    `own_runtime` is missing where that runtime is not installed.
+    `own_runtime` is missing where that runtime is not installed. A model with several shapes runs once under
+    each; `by_shape` are the medians of both, untuned first, under each.
     """
 
     difference: float
@@ -80,6 +99,7 @@ class CheckResult:
     untuned_s: tuple[float, ...]
     foreign_shares: Mapping[str, float] = field(default_factory=dict)
     own_runtime: OwnRuntime | None = None
+    by_shape: tuple[tuple[float, float], ...] = ()
 
     @property
     def same(self) -> bool:

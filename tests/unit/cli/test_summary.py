@@ -44,6 +44,19 @@ def test_a_slower_model_is_called_slower(theirs_s: float, words: str) -> None:
     assert compared(1.0, theirs_s) == words
 
 
+def test_several_shapes_have_a_line_each() -> None:
+    rows = [
+        {"latency_before_s": 0.01, "latency_after_s": 0.002},
+        {"latency_before_s": 0.02, "latency_after_s": 0.008},
+    ]
+    shapes = {"shapes": {"x": [1, 3]}, "more_shapes": [{"x": [8, 3]}]}
+    told = job_line(record(JobStatus.FINISHED, RESULT | {"by_shape": rows}, **shapes)).splitlines()
+    assert told[1:3] == [
+        "  x=1,3: 10.00 ms untuned → 2.00 ms tuned",
+        "  x=8,3: 20.00 ms untuned → 8.00 ms tuned",
+    ]
+
+
 def test_a_gift_that_lost_in_the_model_is_not_called_wrong() -> None:
     kernels = {"a": {"note": "its borrowed schedule was slower inside the model and was dropped"}}
     told = job_line(record(JobStatus.FINISHED, RESULT | {"kernels": kernels})).splitlines()[-1]

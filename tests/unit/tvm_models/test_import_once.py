@@ -37,7 +37,7 @@ def test_the_tuned_and_the_untuned_model_come_from_one_import(imports: list[str]
 
 
 def test_checking_a_model_imports_it_for_the_job_that_follows(imports: list[str]) -> None:
-    assert refusals.refusal(RECIPE.source, {}, "cpu") is None
+    assert refusals.refusal(RECIPE.source, [{}], "cpu") is None
     stages._lowered(RECIPE)
     stages.compile_plain(RECIPE)
     assert imports == ["net.onnx"]

@@ -1,7 +1,7 @@
 """What can be asked about models, bundles and records without tuning."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -11,7 +11,7 @@ from tuneloom.app.bundles.remembering import keep, recall
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.tasks.limits import OPEN_S
 from tuneloom.errors import TargetError
-from tuneloom.model import ModelRecipe, ModelSummary, Task
+from tuneloom.model import ModelRecipe, ModelSummary, Shapes, Task
 from tuneloom.model.numbers import COUNT, POSITIVE
 from tuneloom.store import open_existing
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
@@ -29,12 +29,11 @@ class KnownTask:
     best_s: float | None
 
 
-def list_tasks(
-    model: str, target: str, shapes: dict[str, tuple[int, ...]], place: str | None
-) -> list[KnownTask]:
-    """What would be tuned, and what is known already."""
+def list_tasks(model: str, target: str, shape_sets: Sequence[Shapes], place: str | None) -> list[KnownTask]:
+    """What would be tuned for these sets of shapes, and what is known already."""
     require_source(model)
-    recipe = ModelRecipe(key="tasks", source=model, shapes=shapes, target=target)
+    shapes, *more = shape_sets
+    recipe = ModelRecipe(key="tasks", source=model, shapes=shapes, more_shapes=tuple(more), target=target)
     summary = recall(recipe, place)
     if summary is None:
         summary = _opened(recipe)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import tuneloom
-from tuneloom.model import ModelRecipe, ModelSummary, Task, TensorInfo
+from tuneloom.model import ModelRecipe, ModelSummary, ShapeVariant, Task, TensorInfo
 from tuneloom.store.opening import default_place
 from tuneloom.tuners.tvm.importing.naming import source_files
 
@@ -60,7 +60,8 @@ def _folder(place: str | None) -> Path | None:
 
 def _name(recipe: ModelRecipe) -> str:
     """A name that only the same model, options, machine and program give."""
-    sha = hashlib.sha256(repr((sorted(recipe.shapes.items()), recipe.target, recipe.layout)).encode())
+    shapes = [sorted(one.items()) for one in (recipe.shapes, *recipe.more_shapes)]
+    sha = hashlib.sha256(repr((shapes, recipe.target, recipe.layout)).encode())
     sha.update(repr((recipe.only_tvm, recipe.source if recipe.source.startswith("zoo:") else "")).encode())
     for path in source_files(recipe.source):
         sha.update(path.read_bytes())
@@ -101,10 +102,14 @@ def _summary(data: dict[str, Any]) -> ModelSummary:
         for name in _BYTES:
             if name in part:
                 part[name] = base64.b64decode(part[name])
-    tensors = {
+    tasks = tuple(Task(**task) for task in data["tasks"])
+    variants = tuple(ShapeVariant(**_tensors(one), foreign=tuple(one["foreign"])) for one in data["variants"])
+    lists = {name: tuple(data[name]) for name in ("notes", "foreign")}
+    return ModelSummary(**{**data, **_tensors(data), **lists, "tasks": tasks, "variants": variants})
+
+
+def _tensors(data: dict[str, Any]) -> dict[str, tuple[TensorInfo, ...]]:
+    return {
         side: tuple(TensorInfo(**{**one, "shape": tuple(one["shape"])}) for one in data[side])
         for side in ("inputs", "outputs")
     }
-    tasks = tuple(Task(**task) for task in data["tasks"])
-    lists = {name: tuple(data[name]) for name in ("notes", "foreign")}
-    return ModelSummary(**{**data, **tensors, **lists, "tasks": tasks})

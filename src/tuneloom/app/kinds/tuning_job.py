@@ -54,6 +54,7 @@ class TuningJob:
             key=self.job,
             source=spec.model,
             shapes=spec.shapes,
+            more_shapes=spec.more_shapes,
             target=spec.target,
             layout=spec.layout,
             only_tvm=spec.only_tvm,

@@ -40,6 +40,12 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(COUNT.fits(size) for size in value)
 
 
+def _is_shapes(value: Any) -> bool:
+    """One shape, or a list of them."""
+    several = isinstance(value, list | tuple) and bool(value) and all(_is_shape(one) for one in value)
+    return several or _is_shape(value)
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value) and "\x00" not in value
 
@@ -48,7 +54,7 @@ TEXT = Words(words="text", fits=_is_text)
 YES_OR_NO = Words(words="true or false", fits=lambda value: isinstance(value, bool))
 SHAPES = Words(
     words="a table of lists, as in { input = [1, 3, 224, 224] }",
-    fits=lambda value: isinstance(value, dict) and all(_is_shape(shape) for shape in value.values()),
+    fits=lambda value: isinstance(value, dict) and all(_is_shapes(shape) for shape in value.values()),
 )
 
 
@@ -71,6 +77,7 @@ SHARED: Mapping[str, FieldType] = {
     "batch": COUNT,
     "seed": SEED,
     "shapes": SHAPES,
+    "pad": YES_OR_NO,
     "run_timeout_s": POSITIVE,
     "build_timeout_s": POSITIVE,
     "waits_for_devices": YES_OR_NO,

@@ -5,13 +5,14 @@ from typing import Any
 
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.requests.fields import require_fields
+from tuneloom.app.requests.shapes import shape_sets
 from tuneloom.app.requests.sources import device_for, kind_of
 from tuneloom.errors import InputError
 from tuneloom.model import Budget, JobSpec, MeasuringRules
 
 _SPEC_KEYS = (
     "target",
-    "shapes",
+    "pad",
     "batch",
     "seed",
     "priority",
@@ -33,6 +34,7 @@ def job_spec(values: Mapping[str, Any]) -> JobSpec:
     require_fields(values)
     kind = kind_of(values["model"], values.get("tuner"))
     limits = {name: values[name] for name in ("run_timeout_s", "build_timeout_s") if name in values}
+    shapes, *more = shape_sets(values.get("shapes", {}))
     spec = JobSpec(
         name=values["name"],
         model=values["model"],
@@ -47,7 +49,9 @@ def job_spec(values: Mapping[str, Any]) -> JobSpec:
         measuring=MeasuringRules(**limits),
         waits_for_devices=values.get("waits_for_devices", False),
         out=values.get("out"),
-        **{name: _tuples(values[name]) for name in _SPEC_KEYS if name in values},
+        shapes=shapes,
+        more_shapes=tuple(more),
+        **{name: values[name] for name in _SPEC_KEYS if name in values},
     )
     _require_comparable(spec, kind)
     return kind.filled_in(spec, values)
@@ -60,9 +64,3 @@ def _require_comparable(spec: JobSpec, kind: JobKind) -> None:
             "give 'goal_ms' instead",
             field="goal_ratio",
         )
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: tuple(shape) for name, shape in value.items()}
-    return value

@@ -37,6 +37,7 @@ def plan_model(spec: JobSpec, place: str | None = None) -> tuple[JobPlan, tuple[
         key="plan",
         source=spec.model,
         shapes=spec.shapes,
+        more_shapes=spec.more_shapes,
         target=spec.target,
         layout=spec.layout,
         only_tvm=spec.only_tvm,

@@ -16,7 +16,7 @@ from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.errors import OutputError
 from tuneloom.model import JobSpec, ModelSummary
 from tuneloom.tuners.tvm.bundles import runner
-from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES
+from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES, WITH_SHAPES
 
 _MEASURED = ("output_difference", "own_runtime")
 
@@ -56,9 +56,10 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
     """What the bundle says about itself."""
     spec, summary, result = parts.spec, parts.summary, parts.result
     return {
-        "format": FORMAT,
+        "format": WITH_SHAPES if summary.variants else FORMAT,
         "name": summary.name,
         **interface(summary),
+        **_variants(parts),
         "target": dict(summary.facts),
         "provenance": {
             "run": parts.run,
@@ -76,3 +77,12 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
         "onnxruntime": result.get("onnxruntime", []),
         "kernels": result["kernels"],
     }
+
+
+def _variants(parts: BundleParts) -> dict[str, Any]:
+    """Further sets of shapes, and whether smaller inputs are padded; nothing for a bundle with one set."""
+    further = [
+        {**interface(variant), "onnxruntime": list(map(dict, variant.foreign))}
+        for variant in parts.summary.variants
+    ]
+    return ({"shapes": further} if further else {}) | ({"pad": True} if parts.spec.pad else {})

@@ -24,7 +24,7 @@ def _check(spec: JobSpec) -> None:
 
 
 def _refusal(spec: JobSpec) -> Call:
-    arguments = (spec.model, dict(spec.shapes), spec.target, spec.only_tvm)
+    arguments = (spec.model, [dict(spec.shapes), *spec.more_shapes], spec.target, spec.only_tvm)
     worker = f"import:{sha256(repr(arguments).encode()).hexdigest()[:16]}"
     return Call(function=REFUSAL, arguments=arguments, worker=worker, timeout_s=_IMPORTING_S)
 

@@ -7,7 +7,7 @@ from typing import Any
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
-from tuneloom.model import CheckResult, ModelSummary, OwnRuntime
+from tuneloom.model import CheckResult, ModelSummary, OwnRuntime, ShapeVariant
 
 
 def check_result(check: CheckResult | None) -> dict[str, Any]:
@@ -21,7 +21,14 @@ def check_result(check: CheckResult | None) -> dict[str, Any]:
         "latencies_after_s": list(check.tuned_s),
         "output_difference": check.difference,
         **_own_runtime(check.own_runtime),
+        **_by_shape(check),
     }
+
+
+def _by_shape(check: CheckResult) -> dict[str, Any]:
+    """What the model takes under each of several sets of shapes."""
+    rows = [{"latency_before_s": before, "latency_after_s": after} for before, after in check.by_shape]
+    return {"by_shape": rows} if rows else {}
 
 
 def _own_runtime(own: OwnRuntime | None) -> dict[str, Any]:
@@ -74,7 +81,7 @@ def schedules(tuning: TaskTuning, finish: Finish) -> list[dict[str, Any]]:
     return rows
 
 
-def interface(summary: ModelSummary) -> dict[str, Any]:
+def interface(summary: ModelSummary | ShapeVariant) -> dict[str, Any]:
     """Names, shapes and types of a model's inputs and outputs."""
     return {
         "inputs": [asdict(info) for info in summary.inputs],

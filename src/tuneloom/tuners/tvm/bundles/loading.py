@@ -7,17 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneloom.errors import BundleError, InputError
+from tuneloom.errors import BundleError
 from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.bundles.fitting import choose
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.models.final import LIBRARY, Array, RunningModel, load_compiled
+from tuneloom.tuners.tvm.models.final import LIBRARY, Array, CompiledModel, RunningModel, load_compiled
+from tuneloom.tuners.tvm.models.shapes import variant_folder
 from tuneloom.tuners.tvm.targets.cpu import check_cpu
 from tuneloom.tuners.tvm.targets.threads import use_cores
 
 MANIFEST = "bundle.json"
 SCHEDULES = "schedules.json"
 RUNNER = "run.py"
-FORMAT = 1
+FORMAT, WITH_SHAPES = FORMATS = (1, 2)
+"""A bundle with several sets of shapes has a format of its own: others would read half of it."""
 _MOST_RUNS = 10_000
 
 
@@ -30,10 +33,15 @@ class Bundle:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     model: RunningModel = field(repr=False)
+    variants: tuple[tuple[tuple[TensorInfo, ...], RunningModel], ...] = field(default=(), repr=False)
+    """The model under further sets of shapes, each with its inputs."""
 
     def run(self, *values: Array) -> list[Array]:
-        """Run once; raises InputError when the values don't fit the interface."""
-        return self.model.run(fitting(values, self.inputs))
+        """Run once, with the shapes that fit; raises InputError when the values fit none."""
+        inputs = [self.inputs, *(infos for infos, _ in self.variants)]
+        chosen = choose(values, inputs, bool(self.manifest.get("pad")))
+        models = [self.model, *(model for _, model in self.variants)]
+        return chosen.cut(models[chosen.variant].run(chosen.values))
 
     def time(self, seconds: float, least: int = 5) -> list[float]:
         """Seconds of single runs on seeded inputs, for so long, at least so many."""
@@ -63,10 +71,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         ) from error
     except (OSError, ValueError) as error:
         raise BundleError(f"{folder / MANIFEST} can't be read: {error}") from error
-    if manifest.get("format") != FORMAT:
-        raise BundleError(
-            f"{folder} has format {manifest.get('format')!r}; this version reads format {FORMAT}"
-        )
+    if manifest.get("format") not in FORMATS:
+        known = " and ".join(map(str, FORMATS))
+        raise BundleError(f"{folder} has format {manifest.get('format')!r}; this version reads {known}")
     return manifest
 
 
@@ -78,25 +85,30 @@ def load_bundle(folder: Path) -> Bundle:
     if not (folder / LIBRARY).is_file():
         raise BundleError(f"{folder} is damaged: {LIBRARY} is missing; tune the model again")
     use_cores(int(manifest.get("provenance", {}).get("device_cores") or 1))
-    inputs = tuple(tensor_info(entry) for entry in manifest["inputs"])
-    outputs = tuple(tensor_info(entry) for entry in manifest["outputs"])
-    compiled = load_compiled(folder, inputs, outputs, manifest.get("onnxruntime", ()))
-    model = compiled.open_here(target["device"])
-    return Bundle(folder=folder, manifest=manifest, inputs=inputs, outputs=outputs, model=model)
+    first, inputs, outputs = _loaded(folder, manifest)
+    further = [
+        _loaded(folder / variant_folder(n), entry, first.parameters)
+        for n, entry in enumerate(manifest.get("shapes", ()), 1)
+    ]
+    device = target["device"]
+    return Bundle(
+        folder=folder,
+        manifest=manifest,
+        inputs=inputs,
+        outputs=outputs,
+        model=first.open_here(device),
+        variants=tuple((infos, model.open_here(device)) for model, infos, _ in further),
+    )
+
+
+def _loaded(
+    folder: Path, entry: Mapping[str, Any], shared: Sequence[Array] = ()
+) -> tuple[CompiledModel, tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+    """The model under one set of shapes, with its inputs and outputs."""
+    inputs = tuple(tensor_info(info) for info in entry["inputs"])
+    outputs = tuple(tensor_info(info) for info in entry["outputs"])
+    return load_compiled(folder, inputs, outputs, entry.get("onnxruntime", ()), shared), inputs, outputs
 
 
 def tensor_info(entry: Mapping[str, Any]) -> TensorInfo:
     return TensorInfo(name=entry["name"], shape=tuple(entry["shape"]), dtype=entry["dtype"])
-
-
-def fitting(values: Sequence[Array], inputs: Sequence[TensorInfo]) -> list[Array]:
-    """The values as the model wants them; raises InputError naming the one that does not fit."""
-    if len(values) != len(inputs):
-        names = ", ".join(info.name for info in inputs)
-        raise InputError(f"the model takes {len(inputs)} inputs ({names}), got {len(values)}")
-    for value, info in zip(values, inputs, strict=True):
-        if tuple(value.shape) != info.shape:
-            raise InputError(
-                f"input {info.name!r} must have the shape {info.shape}, got {tuple(value.shape)}"
-            )
-    return [value.astype(info.dtype, copy=False) for value, info in zip(values, inputs, strict=True)]

@@ -24,34 +24,90 @@ class Model:
 
     def __init__(self, folder: Path) -> None:
         import tvm
-        from tvm import relax
 
         self.manifest: dict[str, Any] = json.loads((folder / "bundle.json").read_text())
         check_machine(self.manifest["target"])
         self._tensor = tvm.runtime.tensor
         self._device = tvm.device(self.manifest["target"]["device"])
-        provide(folder, self.manifest.get("onnxruntime", []))
+        self._variants = [self._loaded(folder, self.manifest, [])]
+        shared = self._variants[0][2]
+        for number, entry in enumerate(self.manifest.get("shapes", []), 1):
+            self._variants.append(self._loaded(folder / f"shapes_{number}", entry, shared))
+
+    def _loaded(self, folder: Path, entry: dict[str, Any], shared: list[Any]) -> tuple[Any, Any, list[Any]]:
+        """The model under one set of shapes: its entry, its machine, its parameters on the device."""
+        import tvm
+        from tvm import relax
+
+        provide(folder, entry.get("onnxruntime", []))
         library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
-        self._machine = relax.VirtualMachine(library, self._device)
+        machine = relax.VirtualMachine(library, self._device)
         with np.load(folder / "parameters.npz") as stored:
-            names = sorted(stored.files)
-            self._parameters = [self._tensor(stored[name], self._device) for name in names]
+            names: list[Any] = sorted(stored.files)
+            if (folder / "shared.json").is_file():
+                places = json.loads((folder / "shared.json").read_text())
+                names = [f"p{n:05d}" if place is None else place for n, place in enumerate(places)]
+            parameters = [
+                shared[name] if isinstance(name, int) else self._tensor(stored[name], self._device)
+                for name in names
+            ]
+        return entry, machine, parameters
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """All outputs for one array per input, in the order of the manifest."""
+        entry, machine, parameters = self._fitting(values)
+        infos = entry["inputs"]
+        padded = [padded_to(value, info) for value, info in zip(values, infos, strict=True)]
+        result = machine["main"](*(self._tensor(value, self._device) for value in padded), *parameters)
+        count = len(entry["outputs"])
+        outputs = [result.numpy()] if count == 1 else [result[n].numpy() for n in range(count)]
+        return [cut(output, values, infos) for output in outputs]
+
+    def _fitting(self, values: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+        """The variant that has these shapes, or the smallest that holds them if the bundle pads."""
         wanted = self.manifest["inputs"]
         if len(values) != len(wanted):
             raise Refused(f"the model takes {len(wanted)} inputs, got {len(values)}")
-        for value, info in zip(values, wanted, strict=True):
-            if list(value.shape) != info["shape"]:
-                raise Refused(f"input {info['name']} must have the shape {info['shape']}, got {value.shape}")
-        tensors = [
-            self._tensor(v.astype(info["dtype"]), self._device)
-            for v, info in zip(values, wanted, strict=True)
-        ]
-        result = self._machine["main"](*tensors, *self._parameters)
-        count = len(self.manifest["outputs"])
-        return [result.numpy()] if count == 1 else [result[n].numpy() for n in range(count)]
+        given = [list(value.shape) for value in values]
+        for variant in self._variants:
+            if given == [info["shape"] for info in variant[0]["inputs"]]:
+                return variant
+        holding = [one for one in self._variants if holds(one[0]["inputs"], given)]
+        if self.manifest.get("pad") and holding:
+            return min(holding, key=lambda one: sum(int(np.prod(i["shape"])) for i in one[0]["inputs"]))
+        known = " or ".join(shown(entry["inputs"]) for entry, _, _ in self._variants)
+        raise Refused(f"the model takes {known}, got {', '.join(map(str, map(tuple, given)))}")
+
+
+def shown(infos: Sequence[dict[str, Any]]) -> str:
+    """Inputs with their shapes, for people."""
+    return ", ".join(f"{info['name']} {tuple(info['shape'])}" for info in infos)
+
+
+def holds(infos: Sequence[dict[str, Any]], given: Sequence[Sequence[int]]) -> bool:
+    """Whether all these shapes fit into those of the inputs."""
+    pairs = [(small, info["shape"]) for small, info in zip(given, infos, strict=True)]
+    return all(
+        len(small) == len(large) and all(0 < a <= b for a, b in zip(small, large, strict=True))
+        for small, large in pairs
+    )
+
+
+def padded_to(value: Any, info: dict[str, Any]) -> Any:
+    """A value in the type and shape of an input, zeros after its end."""
+    typed = value.astype(info["dtype"])
+    if list(value.shape) == info["shape"]:
+        return typed
+    return np.pad(typed, [(0, b - a) for a, b in zip(value.shape, info["shape"], strict=True)])
+
+
+def cut(output: Any, values: Sequence[Any], infos: Sequence[dict[str, Any]]) -> Any:
+    """An output without what padding added: on axes that have the size of a padded axis of an input."""
+    for value, info in zip(values, infos, strict=True):
+        for axis, (own, size) in enumerate(zip(value.shape, info["shape"], strict=True)):
+            if own != size and axis < output.ndim and output.shape[axis] == size:
+                output = output[(slice(None),) * axis + (slice(own),)]
+    return output
 
 
 def provide(folder: Path, parts: Sequence[dict[str, Any]]) -> None:

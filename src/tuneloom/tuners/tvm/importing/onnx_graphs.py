@@ -52,7 +52,7 @@ def import_onnx(
     if refused:
         if not helped:
             raise ModelError(f"{where}: {_refusal(refused[0], only_tvm)}")
-        graph, parts = cut(graph, [first_output(one.node) for one in refused], _digest(model))
+        graph, parts = cut(graph, [first_output(one.node) for one in refused], _digest(model, bound.shapes))
     module = converted(graph, where)
     return Converted(
         module=module,
@@ -76,8 +76,11 @@ def _note(part: ForeignPart) -> str:
     return f"ONNX Runtime runs {', '.join(part.operators)}: TVM can't take them"
 
 
-def _digest(model: Any) -> str:
-    return hashlib.sha256(model.SerializeToString()).hexdigest()
+def _digest(model: Any, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """A name for the model under these shapes: parts of several may be in one process."""
+    sha = hashlib.sha256(model.SerializeToString())
+    sha.update(repr(sorted(shapes.items())).encode())
+    return sha.hexdigest()
 
 
 def declared_shapes(model: Any) -> dict[str, Dims | None]:

@@ -30,11 +30,18 @@ from tuneloom.tuners.tvm.targets.threads import use_own_cores
 Array = NDArray[Any]
 LIBRARY = "model.so"
 PARAMETERS = "parameters.npz"
+SHARED = "shared.json"
+"""For each parameter of a further variant, which of the first variant's it is, or null if it has its own."""
 
 
 def part_file(number: int) -> str:
     """Where a bundle keeps a part that ONNX Runtime runs."""
     return f"part_{number}.onnx"
+
+
+def parameter_name(number: int) -> str:
+    """Under which name a bundle keeps a parameter; names are in the order of the parameters."""
+    return f"p{number:05d}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +58,13 @@ class CompiledModel:
 
     def export(self, folder: Path) -> None:
         """Write the library and, beside it, the parameters."""
-        self.export_library(folder / LIBRARY)
-        named: dict[str, Any] = {f"p{i:05d}": value for i, value in enumerate(self.parameters)}
+        self.export_program(folder)
+        named: dict[str, Any] = {parameter_name(i): value for i, value in enumerate(self.parameters)}
         np.savez(folder / PARAMETERS, **named)
+
+    def export_program(self, folder: Path) -> None:
+        """Write the library, and the parts that another runtime runs, without the parameters."""
+        self.export_library(folder / LIBRARY)
         for number, part in enumerate(self.foreign):
             (folder / part_file(number)).write_bytes(part.content)
 
@@ -235,14 +246,17 @@ def load_compiled(
     inputs: Sequence[TensorInfo],
     outputs: Sequence[TensorInfo],
     foreign: Sequence[Mapping[str, Any]] = (),
+    shared: Sequence[Array] = (),
 ) -> CompiledModel:
-    """Load what `export` wrote; raises BundleError when it can't be loaded."""
+    """Load what `export` wrote; raises BundleError when it can't be loaded.
+
+    `shared` are the parameters of the bundle's first variant, for a further one that has some of them.
+    """
     tvm = load_tvm()
     try:
         with quiet_stderr():
             executable = tvm.runtime.load_module(str(folder / LIBRARY))
-        with np.load(folder / PARAMETERS) as stored:
-            parameters = tuple(stored[name] for name in sorted(stored.files))
+        parameters = _parameters(folder, shared)
         parts = [_stored_part(folder, entry) for entry in foreign]
     except (OSError, ValueError, RuntimeError) as error:
         raise BundleError(f"{folder}: can't load the compiled model: {error}") from error
@@ -253,6 +267,17 @@ def load_compiled(
         outputs=tuple(outputs),
         foreign=tuple(parts),
     )
+
+
+def _parameters(folder: Path, shared: Sequence[Array]) -> tuple[Array, ...]:
+    with np.load(folder / PARAMETERS) as stored:
+        if not (folder / SHARED).is_file():
+            return tuple(stored[name] for name in sorted(stored.files))
+        places: list[int | None] = json.loads((folder / SHARED).read_text())
+        return tuple(
+            stored[parameter_name(number)] if place is None else shared[place]
+            for number, place in enumerate(places)
+        )
 
 
 def _stored_part(folder: Path, entry: Mapping[str, Any]) -> ForeignPart:

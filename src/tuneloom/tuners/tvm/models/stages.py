@@ -5,12 +5,15 @@ The model stays in the process that opened it, so it is imported once per job.
 
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tuneloom.errors import InputError, OutputError
-from tuneloom.model import CheckResult, ModelRecipe, ModelSummary, Shapes, TensorInfo
+from tuneloom.model import CheckResult, ModelRecipe, ModelSummary, Shapes, ShapeVariant, Task, TensorInfo
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
@@ -22,6 +25,7 @@ from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel, build_model, part_file
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
+from tuneloom.tuners.tvm.models.shapes import added, export_all
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
@@ -36,29 +40,50 @@ _MOST_RUNS = 300
 
 
 def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
-    """Import a model and find its kernels; a model that can't be used is a value."""
+    """Import a model and find its kernels; a model that can't be used is a value.
+
+    Under several sets of shapes it has the kernels of all of them, each once.
+    """
     tvm = load_tvm()
     try:
-        lowered = _lowered(recipe)
+        all_lowered = [_lowered(variant) for variant in recipe.variants()]
     except InputError as error:
         return error
+    lowered = all_lowered[0]
     return ModelSummary(
         name=lowered.name,
-        digest=lowered.digest,
+        digest="+".join(one.digest for one in all_lowered),
         target=lowered.target.text,
         family=lowered.target.family,
         tvm_version=str(tvm.__version__),
-        tasks=tuple(extract(lowered)),
+        tasks=tuple(merged([extract(one) for one in all_lowered])),
         inputs=lowered.inputs,
         outputs=lowered.outputs,
         canary=canary_payload(lowered.target),
         facts=target_facts(lowered.target.text),
-        notes=lowered.notes,
-        foreign=tuple(
-            {"function": part.function, "file": part_file(number), "operators": list(part.operators)}
-            for number, part in enumerate(lowered.foreign)
+        notes=tuple(dict.fromkeys(note for one in all_lowered for note in one.notes)),
+        foreign=_foreign(lowered),
+        variants=tuple(
+            ShapeVariant(inputs=one.inputs, outputs=one.outputs, foreign=_foreign(one))
+            for one in all_lowered[1:]
         ),
     )
+
+
+def _foreign(lowered: LoweredModel) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {"function": part.function, "file": part_file(number), "operators": list(part.operators)}
+        for number, part in enumerate(lowered.foreign)
+    )
+
+
+def merged(lists: Sequence[Sequence[Task]]) -> list[Task]:
+    """Tasks of several variants of a model, each once, with how often all of them together run it."""
+    found: dict[str, Task] = {}
+    for task in (task for tasks in lists for task in tasks):
+        known = found.get(task.key)
+        found[task.key] = task if known is None else replace(known, weight=known.weight + task.weight)
+    return list(found.values())
 
 
 def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
@@ -67,9 +92,10 @@ def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
     Kernels nobody tuned get the first guess of their template.
     """
     started = time.perf_counter()
-    lowered = _lowered(recipe)
-    _tuned[recipe.key] = build_model(lowered, usable(lowered, schedules), guess=True)
-    _schedules[recipe.key] = dict(schedules)
+    for variant in recipe.variants():
+        lowered = _lowered(variant)
+        _tuned[variant.key] = build_model(lowered, usable(lowered, schedules), guess=True)
+        _schedules[variant.key] = dict(schedules)
     compile_plain(recipe)
     return time.perf_counter() - started
 
@@ -79,10 +105,12 @@ def compile_plain(recipe: ModelRecipe) -> None:
 
     It keeps its layout and loops, so that it shares no rewriting with the tuned one.
     """
-    if recipe.key not in _plain:
-        _plain[recipe.key] = build_model(_import(recipe, "plain"), {})
-        if recipe.key in _models:
-            _imported.clear()  # nothing is made of it any more
+    variants = recipe.variants()
+    missing = [variant for variant in variants if variant.key not in _plain]
+    for variant in missing:
+        _plain[variant.key] = build_model(_import(variant, "plain"), {})
+    if missing and all(variant.key in _models for variant in variants):
+        _imported.clear()  # nothing is made of it any more
 
 
 def usable(lowered: LoweredModel, schedules: dict[str, str]) -> dict[str, str]:
@@ -125,7 +153,11 @@ def tuned_model(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel
 
 
 def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> CheckResult:
-    """Run both on seeded inputs, compare, and time them in turn."""
+    """Run both on seeded inputs, compare, and time them in turn; once under each set of shapes."""
+    return added([_check(variant, schedules, seed, device) for variant in recipe.variants()])
+
+
+def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> CheckResult:
     key = recipe.key
     tuned_model(recipe, schedules)
     tuned, plain = _tuned[key].open(device), _plain[key].open(device)
@@ -145,7 +177,11 @@ def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int, devic
 
 def guilty_kernels(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[str]:
     """Which schedules change the model's outputs, found by compiling with each alone."""
-    lowered = _lowered(recipe)
+    found = [_guilty(_lowered(variant), schedules, seed, device) for variant in recipe.variants()]
+    return list(dict.fromkeys(task for tasks in found for task in tasks))
+
+
+def _guilty(lowered: LoweredModel, schedules: dict[str, str], seed: int, device: str) -> list[str]:
     values = seeded_inputs(lowered.inputs, seed)
     expected = build_model(lowered, {}).open(device).run(values)
     guilty = []
@@ -158,9 +194,9 @@ def guilty_kernels(recipe: ModelRecipe, schedules: dict[str, str], seed: int, de
 
 def export_model(recipe: ModelRecipe, schedules: dict[str, str], folder: str) -> OutputError | None:
     """Write the compiled model and its parameters into an existing folder; a full disk is a value."""
-    tuned = tuned_model(recipe, schedules)
+    models = [tuned_model(variant, schedules) for variant in recipe.variants()]
     try:
-        tuned.export(Path(folder))
+        export_all(models, Path(folder))
     except (OSError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return OutputError(f"can't write {folder}: {reason}; free some space or choose another --out")

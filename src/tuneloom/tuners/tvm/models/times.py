@@ -30,6 +30,20 @@ def slower_in_model(
     """
     if board_session() is not None:
         return {}  # the kernels of a model can't be watched over the network
+    found: dict[str, float] = {}
+    for variant in recipe.variants():
+        found |= _slower(variant, schedules, tasks, instead, seed, device)
+    return found
+
+
+def _slower(
+    recipe: ModelRecipe,
+    schedules: dict[str, str],
+    tasks: Sequence[str],
+    instead: dict[str, str],
+    seed: int,
+    device: str,
+) -> dict[str, float]:
     tuned = model_stages.tuned_model(recipe, schedules)
     lowered = model_stages._models[recipe.key]
     values = model_stages.seeded_inputs(lowered.inputs, seed)
