@@ -98,6 +98,12 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
         choices=("onnxruntime", "torch", "tflite"),
         help="also time the model in its own runtime, in turn on the same cores, and compare outputs",
     )
+    evaluate.add_argument(
+        "--farm", type=Path, metavar="FILE", help="time it on a board of this farm and compare outputs"
+    )
+    evaluate.add_argument(
+        "--device", metavar="KEY", help="key of the board (default: the one that it was tuned on)"
+    )
     evaluate.add_argument("--json", action="store_true", help="print JSON")
     evaluate.set_defaults(func=evaluate_it)
 
@@ -142,6 +148,8 @@ def evaluate_it(options: argparse.Namespace) -> int:
     """Time a bundle and print the result."""
     from tuneloom.app.bundles.models import evaluate_bundle
 
+    if options.farm is not None:
+        return evaluate_there(options)
     if options.against:
         return compare_it(options)
     result = evaluate_bundle(options.bundle, options.seconds, options.device_cores)
@@ -151,6 +159,29 @@ def evaluate_it(options: argparse.Namespace) -> int:
         low, high = result["low_s"] * 1e3, result["high_s"] * 1e3
         spread = f"median of {result['runs']}; 10–90 %: {low:.3f}–{high:.3f}"
         print(f"{result['name']}: {result['median_s'] * 1e3:.3f} ms ({spread})")
+    return 0
+
+
+def evaluate_there(options: argparse.Namespace) -> int:
+    """Time a bundle on a board and print the result."""
+    from tuneloom.app.farm.evaluating import evaluate_on_farm
+    from tuneloom.errors import InputError
+
+    if options.against or options.device_cores:
+        raise InputError("a board is timed alone; give --farm without --against and --device-cores")
+    found = evaluate_on_farm(options.bundle, options.farm, options.seconds, options.device)
+    if options.json:
+        print(json.dumps(found))
+        return 0
+    median_ms, low, high = (found[f"{key}_s"] * 1e3 for key in ("median", "low", "high"))
+    print(
+        f"{found['name']} on {found['device']}: {median_ms:.3f} ms "
+        f"(median of {found['runs']}; 10–90 %: {low:.3f}–{high:.3f})"
+    )
+    if found["difference"] is None:
+        print(f"its outputs were not compared: {found['uncompared']}")
+    else:
+        print(f"outputs differ by {found['difference']:.1e} from those of the model's own runtime here")
     return 0
 
 

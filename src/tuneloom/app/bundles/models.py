@@ -17,7 +17,7 @@ from tuneloom.store import open_existing
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
 from tuneloom.tuners.tvm.importing.sources import require_source
 
-_LONGER = 10  # than asked for, at most: the model runs a few times, however slow it is
+LONGER = 10  # than asked for, at most: the model runs a few times, however slow it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def evaluate_bundle(folder: Path, seconds: float, device_cores: int | None = Non
         str(folder),
         seconds,
         cores=cores,
-        timeout_s=_LONGER * seconds + OPEN_S,
+        timeout_s=LONGER * seconds + OPEN_S,
     )
     ordered = sorted(times)
     return {
@@ -98,7 +98,7 @@ def compare_bundle(
         seconds,
         len(cores),
         cores=cores,
-        timeout_s=_LONGER * seconds + OPEN_S,
+        timeout_s=LONGER * seconds + OPEN_S,
     )
     ours, theirs = sorted(found["seconds"]), sorted(found["against_s"])
     return {
@@ -106,13 +106,14 @@ def compare_bundle(
         "device_cores": len(cores),
         "against": against,
         "difference": found["difference"],
-        **_spread("", ours),
-        **_spread("against_", theirs),
+        **spread("", ours),
+        **spread("against_", theirs),
         "ratio": median(ours) / median(theirs),
     }
 
 
-def _spread(prefix: str, ordered: list[float]) -> dict[str, Any]:
+def spread(prefix: str, ordered: list[float]) -> dict[str, Any]:
+    """How many times there are, their median, and between which values most of them lie."""
     return {
         f"{prefix}runs": len(ordered),
         f"{prefix}median_s": median(ordered),

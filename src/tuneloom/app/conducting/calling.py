@@ -3,7 +3,7 @@
 A broken model file or a bug in a compiler then ends a worker, not the program.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tuneloom.engine.api import Engine
@@ -20,6 +20,7 @@ def call_in_worker(
     *arguments: Any,
     cores: frozenset[int] | None = None,
     timeout_s: float | None = _LIMIT_S,
+    environment: Mapping[str, str] | None = None,
 ) -> Any:
     """The value of `package.module:function` called in a fresh process.
 
@@ -28,7 +29,14 @@ def call_in_worker(
     """
     engine = LocalEngine()
     try:
-        engine.start(_ONLY, Call(function=function, arguments=arguments, cores=cores, timeout_s=timeout_s))
+        call = Call(
+            function=function,
+            arguments=arguments,
+            cores=cores,
+            timeout_s=timeout_s,
+            environment=environment or {},
+        )
+        engine.start(_ONLY, call)
         result = end_of(engine, _ONLY, None)
     finally:
         engine.close()

@@ -8,7 +8,7 @@ from tuneloom.tuners.tvm.boards.handshake import NoAnswer, hello
 from tuneloom.tuners.tvm.boards.session import environment_of
 from tuneloom.tuners.tvm.boards.suitability import unsuitable
 
-_ON_BOARD = "tuneloom.tuners.tvm.boards.calls:on_board"
+ON_BOARD = "tuneloom.tuners.tvm.boards.calls:on_board"
 
 
 class RpcKind:
@@ -19,7 +19,7 @@ class RpcKind:
         return Offer(
             resource=Device(name=ground.named(board.name), key=board.key, machine=ground.machine),
             environment=environment_of(board),
-            through=_ON_BOARD,
+            through=ON_BOARD,
         )
 
     def look(self, entry: DeviceEntry) -> Sight:
