@@ -37,11 +37,11 @@ class Model:
     def _loaded(self, folder: Path, entry: dict[str, Any], shared: list[Any]) -> tuple[Any, Any, list[Any]]:
         """The model under one set of shapes: its entry, its machine, its parameters on the device."""
         import tvm
-        from tvm import relax
+        from tvm.runtime.vm import VirtualMachine  # tvm.relax needs the compiler
 
         provide(folder, entry.get("onnxruntime", []))
         library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
-        machine = relax.VirtualMachine(library, self._device)
+        machine = VirtualMachine(library, self._device)
         with np.load(folder / "parameters.npz") as stored:
             names: list[Any] = sorted(stored.files)
             if (folder / "shared.json").is_file():
