@@ -35,6 +35,21 @@ def with_listed_target(spec: JobSpec, farm: FarmFile) -> JobSpec:
     return replace(spec, target=listed) if listed is not None and spec.target == _PLAIN else spec
 
 
+def for_board(spec: JobSpec, farm: FarmFile) -> JobSpec:
+    """The job as a board can carry it out, if that is its device: there is TVM's runtime and nothing else.
+
+    Raises TargetError for a kind of job that boards know nothing of.
+    """
+    if not farm.has_boards(spec.device_key):
+        return spec
+    kind = kind_named(spec.tuner)
+    if not kind.boards:
+        raise TargetError(
+            f"{spec.name}: {kind.name} jobs can't be measured on boards; choose another --device"
+        )
+    return replace(spec, only_tvm=True)
+
+
 def aimed(spec: JobSpec, farm: JoinedFarm) -> JobSpec:
     """The job with its target as its devices understand it.
 

@@ -70,6 +70,10 @@ class FarmFile:
         """The listed devices that have a key."""
         return [device for device in self.devices if device.key == key]
 
+    def has_boards(self, key: str) -> bool:
+        """Whether the devices with a key are boards."""
+        return any(device.kind == RPC for device in self.devices_with(key))
+
     def target_of(self, key: str) -> str | None:
         """What to compile for a key; None where devices say nothing of it."""
         return next((device.target for device in self.devices_with(key) if device.target), None)

@@ -123,6 +123,7 @@ class JobKind:
     - `validity`: the section of the report about what failed where.
     - `ended`: told of a job that will not go on, to drop what was kept for it alone.
     - `comparable`: whether ONNX Runtime can run the model of a job where it is tuned.
+    - `boards`: whether its candidates can be measured on boards, where only TVM's runtime is.
     - `bundles`: whether its jobs can write a bundle. `records`: in which format its trials can be
       exported ("" for none).
     """
@@ -142,5 +143,6 @@ class JobKind:
     ended: Callable[[JobSpec], None] = _nothing
     comparable: Callable[[JobSpec], bool] = lambda _spec: False
     paths: bool = False
+    boards: bool = False
     bundles: bool = False
     records: str = ""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuneloom.app.farm.aiming import aimed, require_usable_device, with_listed_target
+from tuneloom.app.farm.aiming import aimed, for_board, require_usable_device, with_listed_target
 from tuneloom.app.farm.entries import FarmFile
 from tuneloom.app.farm.joining import FarmSettings, JoinedFarm, join
 from tuneloom.app.kinds.base import JobKind
@@ -28,7 +28,8 @@ class Workforce:
         if self.farm is None:
             return spec
         require_usable_device(spec, self.farm)
-        return aimed(with_listed_target(spec, self.farm.file), self.farm)
+        listed = with_listed_target(for_board(spec, self.farm.file), self.farm.file)
+        return aimed(listed, self.farm)
 
 
 def workforce_for(specs: Sequence[JobSpec], settings: RunSettings) -> Workforce:

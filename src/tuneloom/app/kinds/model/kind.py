@@ -49,6 +49,7 @@ KIND = JobKind(
     paths=True,
     files=lambda spec: source_files(spec.model),
     named=model_name,
+    boards=True,
     bundles=True,
     records="metaschedule",
 )

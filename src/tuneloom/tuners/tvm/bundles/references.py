@@ -5,8 +5,9 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from tuneloom.errors import TuneloomError
+from tuneloom.errors import TargetError, TuneloomError
 from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.models.rivals import open_rival
 
 _WARM_UPS = 3
@@ -20,6 +21,8 @@ def reference_s(
     """The median of single runs of a model in ONNX Runtime, in seconds; an expected error is a value."""
     from tuneloom.tuners.tvm.models.stages import seeded_inputs
 
+    if board_session() is not None:
+        return TargetError("a board has no ONNX Runtime to be compared with; give a goal in milliseconds")
     try:
         run = open_rival("onnxruntime", model, inputs, outputs, threads)
     except TuneloomError as error:
