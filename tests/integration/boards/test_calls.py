@@ -7,16 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tuneloom.app.conducting.calling import end_of
-from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned, TimedOut
+from tuneloom.engine.calls import Lost, Returned, TimedOut
 from tuneloom.engine.local import LocalEngine
-from tuneloom.model import Artifact, Board, Failure, Measurement, MeasuringRules
-from tuneloom.testing.boards import BoardProcess
+from tuneloom.model import Board, Failure, Measurement, MeasuringRules
+from tuneloom.testing.boards import BoardProcess, calling, end_of_profile, profile_on, start_profile
 from tuneloom.tuners.tvm.boards.handshake import hello
-from tuneloom.tuners.tvm.boards.session import environment_of
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.lowering.payloads import pack_kernel
-from tuneloom.tuners.tvm.measuring.building import build_kernel
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
@@ -44,43 +39,13 @@ def canary() -> bytes:
     return canary_payload(resolve_target(TARGET))
 
 
-def calling(function: str) -> bytes:
-    """A built kernel that calls a function of the C library."""
-    tvm = load_tvm()
-    from tvm import te
-
-    called = te.compute((1,), lambda _i: tvm.tirx.call_extern("float32", function), name="called")
-    kernel = te.create_prim_func([called]).with_attr("global_symbol", "main")
-    built = build_kernel(pack_kernel(tvm.IRModule({"main": kernel}), resolve_target(TARGET)))
-    assert isinstance(built, Artifact)
-    return built.payload
-
-
-def start(engine: LocalEngine, board: Board, payload: bytes, limit_s: float = 60.0) -> None:
-    """Begin to time a kernel on a board, as a run would do it."""
-    call = Call(
-        function="tuneloom.tuners.tvm.boards.calls:on_board",
-        arguments=(PROFILE, limit_s, payload, RULES, None),
-        timeout_s=limit_s + 10,
-        place=Place(resource=board.name, machine="local"),
-        environment=environment_of(board),
-    )
-    engine.start("it", call)
-
-
-def profile(engine: LocalEngine, board: Board, payload: bytes, limit_s: float = 60.0) -> CallResult | Lost:
-    """What comes of timing a kernel on a board."""
-    start(engine, board, payload, limit_s)
-    return end_of(engine, "it", 30)
-
-
 def await_session(board: Board) -> None:
     while not hello(board).busy:
         pass
 
 
 def test_a_kernel_is_timed_on_the_board(engine: LocalEngine, board: BoardProcess, canary: bytes) -> None:
-    result = profile(engine, board.board, canary)
+    result = profile_on(engine, board.board, canary)
     assert isinstance(result, Returned) and isinstance(result.value, Measurement)
     assert 0 < result.value.best_s < 1
 
@@ -88,10 +53,10 @@ def test_a_kernel_is_timed_on_the_board(engine: LocalEngine, board: BoardProcess
 def test_a_crashing_and_a_hanging_candidate_cost_one_trial_each(
     engine: LocalEngine, board: BoardProcess, canary: bytes
 ) -> None:
-    crashed = profile(engine, board.board, calling("abort"))
+    crashed = profile_on(engine, board.board, calling("abort", TARGET))
     assert isinstance(crashed, Returned) and isinstance(crashed.value, Failure)
-    assert isinstance(profile(engine, board.board, calling("pause"), limit_s=0.5), TimedOut)
-    again = profile(engine, board.board, canary)
+    assert isinstance(profile_on(engine, board.board, calling("pause", TARGET), limit_s=0.5), TimedOut)
+    again = profile_on(engine, board.board, canary)
     assert isinstance(again, Returned) and isinstance(again.value, Measurement)
 
 
@@ -99,21 +64,21 @@ def test_a_board_that_dies_while_a_candidate_runs_is_lost_and_used_again_when_it
     engine: LocalEngine, canary: bytes
 ) -> None:
     with BoardProcess.real(TARGET) as dying:
-        start(engine, dying.board, calling("pause"))
+        start_profile(engine, dying.board, calling("pause", TARGET))
         await_session(dying.board)
         dying.kill()
-        result = end_of(engine, "it", 30)
+        result = end_of_profile(engine)
     assert isinstance(result, Lost) and "Connection refused" in result.reason
     with BoardProcess.real(TARGET, port=dying.port):
-        assert isinstance(profile(engine, dying.board, canary), Returned)
+        assert isinstance(profile_on(engine, dying.board, canary), Returned)
 
 
 def test_a_board_that_stops_answering_is_lost_and_its_candidate_is_not_blamed(engine: LocalEngine) -> None:
     with BoardProcess.real(TARGET) as stuck:
         assert stuck.process is not None
-        start(engine, stuck.board, calling("pause"), limit_s=0.5)
+        start_profile(engine, stuck.board, calling("pause", TARGET), limit_s=0.5)
         await_session(stuck.board)
         stuck.process.send_signal(signal.SIGSTOP)
-        result = end_of(engine, "it", 30)
+        result = end_of_profile(engine)
         stuck.process.send_signal(signal.SIGCONT)
     assert isinstance(result, Lost) and "no answer from 127.0.0.1" in result.reason

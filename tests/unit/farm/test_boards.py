@@ -1,10 +1,12 @@
 """Jobs for boards: what a board can't do is refused, or left out, before anything starts."""
 
+import platform
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tuneloom.app.farm.aiming import for_board
+from tuneloom.app.farm.aiming import for_board, require_own_machine
 from tuneloom.app.farm.entries import DeviceEntry, FarmFile
 from tuneloom.errors import TargetError
 from tuneloom.model import Budget, JobSpec
@@ -31,3 +33,12 @@ def test_a_job_that_boards_know_nothing_of_is_refused() -> None:
     with pytest.raises(TargetError, match="it: mock jobs can't be measured on boards; choose another"):
         for_board(job("mock", "arm"), FARM)
     assert for_board(job("mock", "xeon"), FARM) == job("mock", "xeon")
+
+
+def test_a_target_of_another_architecture_is_refused_where_there_is_no_board() -> None:
+    foreign = replace(job("tvm", "cpu"), target='{"kind": "llvm", "mtriple": "m68k-linux-gnu"}')
+    with pytest.raises(TargetError, match=r"it: its target is for m68k, this machine is .*--farm FILE"):
+        require_own_machine(foreign)
+    own = f'{{"kind": "llvm", "mtriple": "{platform.machine()}-linux-gnu"}}'
+    for target in ("cpu", "cuda", own, "{nonsense", "[]"):
+        require_own_machine(replace(foreign, target=target))

@@ -1,5 +1,7 @@
 """Jobs aimed at devices of a farm: compiled for what the device is, wherever they are compiled."""
 
+import json
+import platform
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +14,7 @@ from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned
 from tuneloom.engine.machine import CPU_KEY, Offer
 from tuneloom.errors import FarmError, TargetError
 from tuneloom.model import Device, JobSpec
+from tuneloom.tuners.tvm.targets.linking import machine_of
 
 _AIM = "aim"
 _PLAIN = "cpu"
@@ -48,6 +51,22 @@ def for_board(spec: JobSpec, farm: FarmFile) -> JobSpec:
             f"{spec.name}: {kind.name} jobs can't be measured on boards; choose another --device"
         )
     return replace(spec, only_tvm=True)
+
+
+def require_own_machine(spec: JobSpec) -> None:
+    """Raise TargetError for a target of another architecture, if the job is measured on this machine."""
+    if not spec.target.startswith("{"):
+        return
+    try:
+        wanted = machine_of(json.loads(spec.target))
+    except (ValueError, AttributeError):
+        return  # whoever makes a target of it says what is wrong
+    if wanted != platform.machine():
+        raise TargetError(
+            f"{spec.name}: its target is for {wanted}, this machine is {platform.machine()}; "
+            "measure on a board: --farm FILE --device KEY",
+            field="target",
+        )
 
 
 def aimed(spec: JobSpec, farm: JoinedFarm) -> JobSpec:

@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuneloom.app.farm.aiming import aimed, for_board, require_usable_device, with_listed_target
+from tuneloom.app.farm.aiming import (
+    aimed,
+    for_board,
+    require_own_machine,
+    require_usable_device,
+    with_listed_target,
+)
 from tuneloom.app.farm.entries import FarmFile
 from tuneloom.app.farm.joining import FarmSettings, JoinedFarm, join
 from tuneloom.app.kinds.base import JobKind
@@ -26,6 +32,7 @@ class Workforce:
     def aimed(self, spec: JobSpec) -> JobSpec:
         """The job compiled for what its device is; raises FarmError or TargetError if it has none."""
         if self.farm is None:
+            require_own_machine(spec)
             return spec
         require_usable_device(spec, self.farm)
         listed = with_listed_target(for_board(spec, self.farm.file), self.farm.file)
