@@ -199,6 +199,33 @@ def operators(rows: Rows) -> str:
     )
 
 
+def one_row(data: Mapping[str, Any]) -> str:
+    """One measurement: a line for each figure."""
+    return table(
+        ("figure", "value"), ((name.replace("_", " "), _figure(value)) for name, value in data.items())
+    )
+
+
+def _figure(value: object) -> object:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {number(each)}" for name, each in value.items())
+    return number(value)
+
+
+def farm_against_local(data: Mapping[str, Any]) -> str:
+    columns = ("pair", "local, trials a minute", "ray, trials a minute", "ratio")
+    rows = [
+        (
+            pair["pair"] + 1,
+            number(pair["local"]["trials_per_minute"]),
+            number(pair["ray"]["trials_per_minute"]),
+            number(pair["ratio"]),
+        )
+        for pair in data["pairs"]
+    ]
+    return f"{table(columns, rows)}\n\nMedian ratio: {data['ratio']:.3f}, {data['model']}, {data['machine']}."
+
+
 SECTIONS = (
     Section(
         results="against_stock.json",
@@ -274,6 +301,46 @@ SECTIONS = (
         about="Decisions replayed from a simulation.",
         command="benchmarks/core_overhead.py",
         draw=as_it_is,
+    ),
+    Section(
+        results="farm_makespan.json",
+        title="A farm of three machines against its bound",
+        about="Eight mock jobs on three simulated nodes of Ray, each with 4 slots and two devices; stages "
+        "take known times and need no core. In the second run a machine is killed after a third of the "
+        "time, and a new one joins. The bound counts what was there when.",
+        command="benchmarks/farm_makespan.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="farm_scale.json",
+        title="A large farm, simulated",
+        about="10,000 jobs on 200 machines with 1,000 devices of 20 kinds that come and go, in simulated "
+        "time with the real scheduling core.",
+        command="benchmarks/farm_scale.py",
+        draw=one_row,
+    ),
+    Section(
+        results="farm_driver.json",
+        title="What one driver carries",
+        about="1,000 mock devices on four real agents; the driver's own CPU time per trial, store included.",
+        command="benchmarks/farm_driver.py",
+        draw=one_row,
+    ),
+    Section(
+        results="farm_kills.json",
+        title="Kills on a farm",
+        about="Agents, workers, machines and the driver killed at random moments. `lost`: trials that are "
+        "missing at the end; `doubled`: there more than once. A killed worker costs its candidate a failed "
+        "trial.",
+        command="benchmarks/farm_kills.py",
+        draw=one_row,
+    ),
+    Section(
+        results="farm_against_local.json",
+        title="One machine with Ray and without",
+        about="The same model and seeds, in turn; trials a minute while tuning.",
+        command="benchmarks/farm_against_local.py",
+        draw=farm_against_local,
     ),
     Section(
         results="store_kills.json",

@@ -8,9 +8,11 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import replace
 
+from tuneloom.app.farm.aiming import with_listed_target
 from tuneloom.app.requests.sources import numbered, require_possible
 from tuneloom.app.runs.files import kept_files, own_files
 from tuneloom.app.runs.resources import RESOURCES, present_keys
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.wishing import wish
 from tuneloom.errors import InputError, StoreError
 from tuneloom.model import JobSpec
@@ -35,6 +37,8 @@ def add_jobs(
     with closing(open_existing(place)) as store:
         run = running(store, name)
         taken = {job.name for job in store.jobs(run.id)}
+        farm = RunSettings.of_run(run.options, place).read_farm()
+        specs = [with_listed_target(spec, farm) for spec in specs] if farm is not None else specs
         chosen = _renamed(specs, taken) if renames else specs
         _require_names(run.id, chosen, taken)
         for spec in chosen:

@@ -1,0 +1,106 @@
+"""What one driver carries: 1,000 mock devices on real agents, and what each trial costs the driver.
+
+Usage: python benchmarks/farm_driver.py [--devices 1000] [--trials 100] [--out FILE]
+
+Four nodes of Ray are simulated on this machine; each pretends to have a quarter of the devices and 100
+slots. Stages are mock stages that take known times and need no core. Scheduling, store (SQLite),
+agents and messages are real. The driver's CPU time is that of its process, all threads.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tuneloom.testing.pretended_engine import LENGTHS
+
+from tuneloom.app.runs.service import RunSettings, execute, submit
+from tuneloom.engine.machine import Fleet
+from tuneloom.engine.ray.api import Node
+from tuneloom.engine.ray.engine import RayEngine
+from tuneloom.engine.ray.messages import Charge
+from tuneloom.engine.ray.simulated import SimulatedCluster
+from tuneloom.model import Budget, JobSpec
+from tuneloom.store import open_store
+from tuneloom.testing.surveys import LARGE
+
+OUT = Path(__file__).parent / "results" / "farm_driver.json"
+MACHINES, KINDS, SLOTS, JOBS = 4, 20, 100, 40
+
+
+def measure(devices: int, trials: int) -> dict[str, Any]:
+    def charge(node: Node) -> Charge:
+        keys = tuple(f"kind-{n % KINDS}" for n in range(devices // MACHINES))
+        return Charge(
+            machine=node.name,
+            survey=LARGE,
+            argument=(node.name, SLOTS, keys),
+            environment={LENGTHS: "build=0.5,profile=1.0"},
+            engine="tuneloom.testing.pretended_engine:PretendedEngine",
+        )
+
+    cluster = SimulatedCluster(tuple(f"m{n}" for n in range(MACHINES)))
+    with tempfile.TemporaryDirectory() as folder:
+        place = str(Path(folder) / "store.db")
+        engine = RayEngine(cluster.connect(), charge)
+        try:
+            engine.prepare()
+            with closing(open_store(place)) as store:
+                settings = RunSettings(store=place)
+                run = submit(store, [spec_of(n, trials) for n in range(JOBS)], settings).id
+                cpu_s, wall_s = time.process_time(), time.perf_counter()
+                outcome = execute(store, run, engine, Fleet(offers=engine.offers), settings)
+                cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
+                kept = sum(len(store.trials(job.id)) for job in outcome.jobs)
+                stages = len(store.spans(run))
+        finally:
+            engine.close()
+            cluster.close()
+    return {
+        "devices": devices,
+        "jobs": JOBS,
+        "trials": kept,
+        "wall_s": wall_s,
+        "trials_per_s": kept / wall_s,
+        "stages_per_s": stages / wall_s,
+        "driver_cpu_ms_per_trial": 1e3 * cpu_s / kept,
+        "trials_per_cpu_s": kept / cpu_s,
+        "driver_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "load": os.getloadavg()[0],
+        "machine": platform.machine(),
+    }
+
+
+def spec_of(number: int, trials: int) -> JobSpec:
+    return JobSpec(
+        name=f"job-{number}",
+        model="mock:tasks=4,size=4096",
+        tuner="mock",
+        device_key=f"kind-{number % KINDS}",
+        budget=Budget(trials=trials),
+        batch=16,
+        seed=number,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--devices", type=int, default=1000)
+    parser.add_argument("--trials", type=int, default=100, help="of each job")
+    parser.add_argument("--out", type=Path, default=OUT)
+    options = parser.parse_args()
+    found = measure(options.devices, options.trials)
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

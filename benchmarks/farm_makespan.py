@@ -1,0 +1,153 @@
+"""Eight jobs on three machines: how near the makespan comes to its bound, and what a lost machine costs.
+
+Usage: python benchmarks/farm_makespan.py [--trials 24] [--out FILE]
+
+Three nodes of Ray are simulated on this machine; each has a host with 4 slots and a device of each
+of two keys. Jobs are mock jobs whose stages take known times and need no core; scheduling, store,
+agents and messages are real. In the second run one machine is killed after a third of the time, and a
+new one joins soon after. The bound: no pool of resources can do its work sooner than its capacity
+allows, counted while it was there, after the shortest way to it.
+"""
+
+import argparse
+import json
+import platform
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tuneloom.testing.pretended_engine import LENGTHS
+
+from tuneloom.app.runs.service import RunSettings, execute, submit
+from tuneloom.engine.machine import Fleet
+from tuneloom.engine.ray.api import Node
+from tuneloom.engine.ray.engine import RayEngine
+from tuneloom.engine.ray.messages import Charge
+from tuneloom.engine.ray.simulated import SimulatedCluster
+from tuneloom.model import Budget, JobSpec
+from tuneloom.store import open_store
+from tuneloom.testing.surveys import LARGE
+
+OUT = Path(__file__).parent / "results" / "farm_makespan.json"
+STAGES = {"select": 0.4, "build": 2.0, "profile": 3.0, "update": 0.2}
+KEYS = ("oak", "elm")
+SLOTS, JOBS, BATCH = 4, 8, 8
+
+
+def charge(node: Node) -> Charge:
+    lengths = ",".join(f"{name}={seconds}" for name, seconds in STAGES.items())
+    return Charge(
+        machine=node.name,
+        survey=LARGE,
+        argument=(node.name, SLOTS, KEYS),
+        environment={LENGTHS: lengths},
+        engine="tuneloom.testing.pretended_engine:PretendedEngine",
+    )
+
+
+def spec_of(number: int, trials: int) -> JobSpec:
+    return JobSpec(
+        name=f"job-{number}",
+        model="mock:tasks=2,size=4096",
+        tuner="mock",
+        device_key=KEYS[number % len(KEYS)],
+        budget=Budget(trials=trials),
+        batch=BATCH,
+        seed=number,
+    )
+
+
+def drained_s(work_s: float, gaps: Iterable[tuple[float, int]]) -> float:
+    """When a pool has done its work at the earliest; `gaps` says when its width changes, and by how much."""
+    at_s, width, left_s = 0.0, 0, work_s
+    for change_s, by in sorted(gaps):
+        if width > 0 and left_s <= width * (change_s - at_s):
+            break
+        left_s -= width * (change_s - at_s)
+        at_s, width = change_s, width + by
+    return at_s + left_s / width
+
+
+def bound_s(trials: int, resources: list[dict[str, Any]]) -> float:
+    """What no schedule of these jobs can beat on what was there when."""
+    pools: dict[str, list[tuple[float, int]]] = {}
+    for entry in resources:
+        pool, width = entry.get("device_key", "hosts"), int(entry["slots"])
+        changes = pools.setdefault(pool, [])
+        changes.append((float(entry["joined_s"]), width))
+        for left_s, back_s in entry["away"]:
+            changes.append((left_s, -width))
+            if back_s is not None:
+                changes.append((back_s, width))
+    rounds = JOBS * trials / BATCH
+    work = {"hosts": JOBS * trials * STAGES["build"] + rounds * (STAGES["select"] + STAGES["update"])}
+    work |= {key: JOBS / len(KEYS) * trials * STAGES["profile"] for key in KEYS}
+    first_s = STAGES["select"] + STAGES["build"]  # before that no device has anything to do
+    times = [
+        drained_s(
+            need_s, [(s + (first_s if pool != "hosts" and s < first_s else 0.0), w) for s, w in pools[pool]]
+        )
+        for pool, need_s in work.items()
+    ]
+    return max(times)
+
+
+def measure(trials: int, *, kill: bool) -> dict[str, Any]:
+    cluster = SimulatedCluster(("a", "b", "c"))
+    with tempfile.TemporaryDirectory() as folder:
+        place = str(Path(folder) / "store.db")
+        engine = RayEngine(cluster.connect(), charge)
+        try:
+            engine.prepare()
+            with closing(open_store(place)) as store:
+                settings = RunSettings(store=place)
+                run = submit(store, [spec_of(n, trials) for n in range(JOBS)], settings).id
+                if kill:
+                    threading.Thread(target=_trouble, args=(cluster, trials), daemon=True).start()
+                outcome = execute(store, run, engine, Fleet(offers=engine.offers), settings)
+                spans, resources = store.spans(run), store.notes(run)["resources"]
+                kept = [len(store.trials(job.id)) for job in outcome.jobs]
+        finally:
+            engine.close()
+            cluster.close()
+    makespan_s = max(span.end_s for span in spans)
+    least_s = bound_s(trials, resources)  # type: ignore[arg-type]
+    return {
+        "case": "one machine killed, one joins" if kill else "three machines",
+        "jobs": JOBS,
+        "trials": sum(kept),
+        "all_trials": all(count == trials for count in kept),
+        "failed": [str(outcome.failure)] if outcome.failure else [],
+        "makespan_s": makespan_s,
+        "bound_s": least_s,
+        "ratio": makespan_s / least_s,
+        "absences": [entry["name"] for entry in resources if entry["away"]],  # type: ignore[index]
+        "machine": platform.machine(),
+    }
+
+
+def _trouble(cluster: SimulatedCluster, trials: int) -> None:
+    """Kill a machine after a third of the time, and let another join."""
+    time.sleep(JOBS / len(KEYS) * trials * STAGES["profile"] / 3 / 3)
+    cluster.kill("c")
+    cluster.add("d")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, default=24, help="of each job")
+    parser.add_argument("--out", type=Path, default=OUT)
+    options = parser.parse_args()
+    found = [measure(options.trials, kill=kill) for kill in (False, True)]
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
