@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.engine.machine import Offer
+from tuneloom.model import Device, Host
 from tuneloom.testing.several_machines import small_machine
 
 SMALL = "tuneloom.testing.surveys:small"
+LARGE = "tuneloom.testing.surveys:large"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +31,12 @@ class PretendedSurvey:
 def small(name: str) -> PretendedSurvey:
     """A small machine of this name; it tells the id of its agent's process."""
     return PretendedSurvey(offers=small_machine(name).offers, facts={"pid": os.getpid()})
+
+
+def large(argument: tuple[str, int, tuple[str, ...]]) -> PretendedSurvey:
+    """A machine with so many slots, and a device of each of these keys, on no cores at all."""
+    name, slots, keys = argument
+    host = Host(name=f"{name}/host", slots=slots, machine=name)
+    devices = [Device(name=f"{name}/{n}", key=key, machine=name) for n, key in enumerate(keys)]
+    offers = (Offer(resource=host), *(Offer(resource=device) for device in devices))
+    return PretendedSurvey(offers=offers, facts={"pid": os.getpid()})

@@ -1,6 +1,7 @@
 """One simulated cluster of three machines for all tests of a process; without Ray these tests are skipped."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,15 @@ NAMES = ("alder", "birch", "cedar")
 
 
 @pytest.fixture(scope="session")
-def simulated() -> Iterator[SimulatedCluster]:
-    cluster = SimulatedCluster(NAMES)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the machines of the cluster keep their files."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def simulated(home: Path) -> Iterator[SimulatedCluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUNELOOM_HOME", str(home))
+        cluster = SimulatedCluster(NAMES)
     yield cluster
     cluster.close()

@@ -40,9 +40,28 @@ node = "cedar"
 """
 
 
+BUILT_HERE_MEASURED_THERE = """
+[[hosts]]
+node = "alder"
+slots = 0
+
+[[hosts]]
+node = "birch"
+slots = 2
+
+[[hosts]]
+node = "cedar"
+slots = 0
+
+[[devices]]
+key = "pine"
+kind = "cpu"
+node = "alder"
+"""
+
+
 @pytest.fixture
-def farm(simulated: SimulatedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path / "home"))
+def farm(simulated: SimulatedCluster, tmp_path: Path) -> Path:
     path = tmp_path / "farm.toml"
     path.write_text(f'address = "{simulated.address}"\n{TWO_DEVICES}')
     return path
@@ -109,23 +128,23 @@ def test_a_machine_that_dies_in_the_middle_costs_no_trial_and_is_used_when_it_is
 
 
 def test_a_network_is_built_on_one_machine_measured_on_another_and_its_bundle_comes_back(
-    farm: Path, tmp_path: Path
+    farm: Path, simulated: SimulatedCluster, tmp_path: Path, home: Path
 ) -> None:
-    model = write_network(tmp_path / "net.onnx", channels=8, size=8)
+    farm.write_text(f'address = "{simulated.address}"\n{BUILT_HERE_MEASURED_THERE}')
+    model, out = write_network(tmp_path / "net.onnx", channels=8, size=8), tmp_path / "out"
     spec = JobSpec(
-        name="net",
-        model=str(model),
-        device_key="pine",
-        budget=Budget(trials=4),
-        batch=2,
-        out=str(tmp_path / "out"),
+        name="net", model=str(model), device_key="pine", budget=Budget(trials=4), batch=2, out=str(out)
     )
     outcome = tune([spec], settings_of(farm))
     assert outcome.failure is None
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["measured"]["output_difference"] < 1e-3
-    kept = sorted(path.parent.parent.name for path in (tmp_path / "home" / "farm").glob("*/files/*"))
-    assert kept and set(kept) <= {"birch", "cedar"} and len(kept) == len(set(kept))
+    assert json.loads((out / "bundle.json").read_text())["measured"]["output_difference"] < 1e-3
+    assert {"model.so", "run.py"} <= {path.name for path in out.iterdir()}
+    with closing(open_existing(str(tmp_path / "store.db"))) as store:
+        places = {(span.kind, span.resource) for span in store.spans(outcome.run)}
+    assert {resource for kind, resource in places if kind == "profile"} == {"alder/pine0"}
+    assert ("finalise", "birch/host") in places
+    (kept,) = (home / "farm").glob("*/files/*")
+    assert kept.parent.parent.name == "birch", "the model travels once, to the machine that reads it"
 
 
 def test_a_farm_is_tried_out(farm: Path) -> None:

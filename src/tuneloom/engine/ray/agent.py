@@ -135,7 +135,8 @@ class Agent:
         charge = self._charge
         survey: Survey = resolve(charge.survey)(charge.argument)
         self._files = FileCache(survey.files_in)
-        self._engine = LocalEngine(charge.warm_up, charge.environment, survey.watch)
+        self._engine = resolve(charge.engine)(charge.warm_up, charge.environment, survey.watch)
+        assert self._engine is not None
         self._engine.prepare()
         self._hello = Hello(
             offers=survey.offers, facts=survey.facts, now_s=self.clock(), files=self._files.digests

@@ -36,7 +36,8 @@ class Survey(Protocol):
 class Charge:
     """What an agent is for: its machine, how to look at it, and how its workers are prepared.
 
-    `survey` is a function, as `package.module:function`, called there with `argument`.
+    `survey` is a function, as `package.module:function`, called there with `argument`; `engine` is
+    what carries out calls, made like a LocalEngine.
     """
 
     machine: str
@@ -44,6 +45,7 @@ class Charge:
     argument: Any = None
     warm_up: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    engine: str = "tuneloom.engine.local:LocalEngine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
