@@ -18,8 +18,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tuneloom.testing.pretended_engine import LENGTHS
-
 from tuneloom.app.runs.service import RunSettings, execute, submit
 from tuneloom.engine.machine import Fleet
 from tuneloom.engine.ray.api import Node
@@ -28,6 +26,7 @@ from tuneloom.engine.ray.messages import Charge
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store
+from tuneloom.testing.pretended_engine import LENGTHS
 from tuneloom.testing.surveys import LARGE
 
 OUT = Path(__file__).parent / "results" / "farm_driver.json"

@@ -13,16 +13,13 @@ import argparse
 import json
 import platform
 import tempfile
-import threading
-import time
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tuneloom.testing.pretended_engine import LENGTHS
-
 from tuneloom.app.runs.service import RunSettings, execute, submit
+from tuneloom.app.runs.view import RunView
 from tuneloom.engine.machine import Fleet
 from tuneloom.engine.ray.api import Node
 from tuneloom.engine.ray.engine import RayEngine
@@ -30,6 +27,7 @@ from tuneloom.engine.ray.messages import Charge
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store
+from tuneloom.testing.pretended_engine import LENGTHS
 from tuneloom.testing.surveys import LARGE
 
 OUT = Path(__file__).parent / "results" / "farm_makespan.json"
@@ -106,9 +104,9 @@ def measure(trials: int, *, kill: bool) -> dict[str, Any]:
             with closing(open_store(place)) as store:
                 settings = RunSettings(store=place)
                 run = submit(store, [spec_of(n, trials) for n in range(JOBS)], settings).id
-                if kill:
-                    threading.Thread(target=_trouble, args=(cluster, trials), daemon=True).start()
-                outcome = execute(store, run, engine, Fleet(offers=engine.offers), settings)
+                third_s = JOBS / len(KEYS) * trials * STAGES["profile"] / 3 / 3
+                trouble = Trouble(cluster, third_s) if kill else None
+                outcome = execute(store, run, engine, Fleet(offers=engine.offers), settings, trouble)
                 spans, resources = store.spans(run), store.notes(run)["resources"]
                 kept = [len(store.trials(job.id)) for job in outcome.jobs]
         finally:
@@ -130,11 +128,19 @@ def measure(trials: int, *, kill: bool) -> dict[str, Any]:
     }
 
 
-def _trouble(cluster: SimulatedCluster, trials: int) -> None:
-    """Kill a machine after a third of the time, and let another join."""
-    time.sleep(JOBS / len(KEYS) * trials * STAGES["profile"] / 3 / 3)
-    cluster.kill("c")
-    cluster.add("d")
+class Trouble:
+    """Kills a machine after some time, and lets another join."""
+
+    every_s = 0.25
+
+    def __init__(self, cluster: SimulatedCluster, after_s: float) -> None:
+        self._cluster, self._after_s, self._done = cluster, after_s, False
+
+    def show(self, view: RunView) -> None:
+        if not self._done and view.at_s > self._after_s:
+            self._done = True
+            self._cluster.kill("c")
+            self._cluster.add_apart("d")
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ from queue import SimpleQueue
 from typing import Any
 
 import ray
-from ray._private.ray_logging import global_worker_stdstream_dispatcher
 from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -142,6 +141,11 @@ def connect(address: str | None, *, insecure: bool = False) -> "RayCluster":
     return RayCluster()
 
 
+def _be_quiet() -> None:
+    """What becomes of machines is for reports; Ray would print its own view of it between ours."""
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None
+
+
 def use_new_token() -> None:
     """Let this process, and what it starts, use a token that nobody else knows."""
     raylet: Any = ray._raylet
@@ -193,7 +197,7 @@ class RayCluster:
         self.inbox: Inbox = SimpleQueue()
         self._names: dict[str, str] = {}
         self._lock = threading.Lock()
-        global_worker_stdstream_dispatcher.remove_handler("ray_print_logs")
+        _be_quiet()
         self._actor = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, concurrency_groups=_GROUPS)(
             AgentActor
         )

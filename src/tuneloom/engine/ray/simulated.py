@@ -1,5 +1,7 @@
 """Several machines on one, for tests and benchmarks: Ray's own simulation of nodes."""
 
+import subprocess
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +22,7 @@ class SimulatedCluster:
         use_new_token()
         self._cluster = Cluster(initialize_head=True, head_node_args=_node(names[0]))
         self._nodes: dict[str, Any] = {names[0]: self._cluster.head_node}
+        self._apart: list[subprocess.Popen[bytes]] = []
         for name in names[1:]:
             self.add(name)
 
@@ -35,12 +38,22 @@ class SimulatedCluster:
         """A machine joins the cluster."""
         self._nodes[name] = self._cluster.add_node(wait=False, **_node(name))
 
+    def add_apart(self, name: str) -> None:
+        """A machine joins some time later; whoever asks for it does not wait, in any thread."""
+        words = ["start", f"--address={self.address}", f"--node-name={name}", "--num-cpus=1", "--block"]
+        store = f"--object-store-memory={_STORE_BYTES}"
+        command = [sys.executable, "-m", "ray.scripts.scripts", *words, store]
+        self._apart.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
     def kill(self, name: str) -> None:
         """A machine goes down with everything on it."""
         self._cluster.remove_node(self._nodes.pop(name), allow_graceful=False)
 
     def close(self) -> None:
         """End all of Ray's processes."""
+        for process in self._apart:
+            process.terminate()
+            process.wait()
         with suppress(Exception):
             self._cluster.shutdown()
 
