@@ -41,6 +41,9 @@ class LiveDisplay:
         self._live = live
         self._console = console
 
+    def wait(self, words: str) -> None:
+        self._live.update(Text(words, style="dim"), refresh=True)
+
     def show(self, view: RunView) -> None:
         rows = max(_FEWEST_JOBS, self._console.height - len(view.resources) - _AROUND_JOBS)
         self._live.update(picture(view, self._console.width, rows), refresh=True)

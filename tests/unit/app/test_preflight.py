@@ -1,6 +1,7 @@
 """Jobs that can't work are refused before their run begins."""
 
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from tuneloom.app.runs.preflight import require_usable
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
+from tuneloom.engine.reports import EngineReport
 from tuneloom.errors import ModelError, TargetError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.testing.scripted_engine import ScriptedEngine
@@ -33,6 +35,22 @@ def test_good_jobs_are_asked_about_once_for_each_model_and_target() -> None:
         ("/models/net.onnx", [{"x": (1, 3)}], "cpu", False),
         ("/models/net.onnx", [{}], "cuda", False),
     ]
+
+
+class SlowEngine(ScriptedEngine):
+    """Reports nothing twice before it does."""
+
+    glances = 2
+
+    def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
+        self.glances -= 1
+        return [] if self.glances >= 0 else super().poll(timeout_s)
+
+
+def test_what_is_imported_is_told_while_it_takes_time() -> None:
+    told: list[str] = []
+    require_usable(SlowEngine(lambda _call: Returned(value=None)), [NET], told.append)
+    assert len(told) >= 2 and {words.partition(" …")[0] for words in told} == {"importing net.onnx"}
 
 
 def test_the_error_of_the_importer_is_raised() -> None:

@@ -6,7 +6,7 @@ import secrets
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.interruptions import Interruptions
@@ -53,6 +53,14 @@ class Display(Protocol):
 
     def show(self, view: RunView) -> None:
         """Called about that often."""
+
+
+@runtime_checkable
+class Patient(Protocol):
+    """A display that also says what is being waited for before the run begins."""
+
+    def wait(self, words: str) -> None:
+        """Called a few times a second."""
 
 
 def new_holder() -> str:

@@ -4,7 +4,9 @@ Models are looked at in workers of the run's own engine, so a file that crashes 
 is refused as well, and the wait is one that the run would have had anyway.
 """
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from tuneloom.app.conducting.calling import end_of
 from tuneloom.app.conducting.interruptions import Interruptions
@@ -18,9 +20,14 @@ _GLANCE_S = 0.25
 _KEPT = 4
 _REFUSAL = "refusal"
 
+Tell = Callable[[str], None]
+"""Takes a line about what is being done."""
 
-def require_usable(engine: Engine, specs: Iterable[JobSpec]) -> None:
+
+def require_usable(engine: Engine, specs: Iterable[JobSpec], tell: Tell = lambda _words: None) -> None:
     """Raise the error of the first job whose model or target can't be used.
+
+    While a model is imported, `tell` hears which and since when, a few times a second.
 
     The same question is asked once; one after another, because opened models may be large. The
     first few stay in their workers, where their jobs find them; the others are opened again.
@@ -31,7 +38,7 @@ def require_usable(engine: Engine, specs: Iterable[JobSpec]) -> None:
         if call is not None:
             asked[call.function, repr(call.arguments)] = (spec, call)
     for number, (spec, call) in enumerate(asked.values()):
-        error = refused(spec, _answer(engine, call))
+        error = refused(spec, _answer(engine, call, _progress(spec, tell)))
         if call.worker is not None and (error is not None or number >= _KEPT):
             engine.release(call.worker)
         if error is not None:
@@ -46,8 +53,19 @@ def refused(spec: JobSpec, result: CallResult | Lost) -> InputError | None:
     return ModelError(f"{spec.model} can't be imported: {result}; export it again", field="model")
 
 
-def _answer(engine: Engine, call: Call) -> CallResult | Lost:
+def _progress(spec: JobSpec, tell: Tell) -> Callable[[], None]:
+    """Tells what is being imported, and for how long already."""
+    name, began_s = Path(spec.model).name, time.monotonic()
+    return lambda: tell(f"importing {name} … {time.monotonic() - began_s:.0f} s")
+
+
+def _answer(engine: Engine, call: Call, glanced: Callable[[], None]) -> CallResult | Lost:
     engine.prepare()
     with Interruptions() as interruptions:
+
+        def check() -> None:
+            interruptions.check()
+            glanced()
+
         engine.start(_REFUSAL, call)
-        return end_of(engine, _REFUSAL, _GLANCE_S, interruptions.check)
+        return end_of(engine, _REFUSAL, _GLANCE_S, check)

@@ -8,7 +8,7 @@ from typing import Any
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.requests.sources import require_possible
 from tuneloom.app.runs.engines import engine_for
-from tuneloom.app.runs.executor import Display, Executor
+from tuneloom.app.runs.executor import Display, Executor, Patient
 from tuneloom.app.runs.files import kept_files, own_files
 from tuneloom.app.runs.heartbeat import Heartbeat
 from tuneloom.app.runs.held_run import TrialListener
@@ -78,7 +78,7 @@ def tune(
     with closing(force.engine) as engine:
         jobs = [force.aimed(spec) for spec in specs]
         _require_possible(jobs, force.resources)
-        require_usable(engine, jobs)
+        require_usable(engine, jobs, display.wait if isinstance(display, Patient) else lambda _words: None)
         with closing(open_store(settings.store)) as store:
 
             def submitted(holder: str) -> str:
