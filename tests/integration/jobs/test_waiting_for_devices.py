@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 
 MACHINE = Machine(host=Host(name="host", slots=1), devices=(Device(name="cpu0", key="cpu"),))
 BOARD = Offer(resource=Device(name="board0", key="board"))
-LISTING = "#!/bin/sh\necho 'GPU 0: A card (UUID: GPU-1)'\n"
+LISTING = "#!/bin/sh\ncase $1 in --query-gpu=*) echo 'GPU-1, A card, 0, 0' ;; esac\n"
 
 
 class Plug:
@@ -39,6 +39,9 @@ class Plug:
         found = [ResourceJoined(offer=BOARD)] if self.plugged else []
         self.plugged = False
         return found
+
+    def lost(self, resource: str) -> None:
+        """Nobody loses it."""
 
 
 class Plugger(Listener):

@@ -30,5 +30,5 @@ class CudaKind:
             return Sight(trouble=f"there are {len(gpus)} GPUs, so none has the index {entry.index}")
         gpu = gpus[entry.index]
         by = disturbance(gpu, users())
-        facts = {"device": f"{gpu.name}, {gpu.used_mib} MiB used, {gpu.busy_percent} % busy"}
-        return Sight(facts=facts | ({"used by": by} if by else {}), disturbed_by=by)
+        about = f"{gpu.name}, {gpu.used_mib} MiB used, {gpu.busy_percent} % busy"
+        return Sight(facts={"device": f"{about}, used by {by}" if by else about}, disturbed_by=by)

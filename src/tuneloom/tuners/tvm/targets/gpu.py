@@ -3,6 +3,7 @@
 Build workers must not touch a GPU, so nothing here does.
 """
 
+import os
 import shutil
 import subprocess
 from typing import Any
@@ -33,7 +34,9 @@ def _compute_capability() -> str:
     tool = shutil.which("nvidia-smi")
     if tool is None:
         raise TargetError(f"no NVIDIA driver found here; name the GPU's architecture: --target '{_EXAMPLE}'")
-    asked = subprocess.run([tool, *_QUERY], capture_output=True, text=True, check=False)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
+    which = ("-i", visible) if visible else ()
+    asked = subprocess.run([tool, *which, *_QUERY], capture_output=True, text=True, check=False)
     lines = asked.stdout.split()
     if asked.returncode or not lines:
         raise TargetError(f"nvidia-smi lists no GPU; name its architecture: --target '{_EXAMPLE}'")
