@@ -5,6 +5,7 @@ from typing import Any
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.folding import fold_constants
+from tuneloom.tuners.tvm.lowering.powers import spell_out_powers
 
 
 def own_pass(name: str, change: Callable[[Any], Any]) -> Any:
@@ -18,10 +19,10 @@ def folding() -> Any:
 
 
 def vectorising_passes() -> list[Any]:
-    """Exponentials and their like as polynomials, since calls of the C library use one lane."""
+    """Exponentials and their like as polynomials and products, since calls of the C library use one lane."""
     from tvm.relax import transform
 
-    return [transform.FastMathTransform()]
+    return [own_pass("SpellOutPowers", spell_out_powers), transform.FastMathTransform()]
 
 
 def preparing_passes() -> list[Any]:

@@ -49,7 +49,7 @@ def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -
         _trim(sch, result, outer, target)
     else:
         sch.compute_at(anchor, outer[-1], preserve_unit_loops=True)
-    reduction = _order_reduction(sch, anchor, len(outer), shape)
+    reduction = _order_reduction(sch, anchor, len(outer), shape, target)
     _place_padding(sch, shape, variant, outer, target)
     if target.cores > 1:
         _share(sch, outer, shape, target)
@@ -144,10 +144,11 @@ def _inner_order(inner: list[Any], shape: Shape) -> list[Any]:
     return rows + [loop for at, loop in enumerate(inner) if not shape.is_row(at)]
 
 
-def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape) -> Any:
+def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape, target: TargetSpec) -> Any:
     """Reduction loops around the tile; the innermost partly unrolled. Returns the first."""
     loops = sch.get_loops(anchor)[outer:]
     spatial, reduction = loops[: -shape.reductions], loops[-shape.reductions :]
+    spatial[-1:] = _within_panels(sch, spatial[-1], shape, target)
     sch.reorder(*reduction, *_inner_order(spatial[:-1], shape), spatial[-1])
     for loop in spatial[:-1]:
         sch.unroll(loop)
@@ -160,6 +161,14 @@ def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape) -> Any:
     around, unrolled = sch.split(reduction[-1], list(tile))
     sch.unroll(unrolled)
     return reduction[0] if len(reduction) > 1 else around
+
+
+def _within_panels(sch: Any, last: Any, shape: Shape, target: TargetSpec) -> list[Any]:
+    """The loop over a tile's columns, split where vectors would reach over from one panel to the next."""
+    width, extent = shape.panel * target.lanes, int(sch.get(last).extent)
+    if shape.windowed or extent <= width or extent % width:
+        return [last]
+    return list(sch.split(last, [None, width]))
 
 
 def _place_padding(sch: Any, shape: Shape, variant: Variant, outer: list[Any], target: TargetSpec) -> None:
