@@ -16,19 +16,29 @@ from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 AS_THEY_ARE = (
     "test_attention_4d_gqa_scaled",
+    "test_celu_float16",
     "test_convinteger_with_padding",
     "test_convtranspose_dilations",
     "test_dynamicquantizelinear",
     "test_gridsample_reflection_padding",
     "test_gru_seq_length",
     "test_lstm_with_peepholes",
+    "test_pow_types_float32_uint32",
+    "test_pow_types_int32_float32",
     "test_qlinearconv",
     "test_qlinearmatmul_3D_uint8_float32",
     "test_rotary_embedding",
     "test_scan9_sum",
     "test_simple_rnn_bidirectional",
 )
-WITH_CONSTANTS = ("test_nonmaxsuppression_two_batches", "test_resize_downsample_sizes_nearest")
+WITH_CONSTANTS = (
+    "test_nonmaxsuppression_two_batches",
+    "test_onehot_negative_indices",
+    "test_onehot_with_axis",
+    "test_reduce_max_bool_inputs",
+    "test_reduce_min_bool_inputs",
+    "test_resize_downsample_sizes_nearest",
+)
 """Cases whose further inputs are sizes and limits, which a model has as constants."""
 
 

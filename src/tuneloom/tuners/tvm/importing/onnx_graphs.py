@@ -14,6 +14,7 @@ from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.converters import better_converters
 from tuneloom.tuners.tvm.importing.cutting import DOMAIN, cut, first_output, foreign_call
 from tuneloom.tuners.tvm.importing.foreign_types import types_by_running, undefined_values
+from tuneloom.tuners.tvm.importing.half import as_declared, as_single, has_half
 from tuneloom.tuners.tvm.importing.relax import (
     Converted,
     ForeignPart,
@@ -142,9 +143,20 @@ def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) 
             try:
                 result = super()._convert_operator(_key(node), inputs, attrs, opset)
             except Exception as error:
-                raise NodeRefused(node, one_line(error)) from error
+                if not has_half(inputs):
+                    raise NodeRefused(node, one_line(error)) from error
+                result = self._in_single_precision(node, inputs, attrs, opset)
             _check_types(node, result, graph)
             return result
+
+        def _in_single_precision(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any:
+            """A node that TVM can't take in half precision, computed in single precision."""
+            try:
+                single = [as_single(self.bb, value) for value in inputs]
+                result = super()._convert_operator(_key(node), type(inputs)(single), attrs, opset)
+                return as_declared(self.bb, node, self.bb.normalize(result), graph.types)
+            except Exception as error:
+                raise NodeRefused(node, one_line(error)) from error
 
     version = max((one.version for one in graph.opsets if one.domain in ("", "ai.onnx")), default=1)
     try:

@@ -8,6 +8,7 @@ from tuneloom.tuners.tvm.importing.converters.elementwise import elementwise
 from tuneloom.tuners.tvm.importing.converters.guarded import guarded
 from tuneloom.tuners.tvm.importing.converters.quantised import quantised
 from tuneloom.tuners.tvm.importing.converters.recurrent import recurrent
+from tuneloom.tuners.tvm.importing.converters.types import typed
 
 
 @contextmanager
@@ -31,4 +32,5 @@ def own_converters(frontend: Any) -> dict[str, Any]:
         **guarded(frontend),
         **recurrent(frontend),
         **quantised(frontend),
+        **typed(frontend),
     }

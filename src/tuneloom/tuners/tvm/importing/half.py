@@ -1,0 +1,44 @@
+"""Half precision where TVM's converters know single precision only: computed in that, and rounded once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_HALF = frozenset(("float16", "bfloat16"))
+
+
+def has_half(values: Sequence[Any]) -> bool:
+    """Whether some operand is in half precision."""
+    return any(_kind(value) in _HALF for value in values)
+
+
+def as_single(bb: Any, value: Any) -> Any:
+    """An operand in single precision if it was in half; others as they are."""
+    from tvm import relax
+
+    return bb.emit(relax.op.astype(value, "float32")) if _kind(value) in _HALF else value
+
+
+def as_declared(bb: Any, node: Any, result: Any, types: Mapping[str, Any]) -> Any:
+    """The outputs of a node in the types that ONNX gives them."""
+    from onnx import helper
+    from tvm import relax
+
+    kinds = [
+        str(helper.tensor_dtype_to_np_dtype(types[name].tensor_type.elem_type))
+        for name in node.output
+        if name
+    ]
+    if isinstance(result, relax.Tuple):
+        fields = [_as(bb, field, kind) for field, kind in zip(result.fields, kinds, strict=True)]
+        return relax.Tuple(fields)
+    return _as(bb, result, kinds[0])
+
+
+def _as(bb: Any, value: Any, kind: str) -> Any:
+    from tvm import relax
+
+    return value if _kind(value) == kind else bb.normalize(relax.op.astype(bb.emit(value), kind))
+
+
+def _kind(value: Any) -> str:
+    return str(getattr(getattr(value, "ty", None), "dtype", ""))
