@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check unit integration acceptance browser torch-tests busy-test emulated-board format clean setup
+.PHONY: demo test check unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
 
 setup: $(STAMP)
 
@@ -49,6 +49,10 @@ acceptance: $(STAMP) browser
 busy-test: $(STAMP) browser
 	@for core in 1 2; do $(BIN)/python -c "while True: pass" & loops="$$loops $$!"; done; \
 	  trap "kill $$loops" EXIT; $(PYTEST) tests
+
+# The whole API against its description, with many requests for every operation: hours matter less than holes.
+schema-test: $(STAMP)
+	TUNELOOM_SCHEMA_EXAMPLES=200 $(BIN)/pytest -q tests/unit/server/test_schema.py
 
 # Torch makes every import of TVM slower, so its tests have an environment of their own.
 TORCH = $(VENV)-torch

@@ -390,6 +390,31 @@ SECTIONS = (
         draw=operators,
     ),
     Section(
+        results="service_shares.json",
+        title="Shares of tenants",
+        about="A hundred jobs of ten tenants whose numbers of jobs have nothing to do with their weights, on "
+        "one executor and on two: real claims and real scheduling, simulated stage times. `worst` is how far "
+        "the device time of a tenant is from what its weight gives it; at most 0.05 is wanted.",
+        command="benchmarks/service_shares.py",
+        draw=flat,
+    ),
+    Section(
+        results="service_kills.json",
+        title="A service that is killed",
+        about="Server and executors killed at random moments while a client submits jobs with idempotency "
+        "keys. Nothing may be lost or doubled, and everything has to end.",
+        command="benchmarks/service_kills.py",
+        draw=flat,
+    ),
+    Section(
+        results="service_hostile.json",
+        title="Hostile requests",
+        about="Wrong tokens, ids of other tenants, path tricks, odd numbers and bodies, wrong types, bombs, "
+        "torn uploads and raw bytes against a server that listens.",
+        command="benchmarks/service_hostile.py",
+        draw=as_it_is,
+    ),
+    Section(
         results="planning.json",
         title="Planning with a large bank",
         about="Clusters, donors and fits for a model, nothing measured.",

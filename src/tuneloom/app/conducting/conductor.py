@@ -39,7 +39,7 @@ from tuneloom.scheduling.messages import (
     StartStage,
     StopStage,
 )
-from tuneloom.scheduling.stages import Grant
+from tuneloom.scheduling.stages import DeviceDemand, Grant
 
 _BEAT_S = 0.25
 
@@ -355,6 +355,8 @@ class Conductor:
             end_s=ended.ended_s - self._zero_s,
         )
         self._listener.ran(span)
+        if isinstance(request.needs, DeviceDemand):
+            self._listener.device_used(request.job, request.needs.key, span.end_s - span.start_s)
 
     @contextmanager
     def _blaming(self, job: str) -> Iterator[None]:

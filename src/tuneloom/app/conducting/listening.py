@@ -27,6 +27,9 @@ class Listener:
     def happened(self, event: Event, commands: Sequence[Command]) -> None:
         """An event went into the core, which answered with these commands."""
 
+    def device_used(self, job: str, key: str, seconds: float) -> None:
+        """A stage of a job held a device of this key for so long; not told of stages that borrowed one."""
+
     def ran(self, span: Span) -> None:
         """A stage came to its end."""
 

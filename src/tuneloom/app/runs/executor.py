@@ -20,7 +20,6 @@ from tuneloom.app.runs.view import RunView, job_picture, resource_pictures
 from tuneloom.engine.api import Engine
 from tuneloom.engine.machine import Offer, Resources
 from tuneloom.errors import LeaseLost, TargetError, TuneloomError
-from tuneloom.model import Device
 from tuneloom.scheduling import Core, policy_named, view
 from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store, Wish, WishKind
@@ -211,13 +210,13 @@ class Executor(Listener):
 
     def ran(self, span: Span) -> None:
         held = self._of(span.job)
-        if held is None:
-            return
-        held.book.ran(span)
-        offer = self._offers.get(span.resource)
-        device = offer.resource if offer is not None else None
-        if self._shares is not None and held.share is not None and isinstance(device, Device):
-            self._shares.used(held.share.tenant, device.key, span.end_s - span.start_s)
+        if held is not None:
+            held.book.ran(span)
+
+    def device_used(self, job: str, key: str, seconds: float) -> None:
+        held = self._of(job)
+        if self._shares is not None and held is not None and held.share is not None:
+            self._shares.used(held.share.tenant, key, seconds)
 
     def job_refused(self, job: str, reason: str) -> None:
         self._end(job, JobStatus.FAILED, TargetError(reason, field="device"))
