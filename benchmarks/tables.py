@@ -156,21 +156,28 @@ def memory(row: Mapping[str, Any]) -> str:
 def real_models(rows: Rows) -> str:
     """One line for each model, and how many agree."""
     right = [row for row in rows if row["agrees"]]
+    tuned = [row for row in rows if row.get("trials")]
     alone = [row for row in rows if "difference" in row and not row["foreign"]]
     lines = [
         (
             row["model"],
             "yes" if row["agrees"] else "no",
             "–" if "difference" not in row else f"{row['difference']:.1e}",
-            row.get("import_and_lower_s", "–"),
+            "–" if "own_rounding" not in row else f"{row['own_rounding']:.1e}",
+            row.get("import_and_lower_cpu_s", row.get("import_and_lower_s", "–")),
+            row.get("trials") or "–",
+            "–" if "ours_s" not in row else f"{row['ours_s'] / row['theirs_s']:.2f}",
             ", ".join(row.get("foreign", ())) + _share(row),
             row.get("reason", ""),
         )
         for row in rows
     ]
-    columns = ("model", "agrees", "difference", "import and lower, s", "in ONNX Runtime", "why not")
-    summary = f"{len(right)} of {len(rows)} agree; {len(alone)} of {len(rows)} run in TVM alone."
-    return f"{summary}\n\n{table(columns, lines)}"
+    columns = ("model", "agrees", "difference", "own rounding", "import and lower, s", "trials", "time")
+    summary = (
+        f"{len(right)} of {len(rows)} agree, {len(tuned)} of them measured after tuning; "
+        f"{len(alone)} of {len(rows)} run in TVM alone."
+    )
+    return f"{summary}\n\n{table((*columns, 'in ONNX Runtime', 'why not'), lines)}"
 
 
 def _share(row: Mapping[str, Any]) -> str:
@@ -376,8 +383,11 @@ SECTIONS = (
     Section(
         results="real_models.json",
         title="Models that packages ship, and networks of PyTorch",
-        about="Imported, lowered, compiled without tuning, run, and compared with their own runtime. "
-        "Times on a loaded ARM machine with two cores, shared with other work.",
+        about="Imported, lowered, compiled, run and compared with their own runtime; where there are trials, "
+        "tuned before through the command line's own path. `own rounding`: how far the own runtime's outputs "
+        "move when the last bit of the inputs does. `time`: the tuned model's against its own runtime's. "
+        "Import in CPU seconds, in wall-clock seconds in older rows. On an ARM machine with two cores that "
+        "many other programs used at the same time.",
         command="benchmarks/real_models.py",
         draw=real_models,
     ),
