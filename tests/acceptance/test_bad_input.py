@@ -13,6 +13,12 @@ from tuneloom.testing.onnx_models import write_network, write_text, write_trunca
 from tuneloom.testing.warm import WarmInterpreter
 
 
+def write_farm(path: Path) -> None:
+    """A farm with a board where nobody listens."""
+    device = "key = 'arm'\nkind = 'rpc'\naddress = '127.0.0.1:1'\ntarget = 'cpu'"
+    path.write_text(f"engine = 'local'\n[[devices]]\n{device}\n")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """What is lying around, what is typed, and what has to be named."""
@@ -58,6 +64,21 @@ CASES = {
         prepare=lambda folder: (write_network(folder / "net.onnx"), write_text(folder / "letter.onnx")),
     ),
     "an unknown network": Case(words=("zoo:unicorn",), names=("unicorn", "squeezenet")),
+    "a target of another architecture": Case(
+        words=("net.onnx", "--target", '{"kind": "llvm", "mtriple": "riscv64-linux-gnu"}'),
+        names=("riscv64", "this machine is", "--farm FILE"),
+        prepare=lambda folder: write_network(folder / "net.onnx"),
+    ),
+    "a board that does not answer": Case(
+        words=("net.onnx", "--farm", "farm.toml", "--device", "arm"),
+        names=("arm@127.0.0.1:1", "no answer from 127.0.0.1:1", "Connection refused"),
+        prepare=lambda folder: (write_network(folder / "net.onnx"), write_farm(folder / "farm.toml")),
+    ),
+    "a kind of job that boards know nothing of": Case(
+        words=("mock:size=8", "--farm", "farm.toml", "--device", "arm", "--wait-for-devices"),
+        names=("mock jobs can't be measured on boards", "--device"),
+        prepare=lambda folder: write_farm(folder / "farm.toml"),
+    ),
     "an unknown target": Case(
         words=("net.onnx", "--target", "abacus"),
         names=("abacus", "'cpu'", "'cuda'"),
