@@ -125,7 +125,7 @@ def connect(address: str | None, *, insecure: bool = False) -> "RayCluster":
     if address is None:
         # Ray listens on all interfaces, so even one that lives for this process alone gets a token.
         use_new_token()
-        ray.init(num_cpus=1, include_dashboard=False, object_store_memory=_STORE_BYTES, **_QUIET)
+        ray.init("local", num_cpus=1, include_dashboard=False, object_store_memory=_STORE_BYTES, **_QUIET)
         return RayCluster()
     found = _running_here() if address == AUTO else address
     _require_answer(found)
