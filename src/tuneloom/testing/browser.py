@@ -115,6 +115,11 @@ class Browser:
         down, up = _press()
         self._point([begin, down, end, up])
 
+    def settle(self) -> None:
+        """Wait until two frames are drawn, so that the page has heard of everything."""
+        source = "const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(() => done()))"
+        self._ask("execute/async", {"script": source, "args": []})
+
     def complaints(self) -> list[str]:
         """What the page wrote to the console since the last call: errors and warnings."""
         entries = self._ask("se/log", {"type": "browser"})
@@ -164,13 +169,9 @@ class Browser:
         return x, y
 
     def _show(self, selector: str) -> None:
-        """Scroll to an element and wait until two frames are drawn, so that the page has heard of it."""
-        source = (
-            "const done = arguments[1];"
-            "document.querySelector(arguments[0]).scrollIntoView({block: 'center'});"
-            "requestAnimationFrame(() => requestAnimationFrame(() => done()))"
-        )
-        self._ask("execute/async", {"script": source, "args": [selector]})
+        """Scroll to an element and wait until the page has heard of it."""
+        self.script("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
+        self.settle()
 
     def _move(self, x: float, y: float) -> dict[str, Any]:
         return {"type": "pointerMove", "duration": 0, "x": round(x), "y": round(y), "origin": "viewport"}

@@ -75,6 +75,14 @@ def test_logging_out_ends_the_session_on_the_server(served: Served) -> None:
     assert served.client.get("/api/v1/self", headers=stolen).status_code == 401
 
 
+def test_logging_in_again_ends_the_session_before(served: Served) -> None:
+    logged_in(served)
+    old = {"Cookie": f"tuneloom={served.client.cookies['tuneloom']}"}
+    logged_in(served, "spinners")
+    served.client.cookies.clear()
+    assert served.client.get("/api/v1/self", headers=old).status_code == 401
+
+
 def test_a_revoked_token_ends_its_sessions(served: Served) -> None:
     logged_in(served)
     served.store.revoke_token(served.tokens["weavers"].split("_")[1])

@@ -42,6 +42,7 @@ def log_in(service: Served, request: Request, response: Response, asked: LoginAs
         token = bearer(store, asked.token.strip())
         if token is None:
             raise Problem(401, "this token opens nothing; ask an administrator for one", "token")
+        end_session(store, secret_of(request))
         record, secret = begin_session(store, token.id)
         store.add_audit(_entry(request, record, "log in"))
     request.state.token = token.id

@@ -19,7 +19,7 @@ const card = (title, number, unit, ...rest) => h("article", { class: "card" }, h
 export const resultCard = (job, best, before) => {
   const after = job.after_ms ?? best, from = job.before_ms ?? before;
   const gain = from && after ? from / after : null;
-  if (!gain) return card("Result", latency(after), after ? "best so far" : job.status === "waiting" ? "waits for an executor" : "nothing measured yet");
+  if (!gain) return card("Result", latency(after), after ? "best so far" : job.status === "waiting" ? "waits for an executor" : "not all kernels are measured yet");
   return card(job.ended ? "Result" : "Result so far", times(gain >= 1 ? gain : 1 / gain), gain >= 1 ? "faster" : "slower", beforeAfter(from, after));
 };
 

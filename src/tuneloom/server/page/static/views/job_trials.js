@@ -5,15 +5,17 @@ export class Trials {
     this.count = 0;
     this.tasks = new Map();
     this.weights = new Map();
+    this.before = new Map();
     this.failures = new Map();
     this.curve = [];
   }
 
-  // Kernels with their weights; a curve begins when each of them has a time.
+  // Kernels with their weights, and their untuned times where these are known; a curve begins when each
+  // kernel has a time.
   know(tasks) {
-    const before = this.weights.size;
-    for (const task of tasks) this.weights.set(task.key, task.weight);
-    if (this.weights.size !== before) this.replay();
+    this.weights = new Map(tasks.map((task) => [task.key, task.weight]));
+    this.before = new Map(tasks.filter((task) => task.before_ms).map((task) => [task.key, task.before_ms]));
+    this.replay();
   }
 
   knows(key) { return this.weights.has(key); }
@@ -45,25 +47,27 @@ export class Trials {
   improve() {
     let total = 0;
     for (const [key, weight] of this.weights) {
-      const best = this.tasks.get(key)?.best_s;
-      if (best === null || best === undefined) return;
+      const best = Math.min((this.tasks.get(key)?.best_s ?? Infinity) * 1e3, this.before.get(key) ?? Infinity);
+      if (best === Infinity) return;
       total += weight * best;
     }
+    this.reach(this.count, total);
+  }
+
+  reach(at, total) {
     const last = this.curve[this.curve.length - 1];
-    if (this.weights.size && (!last || total * 1e3 < last[1])) this.curve.push([this.count, total * 1e3]);
+    if (this.weights.size && (!last || total < last[1])) this.curve.push([at, total]);
   }
 
   // The curve again, for other weights: the steps of all kernels in the order of their trials.
   replay() {
     const steps = [...this.tasks].flatMap(([key, seen]) => seen.steps.map(([, ms, at]) => [at, key, ms])).sort((a, b) => a[0] - b[0]);
-    const best = new Map();
+    const best = new Map(this.before);
     this.curve = [];
     for (const [at, key, ms] of steps) {
-      best.set(key, ms);
+      best.set(key, Math.min(ms, best.get(key) ?? ms));
       if (![...this.weights.keys()].every((each) => best.has(each))) continue;
-      const total = [...this.weights].reduce((sum, [each, weight]) => sum + weight * best.get(each), 0);
-      const last = this.curve[this.curve.length - 1];
-      if (!last || total < last[1]) this.curve.push([at, total]);
+      this.reach(at, [...this.weights].reduce((sum, [each, weight]) => sum + weight * best.get(each), 0));
     }
   }
 }
