@@ -72,6 +72,7 @@ def take(folder: Path, trials: int) -> None:
         browser(address, token) as page,
     ):
         page.resize(*WIDE)
+        client.submit(MODELS[0], trials=trials // 3, name="squeezenet, a first look").wait()
         jobs = [client.submit(model, trials=trials) for model in MODELS]
         watch(page, address, folder, jobs[0])
         for job in jobs:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from tuneloom.app.reports.reporting import report_data
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.service.bundles import packed
 from tuneloom.errors import StoreError
@@ -198,9 +199,17 @@ def test_a_dropped_model_shows_its_inputs_and_a_named_one_is_submitted(
     browser.wait_for("location.pathname.startsWith('/jobs/')")
     status_shown(browser, "finished")
     shown(browser, "8 of 8 trials")
+    job = browser.script("return location.pathname").rpartition("/")[2]
+    curve = report_data(served.store, job).models[0].progress
+    browser.wait_for(f"{POINTS} === arguments[0]", ",".join(f"trial {point.trial}" for point in curve))
     browser.complaints()  # the refused submission is in the console
     visit(browser, served, "/models", "Models")
     shown(browser, "net.onnx")
+
+
+POINTS = (
+    "[...document.querySelectorAll('.curve-chart .point')].map((p) => p.dataset.tip.split('\\n')[0]).join()"
+)
 
 
 def test_a_job_is_watched_while_it_goes_on(browser: Browser, running: str) -> None:

@@ -138,7 +138,7 @@ class Job {
     const whole = seen.length > 0 && seen.length >= this.tasks.length && seen.every((task) => task.before_s);
     const before = whole ? this.tasks.reduce((sum, task) => sum + task.weight * (trials.tasks.get(task.key)?.before_s ?? 0), 0) * 1e3 : null;
     const best = trials.curve[trials.curve.length - 1]?.[1] ?? null;
-    fill(this.places.about, parts.about_(job));
+    fill(this.places.about, parts.heading(job));
     fill(this.places.message, job.failure && h("p", { class: "message", role: "alert" }, job.failure));
     fill(this.places.cards, parts.resultCard(job, best, before), parts.progressCard(job, this.picture, trials.count), parts.wantedCard(job));
     this.drawActions(job.status, job.priority, job.bundle);

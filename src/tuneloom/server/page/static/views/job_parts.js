@@ -40,7 +40,7 @@ export const wantedCard = (job) => {
   return h("article", { class: "card" }, h("h2", null, "Asked for"), h("dl", { class: "wants" }, wants.map(([name, value]) => [h("dt", null, name), h("dd", null, value)])));
 };
 
-export const about_ = (job) => [
+export const heading = (job) => [
   state(job.status), h("code", null, job.id), h("span", null, job.tenant),
   h("span", null, `submitted ${moment(job.created)}`),
 ];
@@ -70,14 +70,14 @@ export const facts = (told) => h("dl", { class: "facts" }, told.map((fact) => h(
 export const canary = (points, label, nameOf) => {
   if (!points.length) return h("p", { class: "remark" }, "The canary kernel has not run.");
   const width = 640, height = 120, left = 44, bottom = 22;
-  const times_ = points.map(([at]) => at), ratios = points.map(([, ratio]) => ratio);
-  const x = linear(Math.min(...times_), Math.max(...times_, Math.min(...times_) + 1), left + 6, width - 10);
+  const moments = points.map(([at]) => at), ratios = points.map(([, ratio]) => ratio);
+  const x = linear(Math.min(...moments), Math.max(...moments, Math.min(...moments) + 1), left + 6, width - 10);
   const top = Math.max(1.05, ...ratios), y = linear(0.98, top, height - bottom, 8);
   return s("svg", { viewBox: `0 0 ${width} ${height}`, class: "canary", role: "img", "aria-label": `${label}: canary between ${percent(Math.min(...ratios))} and ${percent(Math.max(...ratios))} of its quiet time` },
     s("rect", { x: left, y: y(1.02), width: width - left, height: y(1) - y(1.02), class: "usual" }),
     [1, 1.02, top].filter((value, at) => at < 2 || top > 1.04).map((value) => [s("line", { x1: left, x2: width, y1: y(value), y2: y(value), class: "grid" }), s("text", { x: left - 6, y: y(value) + 4, class: "tick right" }, value.toFixed(2))]),
     points.map(([at, ratio]) => s("circle", { cx: x(at), cy: y(ratio), r: 3.2, class: ratio > 1.02 ? "dot loud" : "dot", data: { tip: `${nameOf(at)}\n${ratio.toFixed(3)} × its quiet time` } })),
-    s("text", { x: left + 6, y: height - 4, class: "tick left" }, nameOf(Math.min(...times_))), s("text", { x: width, y: height - 4, class: "tick right" }, nameOf(Math.max(...times_))));
+    s("text", { x: left + 6, y: height - 4, class: "tick left" }, nameOf(Math.min(...moments))), s("text", { x: width, y: height - 4, class: "tick right" }, nameOf(Math.max(...moments))));
 };
 
 export const log = (entries) => (entries.length ? h("ol", { class: "log" }, entries.map((entry) => h("li", { class: entry.kind },

@@ -64,10 +64,14 @@ export class Trials {
     const steps = [...this.tasks].flatMap(([key, seen]) => seen.steps.map(([, ms, at]) => [at, key, ms])).sort((a, b) => a[0] - b[0]);
     const best = new Map(this.before);
     this.curve = [];
+    const reach = (at) => {
+      if (![...this.weights.keys()].every((each) => best.has(each))) return;
+      this.reach(at, [...this.weights].reduce((sum, [each, weight]) => sum + weight * best.get(each), 0));
+    };
+    if (this.count && steps[0]?.[0] !== 1) reach(1);
     for (const [at, key, ms] of steps) {
       best.set(key, Math.min(ms, best.get(key) ?? ms));
-      if (![...this.weights.keys()].every((each) => best.has(each))) continue;
-      this.reach(at, [...this.weights].reduce((sum, [each, weight]) => sum + weight * best.get(each), 0));
+      reach(at);
     }
   }
 }
