@@ -7,7 +7,7 @@ const LEFT = 58, RIGHT = 16, TOP = 12, BOTTOM = 44;
 
 export class Curve {
   constructor({ label, xName, yName, height = 260 }) {
-    Object.assign(this, { xName, yName, height, points: [], lines: [] });
+    Object.assign(this, { xName, yName, height, points: [], lines: [], remark: "" });
     this.svg = s("svg", { role: "img", class: "curve-chart" });
     this.label = label;
     this.element = h("div", { class: "chart" }, this.svg);
@@ -30,7 +30,7 @@ export class Curve {
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("height", height);
     const values = [...this.points.map(([, value]) => value), ...this.lines.map((line) => line.value)];
-    if (!this.points.length) return this.svg.replaceChildren(s("text", { x: width / 2, y: height / 2, class: "axis-name" }, "begins when every kernel has been measured"));
+    if (!this.points.length) return this.svg.replaceChildren(s("text", { x: width / 2, y: height / 2, class: "axis-name" }, this.remark));
     const low = 0, high = Math.max(...values) * 1.06;
     const across = linear(0, Math.max(this.until, 1), LEFT, width - RIGHT), up = linear(low, high, this.height - BOTTOM, TOP);
     this.svg.replaceChildren(this.axes(across, up, high, width), ...this.lines.map((line) => this.line(line, up, width)), this.steps(across, up), ...this.dots(across, up));

@@ -144,6 +144,7 @@ class Job {
     this.drawActions(job.status, job.priority, job.bundle);
     const lines = [before && { value: before, name: "untuned", look: "untuned" }, job.goal_ms && { value: job.goal_ms, name: `goal ${latency(job.goal_ms)}`, look: "goal" }].filter(Boolean);
     this.curve.reached = trials.count;
+    this.curve.remark = job.ended ? "some kernels were never measured, so the model has no curve" : "begins when every kernel has been measured";
     this.curve.set(trials.curve, lines, job.ended ? trials.count : Math.max(job.trials, trials.count));
     this.kernels.set(this.tasks, trials.tasks);
     fill(this.places.failures, parts.failures(trials.failures, trials.count));

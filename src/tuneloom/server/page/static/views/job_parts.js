@@ -1,7 +1,7 @@
 // Parts of the view of a job that only need what was told last.
 import { h, s, state } from "../dom.js";
 import { NONE, about, clock, count, duration, latency, moment, percent, times, words } from "../format.js";
-import { linear } from "../charts/scales.js";
+import { linear, logarithmic } from "../charts/scales.js";
 
 const beforeAfter = (before, after) => {
   const longest = Math.max(before || 0, after || 0);
@@ -66,17 +66,21 @@ export const reused = (gifts) => {
 
 export const facts = (told) => h("dl", { class: "facts" }, told.map((fact) => h("div", null, h("dt", null, fact.name), h("dd", null, fact.value))));
 
-// The canary's time against its quiet time: 1 is undisturbed, and 2 % is what we call quiet.
+const RATIOS = [1, 1.02, 1.1, 1.25, 1.5, 2, 3, 5, 10, 30, 100];
+
+// The canary's time against its quiet time: 1 is undisturbed, and up to 1.02 is what we call quiet.
 export const canary = (points, label, nameOf) => {
   if (!points.length) return h("p", { class: "remark" }, "The canary kernel has not run.");
-  const width = 640, height = 120, left = 44, bottom = 22;
+  const width = 640, height = 150, left = 44, bottom = 22;
   const moments = points.map(([at]) => at), ratios = points.map(([, ratio]) => ratio);
   const x = linear(Math.min(...moments), Math.max(...moments, Math.min(...moments) + 1), left + 6, width - 10);
-  const top = Math.max(1.05, ...ratios), y = linear(0.98, top, height - bottom, 8);
-  return s("svg", { viewBox: `0 0 ${width} ${height}`, class: "canary", role: "img", "aria-label": `${label}: canary between ${percent(Math.min(...ratios))} and ${percent(Math.max(...ratios))} of its quiet time` },
+  const top = Math.max(1.06, ...ratios), y = logarithmic(0.99, top, height - bottom, 8);
+  const shown = RATIOS.filter((value) => value <= top).reduce((found, value) => (found.some((each) => Math.abs(y(each) - y(value)) < 14) ? found : [...found, value]), []);
+  const dot = ([at, ratio]) => s("circle", { cx: x(at), cy: y(ratio), r: 3.2, class: ratio > 1.02 ? "dot loud" : "dot", data: { tip: `${nameOf(at)}\n${ratio.toFixed(3)} × its quiet time` } });
+  return s("svg", { viewBox: `0 0 ${width} ${height}`, class: "canary", role: "img", "aria-label": `${label}: canary at ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} times its quiet time` },
     s("rect", { x: left, y: y(1.02), width: width - left, height: y(1) - y(1.02), class: "usual" }),
-    [1, 1.02, top].filter((value, at) => at < 2 || top > 1.04).map((value) => [s("line", { x1: left, x2: width, y1: y(value), y2: y(value), class: "grid" }), s("text", { x: left - 6, y: y(value) + 4, class: "tick right" }, value.toFixed(2))]),
-    points.map(([at, ratio]) => s("circle", { cx: x(at), cy: y(ratio), r: 3.2, class: ratio > 1.02 ? "dot loud" : "dot", data: { tip: `${nameOf(at)}\n${ratio.toFixed(3)} × its quiet time` } })),
+    shown.map((value) => [s("line", { x1: left, x2: width, y1: y(value), y2: y(value), class: "grid" }), s("text", { x: left - 6, y: y(value) + 4, class: "tick right" }, `${value}×`)]),
+    points.map(dot),
     s("text", { x: left + 6, y: height - 4, class: "tick left" }, nameOf(Math.min(...moments))), s("text", { x: width, y: height - 4, class: "tick right" }, nameOf(Math.max(...moments))));
 };
 
