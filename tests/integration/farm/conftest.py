@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("ray", reason="Ray is not installed; install tuneloom[farm]", exc_type=ImportError)
-
-from tuneloom.engine.ray.simulated import SimulatedCluster
+if TYPE_CHECKING:
+    from tuneloom.engine.ray.simulated import SimulatedCluster
 
 NAMES = ("alder", "birch", "cedar")
 
@@ -19,7 +19,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def simulated(home: Path) -> Iterator[SimulatedCluster]:
+def simulated(home: Path) -> Iterator["SimulatedCluster"]:
+    pytest.importorskip("ray", reason="Ray is not installed; install tuneloom[farm]", exc_type=ImportError)
+    from tuneloom.engine.ray.simulated import SimulatedCluster
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNELOOM_HOME", str(home))
         cluster = SimulatedCluster(NAMES)

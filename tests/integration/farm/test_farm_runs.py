@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,11 +14,13 @@ from tuneloom.app.farm.checking import check_farm
 from tuneloom.app.farm.joining import FarmSettings
 from tuneloom.app.farm.reading import read_farm
 from tuneloom.app.runs.service import RunOutcome, RunSettings, resume, tune
-from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.errors import FarmError, StoreError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_existing
 from tuneloom.testing.onnx_models import write_network
+
+if TYPE_CHECKING:
+    from tuneloom.engine.ray.simulated import SimulatedCluster
 
 TWO_DEVICES = """
 [[hosts]]
@@ -61,7 +64,7 @@ node = "alder"
 
 
 @pytest.fixture
-def farm(simulated: SimulatedCluster, tmp_path: Path) -> Path:
+def farm(simulated: "SimulatedCluster", tmp_path: Path) -> Path:
     path = tmp_path / "farm.toml"
     path.write_text(f'address = "{simulated.address}"\n{TWO_DEVICES}')
     return path
@@ -105,7 +108,7 @@ def test_a_run_uses_the_slots_and_devices_of_several_machines(farm: Path) -> Non
 
 
 def test_a_machine_that_dies_in_the_middle_costs_no_trial_and_is_used_when_it_is_back(
-    farm: Path, simulated: SimulatedCluster
+    farm: Path, simulated: "SimulatedCluster"
 ) -> None:
     settings, seen = settings_of(farm), [0]
 
@@ -128,7 +131,7 @@ def test_a_machine_that_dies_in_the_middle_costs_no_trial_and_is_used_when_it_is
 
 
 def test_a_network_is_built_on_one_machine_measured_on_another_and_its_bundle_comes_back(
-    farm: Path, simulated: SimulatedCluster, tmp_path: Path, home: Path
+    farm: Path, simulated: "SimulatedCluster", tmp_path: Path, home: Path
 ) -> None:
     farm.write_text(f'address = "{simulated.address}"\n{BUILT_HERE_MEASURED_THERE}')
     model, out = write_network(tmp_path / "net.onnx", channels=8, size=8), tmp_path / "out"

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,11 +11,13 @@ from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import CallEnded, Place, Returned
 from tuneloom.engine.ray.engine import RayEngine
 from tuneloom.engine.ray.messages import Charge
-from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.engine.reports import ResourceJoined
 from tuneloom.model import Host
 from tuneloom.testing.engine_contract import EngineContract
 from tuneloom.testing.surveys import SMALL
+
+if TYPE_CHECKING:
+    from tuneloom.engine.ray.simulated import SimulatedCluster
 
 
 def at(machine: str) -> Place:
@@ -24,7 +27,7 @@ def at(machine: str) -> Place:
 class SharedEngine:
     """One engine for all tests; only a test that closes it costs a new one."""
 
-    def __init__(self, simulated: SimulatedCluster) -> None:
+    def __init__(self, simulated: "SimulatedCluster") -> None:
         self._simulated = simulated
         self._engine: RayEngine | None = None
 
@@ -53,7 +56,7 @@ class SharedEngine:
 
 
 @pytest.fixture(scope="module")
-def shared(simulated: SimulatedCluster) -> Iterator[SharedEngine]:
+def shared(simulated: "SimulatedCluster") -> Iterator[SharedEngine]:
     shared = SharedEngine(simulated)
     yield shared
     shared.close()

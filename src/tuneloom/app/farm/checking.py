@@ -19,6 +19,8 @@ _CANARY_S = 180.0
 _CLOCK_S = 60.0
 _ONLY = "only"
 _WELL = "ok"
+_NICE = 15
+_TOO_NICE = "it works with niceness {}, so all others go before it; start Ray with RAY_worker_niceness=0"
 COLD = Warmth(warm_up=None, environment={})
 """Workers that find nothing imported: enough to try a farm out."""
 
@@ -60,7 +62,8 @@ def _checked(joined: JoinedFarm, offer: Offer) -> CheckedResource:
         versions=_versions(facts),
     )
     if isinstance(resource, Host):
-        return replace(row, clock_offset_s=_clock_offset_s(joined.engine, offer))
+        state = _WELL if facts["niceness"] < _NICE else _TOO_NICE.format(facts["niceness"])
+        return replace(row, clock_offset_s=_clock_offset_s(joined.engine, offer), state=state)
     row = replace(row, key=resource.key)
     return _with_canary(row, joined, offer)
 

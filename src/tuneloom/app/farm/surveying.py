@@ -50,6 +50,7 @@ def facts_of(description: Description) -> dict[str, Any]:
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),
+        "niceness": os.getpriority(os.PRIO_PROCESS, 0),
         "cores": len(os.sched_getaffinity(0)),
         "cpu": cpu_name(),
         "wall_s": time.time(),

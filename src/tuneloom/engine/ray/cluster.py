@@ -125,6 +125,7 @@ def connect(address: str | None, *, insecure: bool = False) -> "RayCluster":
     if address is None:
         # Ray listens on all interfaces, so even one that lives for this process alone gets a token.
         use_new_token()
+        use_own_niceness()
         ray.init("local", num_cpus=1, include_dashboard=False, object_store_memory=_STORE_BYTES, **_QUIET)
         return RayCluster()
     found = _running_here() if address == AUTO else address
@@ -152,6 +153,14 @@ def use_new_token() -> None:
     os.environ.update({_MODE: "token", _TOKEN: secrets.token_hex(32)})
     raylet.Config.initialize("")  # Ray has read its environment when it was imported
     raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def use_own_niceness() -> None:
+    """Let agents of a cluster that is started here be as nice as this process is, not 15 levels nicer.
+
+    They build and measure; whatever else runs on the machine would go before them.
+    """
+    os.environ.setdefault("RAY_worker_niceness", "0")
 
 
 def _running_here() -> str:

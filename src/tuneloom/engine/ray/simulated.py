@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from tuneloom.engine.ray.cluster import RayCluster, connect, use_new_token
+from tuneloom.engine.ray.cluster import RayCluster, connect, use_new_token, use_own_niceness
 
 _STORE_BYTES = 128 << 20
 
@@ -20,6 +20,7 @@ class SimulatedCluster:
         from ray.cluster_utils import Cluster
 
         use_new_token()
+        use_own_niceness()
         self._cluster = Cluster(initialize_head=True, head_node_args=_node(names[0]))
         self._nodes: dict[str, Any] = {names[0]: self._cluster.head_node}
         self._apart: list[subprocess.Popen[bytes]] = []
