@@ -95,8 +95,7 @@ def bound_s(trials: int, resources: list[dict[str, Any]]) -> float:
     return max(times)
 
 
-def measure(trials: int, *, kill: bool) -> dict[str, Any]:
-    cluster = SimulatedCluster(("a", "b", "c"))
+def measure(cluster: SimulatedCluster, trials: int, *, kill: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         place = str(Path(folder) / "store.db")
         engine = RayEngine(cluster.connect(), charge)
@@ -112,7 +111,6 @@ def measure(trials: int, *, kill: bool) -> dict[str, Any]:
                 kept = [len(store.trials(job.id)) for job in outcome.jobs]
         finally:
             engine.close()
-            cluster.close()
     makespan_s = max(span.end_s for span in spans)
     least_s = bound_s(trials, resources)  # type: ignore[arg-type]
     return {
@@ -155,9 +153,15 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=12, help="of each job")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    found = [measure(options.trials, kill=kill) for kill in (False, True)]
-    options.out.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found, indent=1))
+    cluster = SimulatedCluster(("a", "b", "c"))
+    found: list[dict[str, Any]] = []
+    try:
+        for kill in (False, True):
+            found.append(measure(cluster, options.trials, kill=kill))
+            options.out.write_text(json.dumps(found, indent=1) + "\n")
+            print(json.dumps(found[-1], indent=1), flush=True)
+    finally:
+        cluster.close()
 
 
 if __name__ == "__main__":

@@ -36,8 +36,11 @@ class SimulatedCluster:
         return connect(self.address)
 
     def add(self, name: str) -> None:
-        """A machine joins the cluster."""
-        self._nodes[name] = self._cluster.add_node(wait=False, **_node(name))
+        """A machine joins the cluster; on a busy one, Ray may give up waiting for it the first time."""
+        try:
+            self._nodes[name] = self._cluster.add_node(wait=False, **_node(name))
+        except Exception:
+            self._nodes[name] = self._cluster.add_node(wait=False, **_node(name))
 
     def add_apart(self, name: str) -> None:
         """A machine joins some time later; whoever asks for it does not wait, in any thread."""
