@@ -417,6 +417,14 @@ SECTIONS = (
         draw=flat,
     ),
     Section(
+        results="service_load.json",
+        title="A server under load",
+        about="Submitting a small job while an executor tunes (SQLite), listing 50 of many jobs "
+        "(PostgreSQL), and trials a second of a job with and without listeners to its events.",
+        command="benchmarks/service_load.py",
+        draw=flat,
+    ),
+    Section(
         results="service_hostile.json",
         title="Hostile requests",
         about="Wrong tokens, ids of other tenants, path tricks, odd numbers and bodies, wrong types, bombs, "

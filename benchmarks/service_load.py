@@ -1,0 +1,164 @@
+"""How fast a server answers while it tunes: submitting, listing, and many event streams at once.
+
+    python benchmarks/service_load.py [--submissions 200] [--jobs 10000] [--streams 200] [--part NAME]
+
+Parts: `submit` (SQLite, an executor at work), `list` (PostgreSQL, 50 of many jobs), `streams` (trials a
+second of a job with and without listeners, in turn). Writes benchmarks/results/service_load.json, one row
+per part.
+"""
+
+import argparse
+import json
+import sys
+import threading
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import httpx
+
+from serving import Team, team
+from tuneloom.app.requests.job_specs import job_spec
+from tuneloom.store import Store, Submission
+
+RESULTS = Path(__file__).parent / "results" / "service_load.json"
+ENDLESS = "mock:tasks=2,size=100000,build=0.005,profile=0.01"
+SMALL = "mock:tasks=1,size=16"
+ROUNDS, ROUND_S = 4, 10.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--submissions", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--part", choices=["submit", "list", "streams"])
+    options = parser.parse_args()
+    for name, measure in (("submit", submit), ("list", list_jobs), ("streams", streams)):
+        if options.part in (None, name):
+            keep({"part": name, **measure(options)})
+    print(RESULTS.read_text())
+    return 0
+
+
+def keep(row: dict[str, Any]) -> None:
+    """Replace the row of the same part."""
+    old = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    rows = [other for other in old if other["part"] != row["part"]] + [row]
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(sorted(rows, key=lambda each: str(each["part"])), indent=2) + "\n")
+
+
+def submit(options: argparse.Namespace) -> dict[str, Any]:
+    with team() as made:
+        made.serve()
+        made.execute()
+        with made.client() as client:
+            begin_tuning(made, client.submit(ENDLESS, trials=100_000, batch=4).id)
+            times = [timed(lambda: client.submit(SMALL, trials=1)) for _ in range(options.submissions)]
+    return {"count": len(times), **quantiles(times)}
+
+
+def list_jobs(options: argparse.Namespace) -> dict[str, Any]:
+    with team("postgres") as made:
+        token = made.token("weavers")
+        with closing(made.open()) as store:
+            for number in range(options.jobs):
+                store.submit_job(submission(number), {})
+        made.serve()
+        headers = {"Authorization": f"Bearer {token}"}
+        with httpx.Client(base_url=made.url, headers=headers, timeout=60) as http:
+            times = [timed(lambda: http.get("/api/v1/jobs?limit=50").raise_for_status()) for _ in range(50)]
+    return {"count": options.jobs, **quantiles(times)}
+
+
+def streams(options: argparse.Namespace) -> dict[str, Any]:
+    with team() as made:
+        made.serve()
+        made.execute()
+        token = made.token("weavers")
+        with made.client() as client, closing(made.open()) as store:
+            job = client.submit(ENDLESS, trials=1_000_000, batch=4).id
+            begin_tuning(made, job)
+            alone, watched = [], []
+            for _ in range(ROUNDS):
+                alone.append(pace(store, job))
+                with Listeners(made, token, job, options.streams):
+                    watched.append(pace(store, job))
+    return {"count": options.streams, "alone": median(alone), "watched": median(watched)} | {
+        "ratio": median(watched) / median(alone)
+    }
+
+
+class Listeners:
+    """Event streams of a job that are read by one thread each."""
+
+    def __init__(self, made: Team, token: str, job: str, count: int) -> None:
+        limits = httpx.Limits(max_connections=count + 1)
+        headers = {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=made.url, headers=headers, timeout=60, limits=limits)
+        self._threads = [
+            threading.Thread(target=self._listen, args=(job,), daemon=True) for _ in range(count)
+        ]
+        self._ending = False
+
+    def __enter__(self) -> "Listeners":
+        for thread in self._threads:
+            thread.start()
+        time.sleep(3.0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending = True
+        for thread in self._threads:
+            thread.join(10)
+        self._http.close()
+
+    def _listen(self, job: str) -> None:
+        with suppress(httpx.HTTPError), self._http.stream("GET", f"/api/v1/jobs/{job}/events") as answer:
+            for _ in answer.iter_lines():
+                if self._ending:
+                    return
+
+
+def begin_tuning(made: Team, job: str) -> None:
+    with closing(made.open()) as store:
+        while store.trial_count(f"{job}.1") < 5:
+            time.sleep(0.2)
+
+
+def pace(store: Store, job: str) -> float:
+    """Trials a second over some seconds."""
+    before, began_s = store.trial_count(f"{job}.1"), time.monotonic()
+    time.sleep(ROUND_S)
+    return (store.trial_count(f"{job}.1") - before) / (time.monotonic() - began_s)
+
+
+def timed(what: Any) -> float:
+    began_s = time.perf_counter()
+    what()
+    return (time.perf_counter() - began_s) * 1e3
+
+
+def quantiles(times: list[float]) -> dict[str, float]:
+    ordered = sorted(times)
+    return {"median_ms": median(ordered), "p99_ms": ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]}
+
+
+def submission(number: int) -> Submission:
+    spec = job_spec({"name": f"job-{number}", "model": SMALL, "trials": 8})
+    return Submission(
+        tenant="weavers",
+        token="t",
+        name=spec.name,
+        model=SMALL,
+        spec=spec.to_json(),
+        trials=1,
+        request=str(number),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
