@@ -23,19 +23,28 @@ export const resultCard = (job, best, before) => {
   return card(job.ended ? "Result" : "Result so far", times(gain >= 1 ? gain : 1 / gain), gain >= 1 ? "faster" : "slower", beforeAfter(from, after));
 };
 
+// What is expected of a goal or a deadline: while a job runs from what it found, before from earlier jobs.
+const outlook = (job, picture) => {
+  const words = job.ended ? "" : picture?.outlook || (job.status === "waiting" && job.expectation?.words) || "";
+  return words && h("p", { class: "outlook" }, `${words[0].toUpperCase()}${words.slice(1)}.`);
+};
+
+const met = (value, is) => [value, is === true && h("span", { class: "chip strong" }, "met"), is === false && h("span", { class: "chip missed" }, "missed")];
+
 export const progressCard = (job, picture, tried) => {
   const spent = Math.max(picture?.spent ?? 0, tried), budget = picture?.budget || job.trials;
   const left = picture?.left_s;
   const stage = job.ended ? `took ${duration(job.ended - (job.started ?? job.created))}` : picture ? picture.stage : "waits for an executor";
   return card("Progress", percent(budget ? Math.min(1, spent / budget) : 0), `${count(spent)} of ${count(budget)} trials`,
     h("div", { class: "meter tall", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": budget, "aria-valuenow": spent, "aria-label": "Trials" }, h("span", { class: "filled", style: { width: `${budget ? Math.min(100, (100 * spent) / budget) : 0}%` } })),
-    h("p", { class: "quiet" }, [stage, !job.ended && left !== null && left !== undefined && `expected to end in ${about(left)}`].filter(Boolean).join(" · ")));
+    h("p", { class: "quiet" }, [stage, !job.ended && left !== null && left !== undefined && `expected to end in ${about(left)}`].filter(Boolean).join(" · ")),
+    outlook(job, picture));
 };
 
 export const wantedCard = (job) => {
   const wants = [
-    job.goal_ms && ["goal", latency(job.goal_ms)], ["budget", `${count(job.trials)} trials`], job.seconds && ["at most", duration(job.seconds)],
-    job.deadline_s && ["deadline", moment(job.created + job.deadline_s)], ["priority", String(job.priority)], ["device", job.device || "any"], ["target", job.target || NONE],
+    job.goal_ms && ["goal", met(latency(job.goal_ms), job.goal_met)], job.goal_ratio && ["goal", met(`${job.goal_ratio} × ONNX Runtime`, job.goal_met)], ["budget", `${count(job.trials)} trials`], job.seconds && ["at most", duration(job.seconds)],
+    job.deadline_s && ["deadline", met(moment(job.created + job.deadline_s), job.deadline_met)], ["priority", String(job.priority)], ["device", job.device || "any"], ["target", job.target || NONE],
   ].filter(Boolean);
   return h("article", { class: "card" }, h("h2", null, "Asked for"), h("dl", { class: "wants" }, wants.map(([name, value]) => [h("dt", null, name), h("dd", null, value)])));
 };
