@@ -82,9 +82,13 @@ def test_a_board_with_another_tvm_is_unsuitable_and_both_versions_are_named() ->
     assert f"has TVM 0.1, this machine has {ours}; pip install apache-tvm=={ours} there" in found
 
 
-def test_a_board_that_says_what_is_expected_or_nothing_is_suitable() -> None:
+def test_a_board_that_is_what_its_target_says_is_suitable() -> None:
     assert unsuitable(board(ARM), Greeting(machine="aarch64", tvm=version("apache-tvm"))) == ""
-    assert unsuitable(board(ARM), Greeting()) == ""
+
+
+def test_the_server_of_tvm_is_unsuitable_and_the_remedy_is_named() -> None:
+    assert "is TVM's own" in unsuitable(board(ARM), Greeting())
+    assert "tuneloom board file" in unsuitable(board(ARM), Greeting())
 
 
 GROUND = Ground(machine="local", host_cores=frozenset({0}), device_cores=frozenset())
@@ -110,4 +114,4 @@ def test_a_look_at_a_board_tells_what_it_is_or_why_it_is_of_no_use() -> None:
     with BoardProcess.scripted("-machine=m68k") as other:
         assert "is m68k, but its target is for" in kind.look(entry_of(other.board)).trouble
     with BoardProcess.scripted() as stock:
-        assert "TVM's own RPC server" in kind.look(entry_of(stock.board)).facts["device"]
+        assert "is TVM's own" in kind.look(entry_of(stock.board)).trouble

@@ -30,8 +30,6 @@ class RpcKind:
             return Sight(trouble=str(error))
         if trouble := unsuitable(board, greeting):
             return Sight(trouble=trouble)
-        if not greeting.machine:
-            return Sight(facts={"device": "TVM's own RPC server, which does not survive a crash"})
         device = f"{greeting.machine}, {greeting.cores} cores"
         return Sight(facts={"device": device, "tvm": greeting.tvm})
 

@@ -1,7 +1,7 @@
 """Asking a board who it is: the greeting of TVM's RPC protocol over a plain socket.
 
 It takes no session, so that a board answers at once even while it is busy. TVM's own server takes the
-question for a session: it answers when it is free, and tells nothing of itself.
+question for a session: it answers when it is free, and tells nothing of itself, by which it is recognised.
 """
 
 import socket

@@ -12,6 +12,11 @@ _TVM = "apache-tvm"
 
 def unsuitable(board: Board, greeting: Greeting) -> str:
     """Why code for the board's target can't run there; empty if nothing speaks against it."""
+    if not greeting.machine:
+        return (
+            f"the server at {board.address} is TVM's own, which stops answering after the first crash; "
+            "start `tuneloom board serve` there, or the file that `tuneloom board file` prints"
+        )
     wanted = machine_of(json.loads(board.target)) if board.target.startswith("{") else machine_of({})
     if greeting.machine and greeting.machine != wanted:
         return (
