@@ -11,6 +11,7 @@ from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.packages import needed
 from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, describe_outputs, one_line
 from tuneloom.tuners.tvm.importing.tflite_operators import operator_converter
+from tuneloom.tuners.tvm.importing.transposed import channels_first
 
 _MAGIC = b"TFL3"
 
@@ -60,6 +61,7 @@ def import_tflite(model: Any, where: str, shapes: Mapping[str, tuple[int, ...]])
     except Exception as error:
         raise ModelError(f"{where}: TVM can't import this model: {one_line(error)}") from error
     module["main"] = module["main"].without_attr("params").without_attr("num_input")
+    module = channels_first(module)
     inputs = [_name(graph, number) for number in graph.InputsAsNumpy()]
     outputs = [_name(graph, number) for number in graph.OutputsAsNumpy()]
     return Converted(
