@@ -157,7 +157,7 @@ def real_models(rows: Rows) -> str:
     """One line for each model, and how many agree."""
     right = [row for row in rows if row["agrees"]]
     tuned = [row for row in rows if row.get("trials")]
-    alone = [row for row in rows if "difference" in row and not row["foreign"]]
+    alone = [row for row in rows if "tasks" in row and not row["foreign"]]
     lines = [
         (
             row["model"],
@@ -175,7 +175,7 @@ def real_models(rows: Rows) -> str:
     columns = ("model", "agrees", "difference", "own rounding", "import and lower, s", "trials", "time")
     summary = (
         f"{len(right)} of {len(rows)} agree, {len(tuned)} of them measured after tuning; "
-        f"{len(alone)} of {len(rows)} run in TVM alone."
+        f"{len(alone)} of {len(rows)} come in for TVM alone."
     )
     return f"{summary}\n\n{table((*columns, 'in ONNX Runtime', 'why not'), lines)}"
 
