@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.farm.entries import DeviceEntry, FarmFile, HostEntry
+from tuneloom.app.farm.joining import order_for
 from tuneloom.app.farm.reading import read_farm
 from tuneloom.errors import JobsFileError
 
@@ -59,6 +60,12 @@ def test_an_empty_farm_file_is_ray_with_whatever_is_found(tmp_path: Path) -> Non
     assert (farm.engine, farm.address, farm.hosts, farm.devices) == ("ray", None, (), ())
 
 
+def test_a_device_that_names_no_node_belongs_to_the_machine_that_starts_ray(tmp_path: Path) -> None:
+    farm = farm_of(tmp_path, '[[devices]]\nkey = "h200"\nkind = "cuda"\nindex = 0\n')
+    assert order_for(farm, "here", "here", here=True).devices == farm.devices
+    assert order_for(farm, "there", "there", here=False).devices == ()
+
+
 def test_a_farm_knows_what_to_compile_for_a_key(tmp_path: Path) -> None:
     farm = farm_of(tmp_path, FULL)
     assert farm.target_of("cortex-a72") == ARM
@@ -81,7 +88,7 @@ WRONG = {
     '[[devices]]\nkey = "a"': "line 1: this device has no kind",
     '[[devices]]\nkey = "a b"\nkind = "cpu"': "line 2: 'key' must be text without spaces",
     '[[devices]]\nkey = "a"\nkind = "gpu"': "line 3: 'kind' must be one of cpu, cuda, rpc, got 'gpu'",
-    '[[devices]]\nkey = "a"\nkind = "cpu"': "line 1: this device has no node",
+    'address = "auto"\n[[devices]]\nkey = "a"\nkind = "cpu"': "line 2: this device has no node",
     f"{CORES}index = 1": "line 5: a device of kind 'cpu' has no 'index'; it has: key, kind, node",
     '[[devices]]\nkey = "a"\nkind = "rpc"': "line 1: a device of kind 'rpc' needs an address",
     '[[devices]]\nkey = "a"\nkind = "rpc"\naddress = "b:1"': "line 1: a device of kind 'rpc' needs a target",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.app.farm.describing import MachineOrder, describe
-from tuneloom.app.farm.entries import RAY, RPC, DeviceEntry, FarmFile
+from tuneloom.app.farm.entries import RAY, DeviceEntry, FarmFile
 from tuneloom.app.farm.surveying import COMPARED, SURVEY, facts_of, versions
 from tuneloom.app.farm.watching import FarmWatch
 from tuneloom.engine.api import Engine
@@ -98,7 +98,7 @@ def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedF
 
 
 def order_for(farm: FarmFile, label: str, name: str, *, here: bool, device_cores: int = 1) -> MachineOrder:
-    """What the machine of a node is asked to offer; boards of no node are reached from the run's machine."""
+    """What the machine of a node is asked to offer; what names no node belongs to the run's machine."""
     devices = tuple(device for device in farm.devices if _is_on(device, label, here=here))
     return MachineOrder(
         name=name,
@@ -135,4 +135,4 @@ def require_same_versions(facts: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _is_on(device: DeviceEntry, label: str, *, here: bool) -> bool:
-    return device.node == label or (device.node is None and device.kind == RPC and here)
+    return device.node == label or (device.node is None and here)

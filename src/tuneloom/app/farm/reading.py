@@ -134,14 +134,14 @@ def _article(word: str) -> str:
 
 
 def _require_nodes(file: TomlFile, farm: FarmFile) -> None:
-    """On Ray a device that is part of a machine names it; with one machine there is nothing to name."""
+    """In a cluster a device that is part of a machine names it; with one machine there is nothing to name."""
     if farm.engine != RAY and len(farm.hosts) > 1:
         raise file.wrong(f'engine = "{farm.engine}" has one machine, but two hosts are listed', "hosts", 1)
     for number, device in enumerate(farm.devices):
         if farm.engine != RAY and device.node is not None:
             message = f'engine = "{farm.engine}" has one machine, so a device has no node; omit it'
             raise file.wrong(message, "devices", number, "node")
-        if farm.engine == RAY and device.node is None and device.kind != RPC:
+        if farm.engine == RAY and farm.address and device.node is None and device.kind != RPC:
             raise file.wrong("this device has no node; name the machine that has it", "devices", number)
 
 
