@@ -114,10 +114,9 @@ def served(tmp_path_factory: pytest.TempPathFactory, warm: WarmInterpreter) -> I
 def browser(served: Served) -> Iterator[Browser]:
     """A browser in which somebody is logged in."""
     assert FOUND is not None
-    started = Browser(*FOUND)
-    log_in(started, served)
-    yield started
-    started.close()
+    with closing(Browser(*FOUND)) as started:
+        log_in(started, served)
+        yield started
 
 
 def log_in(browser: Browser, served: Served) -> None:
