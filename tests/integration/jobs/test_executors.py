@@ -1,6 +1,7 @@
 """Several executors on one store: one is killed, the others go on, nothing is lost and nothing made twice."""
 
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tuneloom.app.requests.job_specs import job_spec
@@ -23,6 +25,17 @@ pytestmark = pytest.mark.integration
 PATIENCE_S = 240.0
 SLOW = "mock:tasks=2,size=4000,build=0.01,profile=0.01"
 TRIALS = 40
+
+
+def _quiet(place: str) -> Any:
+    """A connection to a store in a transaction beside which no executor is in one of its own."""
+    if not place.startswith("postgresql"):
+        connection = sqlite3.connect(place, isolation_level=None, timeout=PATIENCE_S)
+        connection.execute("BEGIN IMMEDIATE")
+        return connection
+    server: Any = psycopg.connect(place)
+    server.execute("LOCK TABLE leases IN ACCESS EXCLUSIVE MODE")
+    return server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -53,6 +66,12 @@ class Executors:
             assert living, "all executors ended"
             with suppress(subprocess.TimeoutExpired):
                 living[0].wait(0.05)
+
+    def stop_between_writes(self, process: Any) -> None:
+        """Stop an executor while it does not write: in the middle of that it would keep the store locked."""
+        with closing(_quiet(self._place)) as connection:
+            process.send_signal(signal.SIGSTOP)
+            connection.execute("ROLLBACK")
 
     def end(self) -> None:
         for process in self.started:
@@ -128,7 +147,7 @@ def test_an_executor_that_was_thought_dead_writes_nothing_more_and_goes_on_with_
     run = submit(store, [job("long", trials=2000)], RunSettings()).id
     first = executors.start()
     executors.wait_until(lambda: trials(store, run) >= 3)
-    first.send_signal(signal.SIGSTOP)
+    executors.stop_between_writes(first)
     lease = store.lease_of(run)
     assert lease is not None and lease.pid == first.pid
     store.release_run(lease, RunStatus.INTERRUPTED, "its lease ended")

@@ -57,8 +57,8 @@ class Known:
     model: Any
     schedules: dict[str, str]
 
-    def open(self, device: str) -> "Known":
-        return Known(self.model.open(device), self.schedules)
+    def open_here(self, device: str) -> "Known":
+        return Known(self.model.open_here(device), self.schedules)
 
 
 def test_a_kernel_is_compared_with_its_own_replacement_among_the_same_neighbours(
