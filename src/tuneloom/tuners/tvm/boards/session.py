@@ -44,10 +44,10 @@ class BoardSession:
             self._session = rpc.connect(
                 board.host, board.port, board.key, session_timeout=limit_s or _NO_LIMIT_S
             )
+            self._use_cores()
         except Exception as error:
             raise NoAnswer(f"no session with {board.address}: {_first_line(error)}") from error
         self._names = (f"module{number}.so" for number in count())
-        self._use_cores()
 
     def device(self, kind: str) -> Any:
         """The board's device of a kind, `cpu` or `cuda`."""
