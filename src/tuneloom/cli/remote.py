@@ -82,11 +82,16 @@ def add_job_command(
 
 def client_of(options: argparse.Namespace) -> "Client":
     """A client for the server of the command line or the environment."""
+    return client_class()(getattr(options, "server", None))
+
+
+def client_class() -> "type[Client]":
+    """What talks to servers; raises InputError where its extra is not installed."""
     try:
         from tuneloom.client import Client
     except ModuleNotFoundError as error:
         raise InputError(f"a server is reached with {error.name}: pip install 'tuneloom[client]'") from error
-    return Client(getattr(options, "server", None))
+    return Client
 
 
 def submit_job(options: argparse.Namespace) -> int:
@@ -162,14 +167,14 @@ def fetch_bundle(options: argparse.Namespace) -> int:
 
 def log_in(options: argparse.Namespace) -> int:
     """Check a token and keep it."""
-    from tuneloom.client import Client
+    talking = client_class()
     from tuneloom.client.logins import keep_token, server_url
 
     url = server_url(options.url)
     token = getpass.getpass("token: ") if sys.stdin.isatty() else sys.stdin.readline()
     if not token.strip():
         raise InputError("no token; paste the one that `tuneloom serve` printed or an administrator made")
-    with Client(url, token.strip()) as client:
+    with talking(url, token.strip()) as client:
         told = client.check()
     path = keep_token(url, token.strip())
     print(f"logged in to {url} as {told['role']} of {told['tenant']}; the token is in {path}")

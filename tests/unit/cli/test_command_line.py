@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -203,3 +204,19 @@ def _options_of(words: list[str]) -> list[argparse.Action]:
         patch.setattr(argparse.ArgumentParser, "print_help", listed)
         parser().parse_args([*words, "--help"])
     return seen
+
+
+@pytest.mark.parametrize(
+    "words", [["login", "http://127.0.0.1:1"], ["jobs", "--server", "http://127.0.0.1:1"]]
+)
+def test_without_the_extra_for_servers_its_remedy_is_told_in_one_line(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[:2] == ["tuneloom", "client"]]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    assert main(words) == 2
+    assert (
+        capsys.readouterr().err
+        == "tuneloom: a server is reached with httpx: pip install 'tuneloom[client]'\n"
+    )
