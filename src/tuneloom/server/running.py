@@ -141,10 +141,12 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = lambda _addres
 
 def _listener(configuration: uvicorn.Config, settings: ServerSettings) -> socket.socket:
     try:
-        return configuration.bind_socket()
+        listener = configuration.bind_socket()
     except SystemExit as error:
         where = f"{settings.host}:{settings.port}"
         raise InputError(f"can't listen on {where}; choose another --port", field="port") from error
+    listener.listen(configuration.backlog)  # whoever hears the address may call at once
+    return listener
 
 
 def _address(listener: socket.socket, settings: ServerSettings) -> str:
