@@ -233,6 +233,50 @@ def farm_against_local(data: Mapping[str, Any]) -> str:
     return f"{table(columns, rows)}\n\nMedian ratio: {data['ratio']:.3f}, {data['model']}, {data['machine']}."
 
 
+def farm_kills(pieces: Rows) -> str:
+    kinds = ("agents", "workers", "machines", "drivers")
+    columns = (
+        "model",
+        "kills",
+        *kinds,
+        "jobs",
+        "not ended",
+        "trials",
+        "lost",
+        "doubled",
+        "too many",
+        "failures",
+    )
+    rows = [
+        (
+            piece["model"],
+            piece["kills"],
+            *(piece[f"killed_{kind}"] for kind in kinds),
+            *(piece[key] for key in ("jobs", "jobs_not_finished", "trials", "lost", "doubled", "too_many")),
+            _figure(piece["failures"]),
+        )
+        for piece in pieces
+    ]
+    sums = [sum(values) for values in zip(*(row[1:-1] for row in rows), strict=True)]
+    return table(columns, [*rows, ("all", *sums, "")])
+
+
+def farm_gpu(data: Mapping[str, Any]) -> str:
+    columns = ("engine", "trials", "before", "after", "trials a minute")
+    rows = [
+        (
+            engine,
+            pair[engine]["trials"],
+            *(f"{pair[engine][key] * 1e3:.3f} ms" for key in ("latency_before_s", "latency_after_s")),
+            number(pair[engine]["trials_per_minute"]),
+        )
+        for pair in data["pairs"]
+        for engine in ("local", "ray")
+    ]
+    told = f"Ray's trials a minute against local ones: {data['ratio']:.3f}, {data['device']}."
+    return f"{table(columns, rows)}\n\n{told}"
+
+
 SECTIONS = (
     Section(
         results="against_stock.json",
@@ -339,9 +383,9 @@ SECTIONS = (
         title="Kills on a farm",
         about="Agents, workers, machines and the driver killed at random moments. `lost`: trials that are "
         "missing at the end; `doubled`: there more than once. A killed worker costs its candidate a failed "
-        "trial.",
+        "trial. `network` is a real one that TVM tunes.",
         command="benchmarks/farm_kills.py",
-        draw=one_row,
+        draw=farm_kills,
     ),
     Section(
         results="farm_against_local.json",
@@ -349,6 +393,13 @@ SECTIONS = (
         about="The same model and seeds, in turn; trials a minute while tuning.",
         command="benchmarks/farm_against_local.py",
         draw=farm_against_local,
+    ),
+    Section(
+        results="farm_gpu.json",
+        title="A GPU through Ray and without",
+        about="The same model, seed and GPU, in turn; the model's median latency before and after tuning.",
+        command="benchmarks/farm_gpu.py",
+        draw=farm_gpu,
     ),
     Section(
         results="store_kills.json",
