@@ -3,18 +3,17 @@
 import os
 import selectors
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Raised, Returned, TimedOut
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Returned, TimedOut
 from tuneloom.engine.processes import Nursery, WorkerProcess
 from tuneloom.engine.reports import EngineReport, ResourceDisturbed, ResourceJoined, ResourceLeft
 from tuneloom.model import DeviceGone, Failure
 
 _LOOK_S = 2.0
-_CHANCES = 3
 
 
 class Watch(Protocol):
@@ -49,8 +48,7 @@ class LocalEngine:
     starts with the first call, or with `prepare`. Places of calls are not looked at: there
     is one machine. With a `watch`, devices that join or leave are reported.
 
-    A call that returns DeviceGone is lost, and its device has left. A call that loses its device
-    again and again is to blame after all: it raises.
+    A call that returns DeviceGone is lost, and its device has left.
     """
 
     def __init__(
@@ -70,7 +68,6 @@ class LocalEngine:
         self._named: dict[str, _Worker] = {}
         self._by_call: dict[str, _Worker] = {}
         self._reports: list[EngineReport] = []
-        self._losses: Counter[str] = Counter()
         self._closed = False
 
     def now_s(self) -> float:
@@ -173,18 +170,12 @@ class LocalEngine:
         running = worker.current
         gone = result.value if isinstance(result, Returned) else None
         if running is None or not isinstance(gone, DeviceGone):
-            if running is not None:
-                self._losses.pop(running.id, None)
             return result
         if self._watch is not None and running.call.place is not None:
             name = running.call.place.resource
             self._watch.lost(name)
             self._reports.append(ResourceLeft(name=name, reason=gone.reason))
-        self._losses[running.id] += 1
-        if self._losses[running.id] < _CHANCES:
-            return Lost(reason=gone.reason)
-        del self._losses[running.id]
-        return Raised(error=f"its device was lost {_CHANCES} times: {gone.reason}", trace="")
+        return Lost(reason=gone.reason)
 
     def _replace(self, worker: _Worker) -> None:
         """End a worker that has done its last call; calls that wait for it go to its successor."""

@@ -173,12 +173,3 @@ def test_a_call_that_finds_its_device_gone_is_lost_and_the_device_has_left() -> 
     assert left == ResourceLeft(name="board", reason="it was unplugged")
     assert isinstance(ended, CallEnded) and ended.result == Lost(reason="it was unplugged")
     assert watch.noted == ["board"]
-
-
-def test_a_call_that_loses_its_device_again_and_again_is_to_blame(engine: LocalEngine) -> None:
-    results = []
-    for _ in range(4):
-        engine.start("it", Call(function=f"{CALLS}:lose_device"))
-        results.append(end_of(engine, "it", 30))
-    assert [type(result) for result in results] == [Lost, Lost, Raised, Lost]
-    assert str(results[2]) == "its device was lost 3 times: it was unplugged"

@@ -1,13 +1,13 @@
 """Machines, devices and calls that get lost: no candidate is blamed, everything is done in the end."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.tuning.task_job import TaskJob
-from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost, Place, Returned
 from tuneloom.engine.machine import Machine, Offer
-from tuneloom.engine.reports import MachineLost, ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import EngineReport, MachineLost, ResourceJoined, ResourceLeft
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import Command, Event, ResourceAdded, ResourceLost
@@ -171,3 +171,49 @@ def test_the_workers_of_a_job_that_ended_are_released() -> None:
     conductor.submit(tuning_job(12))
     conductor.run()
     assert engine.released == ["net:tuner0", "net:tuner1"]
+
+
+class FragileDevices(ScriptedEngine):
+    """A device leaves together with every call that is lost there, and is back after five seconds."""
+
+    def __init__(self, answer: Callable[[Call], CallResult | Lost], *machines: Machine) -> None:
+        super().__init__(answer)
+        self._offers = {offer.resource.name: offer for each in machines for offer in each.offers}
+        self._places: dict[str, str] = {}
+
+    def start(self, call_id: str, call: Call) -> None:
+        assert call.place is not None
+        self._places[call_id] = call.place.resource
+        super().start(call_id, call)
+
+    def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
+        reports = super().poll(timeout_s)
+        lost = [r for r in reports if isinstance(r, CallEnded) and isinstance(r.result, Lost)]
+        for name in (self._places[ended.id] for ended in lost):
+            self.happens(self.now_s() + 5, ResourceJoined(offer=self._offers[name]))
+            reports = [ResourceLeft(name=name, reason="it was unplugged"), *reports]
+        return reports
+
+
+def test_a_candidate_that_takes_three_devices_along_is_to_blame_and_runs_once_at_a_time() -> None:
+    stages, taken_along = FakeStages(), []
+
+    def answer(call: Call) -> CallResult | Lost:
+        if _profiles(call, "a", b"1"):
+            taken_along.append(call.place and call.place.resource)
+            return Lost(reason="it was unplugged")
+        return stages(call)
+
+    program, heard, machines = tuning_job(40), Heard(), (machine("one"), machine("two"))
+    conductor = conductor_on(FragileDevices(answer, *machines), heard, *machines)
+    conductor.submit(program)
+    conductor.run()
+    assert len(taken_along) == 3 and {name for name, _ in heard.left} == set(taken_along)
+    assert heard.ended == [("net", False)] and program.tuning.spent == 40
+    assert sum(progress.failures.total() for progress in program.tuning.tasks) == 1
+
+
+def _profiles(call: Call, task: str, payload: bytes) -> bool:
+    if not call.function.endswith(":profile"):
+        return False
+    return bool(call.arguments[1].name == task and call.arguments[2].payload == payload)

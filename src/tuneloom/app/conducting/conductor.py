@@ -10,7 +10,7 @@ from tuneloom.app.conducting.placing import Placing, resident_of
 from tuneloom.app.conducting.programs import Program, Step
 from tuneloom.app.conducting.quarantine import Quarantine
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, ReadFiles, TimedOut
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Raised, ReadFiles, TimedOut
 from tuneloom.engine.machine import Offer, Resources
 from tuneloom.engine.reports import (
     EngineReport,
@@ -46,13 +46,17 @@ _BEAT_S = 0.25
 
 @dataclass(slots=True)
 class _Out:
-    """A step that is with the core or the engine; `grant` and `call` are set while it runs."""
+    """A step that is with the core or the engine; `grant` and `call` are set while it runs.
+
+    `losses` counts the devices and machines that were lost while it ran there.
+    """
 
     step: Step
     ready_s: float
     grant: Grant | None = None
     call: Call | None = None
     started_s: float = 0.0
+    losses: int = 0
 
     def overdue(self, now_s: float) -> bool:
         """Whether it runs, and its step wants to wait no longer."""
@@ -79,6 +83,8 @@ class Conductor:
         self._held: set[str] = set()
         self._looked_s = 0.0
         self._broken: dict[str, Exception] = {}
+        self._given_up: list[CallEnded] = []
+        self._stopped: set[str] = set()
         self._zero_s = engine.now_s()
 
     def now_s(self) -> float:
@@ -137,11 +143,17 @@ class Conductor:
             self._admit()
             self._end_broken()
             self._listener.beat(self.now_s())
-            for report in self._engine.poll(self._patience_s()):
+            for report in self._next_reports():
                 self._hear(report)
                 self._end_broken()
                 self._listener.beat(self.now_s())
             self._give_up_overdue()
+
+    def _next_reports(self) -> list[EngineReport]:
+        given_up, self._given_up = self._given_up, []
+        reports = self._engine.poll(0 if given_up else self._patience_s())
+        self._stopped.clear()
+        return [*given_up, *reports]
 
     def _give_up_overdue(self) -> None:
         """End calls whose steps want to wait no longer, about as often as the beat goes."""
@@ -281,13 +293,24 @@ class Conductor:
         if job not in self._broken:
             assert out.call is not None
             out.grant, out.started_s = command.grant, self.now_s()
-            self._engine.start(call_id, out.call)
+            if out.losses < out.step.chances:
+                self._engine.start(call_id, out.call)
+            else:
+                self._give_up(call_id, out)
+
+    def _give_up(self, call_id: str, out: _Out) -> None:
+        """A step takes every device or machine along: end it, before it has taken them all."""
+        now_s = self._engine.now_s()
+        raised = Raised(error=f"its device or machine was lost {out.losses} times", trace="")
+        self._given_up.append(CallEnded(id=call_id, result=raised, started_s=now_s, ended_s=now_s))
 
     def _stop(self, command: StopStage) -> None:
         call_id = _call_id(command.job, command.stage)
         self._engine.stop(call_id)
+        self._stopped.add(call_id)
         out = self._out.get(call_id)
         if out is not None:
+            out.losses += 1
             self._back_in_line(out)
 
     def _back_in_line(self, out: _Out) -> None:
@@ -298,8 +321,8 @@ class Conductor:
 
     def _call_ended(self, ended: CallEnded) -> None:
         out = self._out.get(ended.id)
-        if out is None or out.grant is None:
-            return
+        if out is None or out.grant is None or ended.id in self._stopped:
+            return  # it was stopped, and may have been started again since this was reported
         if isinstance(ended.result, Lost):
             self._back_in_line(out)
             request = out.step.request

@@ -14,7 +14,8 @@ class Step:
 
     `ended` gets the result and the time and answers with the steps that became
     possible, or None: do this one again. A step that got lost with its machine is
-    repeated without being asked: `call` is called again, `ended` hears nothing of it.
+    repeated without being asked: `call` is called again, `ended` hears nothing of it. One that was
+    lost with as many devices or machines as it has `chances` is to blame itself: it ends as Raised.
     While the call runs, `overdue` is asked now and then, with the seconds that it has run and
     the time, whether to give it up; it then ends as TimedOut. `judges` says from the result what
     is wrong with the device, empty if nothing is: a fixed kernel tells of its device, not of itself.
@@ -25,6 +26,7 @@ class Step:
     ended: Callable[[CallResult, float], "Sequence[Step] | None"] = field(repr=False)
     overdue: Callable[[float, float], bool] | None = field(default=None, repr=False)
     judges: Callable[[CallResult], str] | None = field(default=None, repr=False)
+    chances: int = 10
 
 
 class Program(Protocol):

@@ -29,6 +29,8 @@ from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequ
 
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
+_CHANCES = 3
+"""After so many lost devices and machines, the candidate that ran there is to blame."""
 _SEARCHING = (StageKind.SELECT, StageKind.UPDATE)
 
 
@@ -204,6 +206,7 @@ class TaskTuning:
             call=call,
             ended=ended,
             overdue=lambda ran_s, at_s: self._overdue(lane, ran_s, at_s),
+            chances=_CHANCES,
         )
 
     def _overdue(self, lane: Lane, ran_s: float, at_s: float) -> bool:
@@ -245,6 +248,7 @@ class TaskTuning:
             ),
             call=lambda: self._calls.profile(lane.progress, candidate, artifact),
             ended=settled,
+            chances=_CHANCES,
         )
 
     def _settle(
