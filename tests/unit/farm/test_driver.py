@@ -208,6 +208,24 @@ def test_an_agent_that_keeps_breaking_is_tried_less_and_less_often(engine: Clock
     assert [round(b - a) for a, b in pairwise(tried)] == [2, 4, 8, 16]
 
 
+def test_an_agent_that_worked_longer_than_its_machine_rested_is_replaced_soon(engine: ClockedEngine) -> None:
+    rested: list[float] = []
+    for worked_s in (0.5, 0.5, 0.5, 20.0, 20.0):
+        engine.cluster.clock.now_s += worked_s
+        before = engine.cluster.lines["b"]
+        before.say(Gone(reason="its agent died"))
+        engine.poll(0)
+        lost_s = engine.cluster.clock.now_s
+        while engine.cluster.lines["b"] is before:
+            engine.cluster.clock.now_s += 0.5
+            engine.cluster.lines["a"].tell()
+            engine.poll(0)
+            engine.poll(0)
+        rested.append(engine.cluster.clock.now_s - lost_s)
+        engine.poll(0)
+    assert rested == [1, 2, 4, 1, 1]
+
+
 def test_a_call_on_a_machine_that_is_gone_is_lost(engine: ClockedEngine) -> None:
     engine.start("it", on("nowhere"))
     (ended,) = engine.poll(0)

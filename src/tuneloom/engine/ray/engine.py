@@ -8,7 +8,7 @@ from typing import Any, assert_never
 from tuneloom.engine.calls import Call, CallEnded, Lost
 from tuneloom.engine.machine import Offer
 from tuneloom.engine.ray.api import AgentLine, Cluster, Gone, Letter, Node, Roll
-from tuneloom.engine.ray.links import Absence, Link, facts_of
+from tuneloom.engine.ray.links import Absence, Link, facts_of, pause_s
 from tuneloom.engine.ray.messages import (
     AgentBroke,
     AgentReport,
@@ -32,7 +32,6 @@ START_S = 180.0
 """An agent that is not ready after so long is given up."""
 
 _GLANCE_S = 0.5
-_LONGEST_PAUSE_S = 60.0
 
 Charges = Callable[[Node], Charge | None]
 """What the agent of a machine is for; None for a machine that is not used."""
@@ -42,7 +41,8 @@ class RayEngine:
     """Fulfils the protocol `Engine` on the machines of a cluster; used by one thread.
 
     Machines that join the cluster are used, those that leave it are lost. A machine whose agent
-    dies, breaks or falls silent is lost, too, and gets a new agent, after a pause that grows.
+    dies, breaks or falls silent is lost, too, and gets a new agent, after a pause that grows
+    until one has worked for longer than the pause before it.
     A call without a place is carried out on the machine of this process.
     """
 
@@ -234,9 +234,9 @@ class RayEngine:
         del self._links[link.machine], self._by_line[link.line]
         self._desk.lost(link)
         link.line.hang_up()
-        pause_s = min(_LONGEST_PAUSE_S, 2.0**link.tries)
+        tries = 0 if link.worked_s(self.now_s()) > pause_s(link.tries - 1) else link.tries
         self._absent[link.machine] = Absence(
-            node=link.node, tries=link.tries + 1, again_s=self.now_s() + pause_s, reason=reason
+            node=link.node, tries=tries + 1, again_s=self.now_s() + pause_s(tries), reason=reason
         )
         if link.hello is not None:
             self._reports.append(MachineLost(name=link.machine, reason=reason))

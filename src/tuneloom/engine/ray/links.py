@@ -9,6 +9,7 @@ from tuneloom.engine.ray.messages import Hello, Order
 
 _CLOCK_S = 30.0
 _WORSE = 1.5
+_LONGEST_PAUSE_S = 60.0
 
 
 @dataclass(slots=True, eq=False)
@@ -21,6 +22,7 @@ class Link:
     heard_s: float
     hello: Hello | None = None
     tries: int = 0
+    greeted_s: float | None = None
     files: set[str] = field(default_factory=set)
     orders: list[Order] = field(default_factory=list)
     holders: dict[str, AgentLine] = field(default_factory=dict)
@@ -35,9 +37,13 @@ class Link:
 
     def greeted(self, hello: Hello, now_s: float) -> None:
         """It is ready; its clock is not older than this, for the answer took some time."""
-        self.hello = hello
+        self.hello, self.greeted_s = hello, now_s
         self.files |= hello.files
         self._offset_s = now_s - hello.now_s
+
+    def worked_s(self, now_s: float) -> float:
+        """How long it has been ready; 0 if it never was."""
+        return now_s - self.greeted_s if self.greeted_s is not None else 0.0
 
     def flush(self) -> None:
         """Send the orders that wait."""
@@ -77,6 +83,11 @@ class Absence:
     tries: int
     again_s: float
     reason: str
+
+
+def pause_s(tries: int) -> float:
+    """How long a machine rests after so many agents that did not last; none before the first."""
+    return min(_LONGEST_PAUSE_S, 2.0**tries) if tries >= 0 else 0.0
 
 
 def facts_of(links: Mapping[str, Link]) -> dict[str, Mapping[str, object]]:
