@@ -1,6 +1,12 @@
 """Networks people run against ONNX Runtime: whole models in turn, and where the time goes.
 
-    python benchmarks/against_onnxruntime.py FILE.onnx… [zoo:NAME…] [--trials N] [--cores N]
+    python benchmarks/against_onnxruntime.py FILE.onnx… [zoo:NAME…] [--trials N] [--device-cores N]
+        [--cores 2,3] [--limit SECONDS] [--lane-limit SECONDS] [--out LANE.json] [--no-openvino]
+
+Several of these may run at once, each a lane with cores of its own (--cores) and a file of its own
+(--out); benchmarks/merge_lanes.py joins the files. Every network has a process of its own. What the file has
+already is skipped, so that a lane that was ended goes on where it was. A network that takes longer
+than --limit is given up; tuning gets 60 % of that, and the row tells how many trials were made.
 
 With --trials 0 (the default) every kernel has its template's first guess, so that a
 network takes seconds; else the network is tuned from an empty store first. Both
@@ -13,6 +19,10 @@ profile. Where OpenVINO is installed it takes its turn as well.
 import argparse
 import json
 import os
+import platform
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -31,9 +41,10 @@ from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.layouts.matrices import panel_width, product
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls, kernel_key, kernel_module, unpack
+from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import RunningModel, build_model
-from tuneloom.tuners.tvm.models.stages import relative_difference, seeded_inputs
-from tuneloom.tuners.tvm.models.times import kernel_times
+from tuneloom.tuners.tvm.models.kernel_times import kernel_times
+from tuneloom.tuners.tvm.models.stages import seeded_inputs
 from tuneloom.tuners.tvm.rules.generator import first_guess, has_template
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
@@ -49,7 +60,13 @@ SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
 }
 """What the open dimensions of known files are bound to."""
 LEAST_ROUNDS, SECONDS = 15, 4.0
+WORTHWHILE = 0.5
+"""Which part of its time must be left for a network to be begun: one that is tuned less means little."""
+TUNING = 0.6
+"""Which part of a network's time is for tuning."""
 SHOWN = 12
+IDENTITY = ("model", "trials", "cores")
+"""What tells rows of a results file apart."""
 QUIET = 0.2
 """Which quantile of the runs counts: on shared cores the slower half measures the neighbours."""
 
@@ -60,6 +77,7 @@ class Comparison:
 
     model: str
     trials: int
+    trials_made: int
     cores: int
     ours: list[float]
     theirs: list[float]
@@ -75,6 +93,7 @@ class Comparison:
         return {
             "model": self.model,
             "trials": self.trials,
+            "trials_made": self.trials_made,
             "cores": self.cores,
             "ours_s": ours,
             "onnxruntime_s": theirs,
@@ -83,9 +102,17 @@ class Comparison:
             **self._against_openvino(ours),
             "spread": [float(q) for q in np.quantile(ratios, [0.1, 0.9])],
             "difference": self.difference,
-            "kernels": self.kernels,
-            "nodes": self.nodes,
+            "kernels": self.kernels[:SHOWN],
+            "nodes": self.nodes[:SHOWN],
+            "kinds_s": self._kinds(),
         }
+
+    def _kinds(self) -> dict[str, float]:
+        """Seconds of ONNX Runtime by kind of operator, the largest first."""
+        kinds: dict[str, float] = {}
+        for node in self.nodes:
+            kinds[node["kind"]] = kinds.get(node["kind"], 0.0) + node["total_s"]
+        return dict(sorted(kinds.items(), key=lambda pair: -pair[1]))
 
     def _against_openvino(self, ours: float) -> dict[str, float]:
         if not self.openvino:
@@ -95,54 +122,107 @@ class Comparison:
 
 
 def main() -> None:
+    options = parsed()
+    if options.cores:
+        os.sched_setaffinity(0, options.cores)
+    if options.alone:
+        alone(options)
+        return
+    ends = time.monotonic() + options.lane_limit
+    for model in options.models:
+        if options.out and known(options.out, name_of(model), options):
+            print(f"{name_of(model)}: in {options.out} already", flush=True)
+        elif (left := ends - time.monotonic()) >= WORTHWHILE * min(options.limit, options.lane_limit):
+            in_own_process(model, min(options.limit, left))
+        else:
+            print(f"{name_of(model)}: no time left", flush=True)
+
+
+def parsed() -> Any:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--trials", type=int, default=0)
-    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--device-cores", type=int, default=1, help="how many cores a run may use")
+    parser.add_argument("--cores", type=core_list, help="which cores everything runs on, such as 2,3")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds for one network")
+    parser.add_argument("--lane-limit", type=float, default=float("inf"), help="seconds for all of them")
+    parser.add_argument("--no-openvino", action="store_true", help="compare with ONNX Runtime only")
     parser.add_argument("--brief", action="store_true", help="print the ratios only")
     parser.add_argument("--out", type=Path, help="keep the results in this file, beside those it has")
-    options = parser.parse_args()
-    peak = peak_gflops(resolve_target("cpu"))
-    print(f"a small matrix product on one core: {peak:.1f} GFLOP/s")
-    rows = [measured(model, options, peak) for model in options.models]
-    good = [row["ratio"] for row in rows if row is not None]
-    print(f"geometric mean of {len(good)}: {np.exp(np.mean(np.log(good))):.2f}")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
-def measured(model: str, options: Any, peak: float) -> dict[str, Any] | None:
+def core_list(text: str) -> set[int]:
+    return {int(word) for word in text.split(",")}
+
+
+def in_own_process(model: str, limit_s: float) -> None:
+    """Compare one network in a process with all arguments of this one; end it when its time is over."""
+    others = [word for word in sys.argv[1:] if not is_model(word)]
+    command = [sys.executable, __file__, *others, "--alone", "--limit", str(limit_s), model]
+    child = subprocess.Popen(command, start_new_session=True)
     try:
-        row = compare(model, options).row
-    except Exception as error:  # one network that can't be compared must not end the others
+        child.wait(None if limit_s == float("inf") else limit_s)
+    except subprocess.TimeoutExpired:
+        print(f"{name_of(model)}: not done after {limit_s:.0f} s", flush=True)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)  # its workers die with it
+            child.wait()
+
+
+def is_model(word: str) -> bool:
+    return word.startswith("zoo:") or Path(word).suffix in (".onnx", ".pt2", ".tflite")
+
+
+def alone(options: Any) -> None:
+    os.environ |= {"TVM_NUM_THREADS": str(options.device_cores), "TVM_BIND_THREADS": "0"}
+    (model,) = options.models
+    started = time.monotonic()
+    try:
+        row = compare(model, options).row | machine()
+    except Exception as error:  # one line for a network that can't be compared; the lane goes on
         print(f"{name_of(model)}: {type(error).__name__}: {str(error).strip().splitlines()[-1][:200]}")
-        return None
-    show(row, peak * options.cores, brief=options.brief)
+        sys.exit(1)
+    row["minutes"] = (time.monotonic() - started) / 60
+    peak = 0.0 if options.brief else options.device_cores * peak_gflops(resolve_target("cpu"))
+    show(row, peak, brief=options.brief)
     if options.out:
         keep(options.out, row)
-    return row
+
+
+def machine() -> dict[str, str]:
+    """Which CPU it was, and which state of the source, as far as they can be known."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    return {"cpu": named[0] if named else platform.machine(), "commit": commit}
 
 
 def compare(model: str, options: Any) -> Comparison:
     """Compile or tune one network, then run it and ONNX Runtime in turn."""
     name = name_of(model)
-    lowered = lower(import_model(model, SHAPES.get(name)), resolve_target("cpu", cores=options.cores))
+    lowered = lower(import_model(model, SHAPES.get(name)), resolve_target("cpu", cores=options.device_cores))
     with tempfile.TemporaryDirectory() as folder:
         if options.trials:
-            running = tuned(model, options, Path(folder))
+            running, trials_made = tuned(model, options, Path(folder))
         else:
-            running = build_model(lowered, {}, guess=True).open()
+            running, trials_made = build_model(lowered, {}, guess=True).open_here(), 0
         # The one that is timed has no profiler, which would slow it down.
-        session, profiled = peer(model, options.cores), peer(model, options.cores, Path(folder))
-        with Pinned(options.cores):
-            ours, theirs, third, difference = in_turn(
-                running, session, openvino_peer(model, options.cores, lowered), lowered
-            )
+        session, profiled = peer(model, options.device_cores), peer(model, options.device_cores, Path(folder))
+        with Pinned(options.device_cores):
+            openvino = None if options.no_openvino else openvino_peer(model, options.device_cores, lowered)
+            ours, theirs, third, difference = in_turn(running, session, openvino, lowered)
             kernels = kernel_rows(running, lowered)
             nodes = node_rows(profiled, lowered)
     return Comparison(
         model=name,
         trials=options.trials,
-        cores=options.cores,
+        trials_made=trials_made,
+        cores=options.device_cores,
         ours=ours,
         theirs=theirs,
         openvino=third,
@@ -152,20 +232,23 @@ def compare(model: str, options: Any) -> Comparison:
     )
 
 
-def tuned(model: str, options: Any, folder: Path) -> RunningModel:
+def tuned(model: str, options: Any, folder: Path) -> tuple[RunningModel, int]:
+    """The network tuned from an empty store, and the trials made for it."""
+    seconds = TUNING * options.limit if options.limit < float("inf") else None
     spec = JobSpec(
         name=name_of(model),
         model=model,
         shapes=SHAPES.get(name_of(model), {}),
-        budget=Budget(trials=options.trials),
+        budget=Budget(trials=options.trials, seconds=seconds),
         seed=options.seed,
         out=str(folder / "bundle"),
     )
-    settings = RunSettings(store=str(folder / "store.db"), device_cores=options.cores)
+    settings = RunSettings(store=str(folder / "store.db"), device_cores=options.device_cores)
     outcome = tune([spec], settings, "benchmarks/against_onnxruntime.py")
     if outcome.failure is not None:
         raise outcome.failure
-    return load_bundle(folder / "bundle").model
+    running = load_bundle(folder / "bundle").model
+    return running, int(outcome.jobs[0].result["trials"])
 
 
 class Pinned:
@@ -309,7 +392,8 @@ def show(row: dict[str, Any], peak: float, *, brief: bool) -> None:
     print(
         f"{row['model']}: ours {row['ours_s'] * 1e3:.2f} ms, "
         f"ONNX Runtime {row['onnxruntime_s'] * 1e3:.2f} ms, "
-        f"ratio {row['ratio']:.2f} ({low:.2f}–{high:.2f}), {row['trials']} trials, {row['cores']} cores, "
+        f"ratio {row['ratio']:.2f} ({low:.2f}–{high:.2f}), "
+        f"{row['trials_made']} trials, {row['cores']} cores, {row['minutes']:.1f} minutes, "
         f"outputs differ by {row['difference']:.1e}"
         + (f", against OpenVINO {row['against_openvino']:.2f}" if "against_openvino" in row else ""),
         flush=True,
@@ -324,22 +408,31 @@ def show(row: dict[str, Any], peak: float, *, brief: bool) -> None:
             f"{kernel['gflops']:6.1f} GFLOP/s {kernel['gflops'] / peak:4.0%}  {space:8s} "
             f"{kernel['name'][:60]} [{kernel['shapes'][:90]}]"
         )
-    kinds: dict[str, float] = {}
-    for node in row["nodes"]:
-        kinds[node["kind"]] = kinds.get(node["kind"], 0.0) + node["total_s"]
-    largest = sorted(kinds.items(), key=lambda pair: -pair[1])[:8]
+    largest = list(row["kinds_s"].items())[:8]
     print(
         "  ONNX Runtime: " + ", ".join(f"{kind} {seconds * 1e3:.2f}" for kind, seconds in largest), flush=True
     )
 
 
 def keep(path: Path, row: dict[str, Any]) -> None:
-    """Put a row into a results file, in place of an older one of the same kind."""
-    known = json.loads(path.read_text()) if path.exists() else []
-    identity = ("model", "trials", "cores")
-    others = [one for one in known if any(one[key] != row[key] for key in identity)]
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps([*others, row], indent=1) + "\n")
+    """Put a row into a results file, in place of an older one of the same kind; all of it or nothing."""
+    others = [one for one in rows_of(path) if any(one[key] != row[key] for key in IDENTITY)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(json.dumps([*others, row], indent=1) + "\n")
+    new.replace(path)
+
+
+def known(path: Path, name: str, options: Any) -> bool:
+    """Whether a results file has the row already."""
+    wanted = (name, options.trials, options.device_cores)
+    return any(tuple(row[key] for key in IDENTITY) == wanted for row in rows_of(path))
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The rows of a results file; none if it is not there."""
+    rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    return rows
 
 
 def name_of(model: str) -> str:

@@ -111,7 +111,14 @@ def _against(row: Mapping[str, Any]) -> Sequence[object]:
     times = [f"{row[key] * 1e3:.2f} ms" for key in ("ours_s", "onnxruntime_s")]
     ratio = f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})"
     third = f"{row['against_openvino']:.2f}" if "against_openvino" in row else "–"
-    return (row["model"], row["cores"], row["trials"], *times, ratio, third, f"{row['difference']:.0e}")
+    return (row["model"], row["cores"], _trials(row), *times, ratio, third, f"{row['difference']:.0e}")
+
+
+def _trials(row: Mapping[str, Any]) -> str:
+    """How many were asked for, and how many were made where time ran out before."""
+    asked = int(row["trials"])
+    made = int(row.get("trials_made", asked))
+    return str(asked) if made >= asked else f"{made} of {asked}"
 
 
 STAGES = ("select", "build", "profile", "update")
