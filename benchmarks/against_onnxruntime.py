@@ -79,17 +79,17 @@ class Comparison:
     trials: int
     trials_made: int
     cores: int
-    ours: list[float]
-    theirs: list[float]
-    openvino: list[float]
+    times: dict[str, list[float]]
     difference: float
+    left: str
+    """What the bundle leaves to ONNX Runtime: nothing (""), "whole" or "parts"."""
     kernels: list[dict[str, Any]]
     nodes: list[dict[str, Any]]
 
     @property
     def row(self) -> dict[str, Any]:
-        ratios = np.divide(self.ours, self.theirs)
-        ours, theirs = (float(np.quantile(one, QUIET)) for one in (self.ours, self.theirs))
+        ratios = np.divide(self.times["ours"], self.times["theirs"])
+        ours, theirs = self._quiet("ours"), self._quiet("theirs")
         return {
             "model": self.model,
             "trials": self.trials,
@@ -99,6 +99,7 @@ class Comparison:
             "onnxruntime_s": theirs,
             "ratio": ours / theirs,
             "median": float(np.median(ratios)),
+            **self._chosen(ours, theirs),
             **self._against_openvino(ours),
             "spread": [float(q) for q in np.quantile(ratios, [0.1, 0.9])],
             "difference": self.difference,
@@ -114,10 +115,18 @@ class Comparison:
             kinds[node["kind"]] = kinds.get(node["kind"], 0.0) + node["total_s"]
         return dict(sorted(kinds.items(), key=lambda pair: -pair[1]))
 
+    def _quiet(self, side: str) -> float:
+        return float(np.quantile(self.times[side], QUIET))
+
+    def _chosen(self, ours: float, theirs: float) -> dict[str, Any]:
+        """The bundle, which may leave the model or parts of it to ONNX Runtime."""
+        seconds = self._quiet("bundle") if self.left else ours
+        return {"chosen_s": seconds, "chosen_ratio": seconds / theirs, "left": self.left}
+
     def _against_openvino(self, ours: float) -> dict[str, float]:
-        if not self.openvino:
+        if "openvino" not in self.times:
             return {}
-        seconds = float(np.quantile(self.openvino, QUIET))
+        seconds = self._quiet("openvino")
         return {"openvino_s": seconds, "against_openvino": ours / seconds}
 
 
@@ -207,33 +216,44 @@ def compare(model: str, options: Any) -> Comparison:
     name = name_of(model)
     lowered = lower(import_model(model, SHAPES.get(name)), resolve_target("cpu", cores=options.device_cores))
     with tempfile.TemporaryDirectory() as folder:
-        if options.trials:
-            running, trials_made = tuned(model, options, Path(folder))
-        else:
-            running, trials_made = build_model(lowered, {}, guess=True).open_here(), 0
+        made = tuned(model, options, Path(folder), lowered) if options.trials else guessed(lowered)
         # The one that is timed has no profiler, which would slow it down.
         session, profiled = peer(model, options.device_cores), peer(model, options.device_cores, Path(folder))
         with Pinned(options.device_cores):
             openvino = None if options.no_openvino else openvino_peer(model, options.device_cores, lowered)
-            ours, theirs, third, difference = in_turn(running, session, openvino, lowered)
-            kernels = kernel_rows(running, lowered)
+            times, difference = in_turn(made, session, openvino, lowered)
+            kernels = kernel_rows(made.running, lowered)
             nodes = node_rows(profiled, lowered)
     return Comparison(
         model=name,
         trials=options.trials,
-        trials_made=trials_made,
+        trials_made=made.trials,
         cores=options.device_cores,
-        ours=ours,
-        theirs=theirs,
-        openvino=third,
+        times=times,
         difference=difference,
+        left=made.left,
         kernels=kernels,
         nodes=nodes,
     )
 
 
-def tuned(model: str, options: Any, folder: Path) -> tuple[RunningModel, int]:
-    """The network tuned from an empty store, and the trials made for it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A network compiled by TVM alone, and its bundle where that leaves something to ONNX Runtime."""
+
+    running: RunningModel
+    trials: int = 0
+    bundle: RunningModel | None = None
+    left: str = ""
+
+
+def guessed(lowered: LoweredModel) -> Made:
+    """The network with every kernel as its template guesses first."""
+    return Made(running=build_model(lowered, {}, guess=True).open_here())
+
+
+def tuned(model: str, options: Any, folder: Path, lowered: LoweredModel) -> Made:
+    """The network tuned from an empty store."""
     seconds = TUNING * options.limit if options.limit < float("inf") else None
     spec = JobSpec(
         name=name_of(model),
@@ -247,8 +267,14 @@ def tuned(model: str, options: Any, folder: Path) -> tuple[RunningModel, int]:
     outcome = tune([spec], settings, "benchmarks/against_onnxruntime.py")
     if outcome.failure is not None:
         raise outcome.failure
-    running = load_bundle(folder / "bundle").model
-    return running, int(outcome.jobs[0].result["trials"])
+    result, bundle = outcome.jobs[0].result, load_bundle(folder / "bundle").model
+    trials, left = int(result["trials"]), result.get("left_to_onnxruntime")
+    if left is None:
+        return Made(running=bundle, trials=trials)
+    used = json.loads((folder / "bundle" / "schedules.json").read_text())
+    alone = build_model(lowered, {row["task"]: row["trace"] for row in used}, guess=True)
+    words = "whole" if left["whole"] else "parts"
+    return Made(running=alone.open_here(), trials=trials, bundle=bundle, left=words)
 
 
 class Pinned:
@@ -297,22 +323,28 @@ def openvino_peer(model: str, cores: int, lowered: LoweredModel) -> Callable[[],
 
 
 def in_turn(
-    running: RunningModel, session: Any, third: Callable[[], Any] | None, lowered: LoweredModel
-) -> tuple[list[float], list[float], list[float], float]:
+    made: Made, session: Any, third: Callable[[], Any] | None, lowered: LoweredModel
+) -> tuple[dict[str, list[float]], float]:
+    """Seconds of single runs by side, and how far the outputs of ours and ONNX Runtime differ."""
     values = seeded_inputs(lowered.inputs, seed=1)
     feeds = feeds_of(lowered)
     tensors = [load_tvm().runtime.tensor(value) for value in values]
-    difference = max(map(relative_difference, running.run(values), session.run(None, feeds)))
-    ours: list[float] = []
-    theirs: list[float] = []
-    openvino: list[float] = []
+    difference = max(map(relative_difference, made.running.run(values), session.run(None, feeds)))
+    sides: dict[str, Callable[[], Any]] = {
+        "ours": lambda: made.running.invoke(tensors),
+        "theirs": lambda: session.run(None, feeds),
+    }
+    if third is not None:
+        sides["openvino"] = third
+    if (bundle := made.bundle) is not None:
+        bundle.run(values)
+        sides["bundle"] = lambda: bundle.invoke(tensors)
+    times: dict[str, list[float]] = {side: [] for side in sides}
     ended = time.perf_counter() + SECONDS
-    while len(ours) < LEAST_ROUNDS or time.perf_counter() < ended:
-        ours.append(timed(lambda: running.invoke(tensors)))
-        theirs.append(timed(lambda: session.run(None, feeds)))
-        if third is not None:
-            openvino.append(timed(third))
-    return ours, theirs, openvino, difference
+    while len(times["ours"]) < LEAST_ROUNDS or time.perf_counter() < ended:
+        for side, work in sides.items():
+            times[side].append(timed(work))
+    return times, difference
 
 
 def source_of(model: str) -> Any:
@@ -395,6 +427,7 @@ def show(row: dict[str, Any], peak: float, *, brief: bool) -> None:
         f"ratio {row['ratio']:.2f} ({low:.2f}–{high:.2f}), "
         f"{row['trials_made']} trials, {row['cores']} cores, {row['minutes']:.1f} minutes, "
         f"outputs differ by {row['difference']:.1e}"
+        + (f", bundle {row['chosen_ratio']:.2f} ({row['left']} left there)" if row["left"] else "")
         + (f", against OpenVINO {row['against_openvino']:.2f}" if "against_openvino" in row else ""),
         flush=True,
     )

@@ -100,7 +100,7 @@ def _whole_model(row: Mapping[str, Any]) -> Sequence[object]:
 
 
 def against_onnxruntime(rows: Rows) -> str:
-    sides = ("ours", "ONNX Runtime", "ours / ONNX Runtime", "ours / OpenVINO")
+    sides = ("ours", "ONNX Runtime", "ours / ONNX Runtime", "bundle / ONNX Runtime", "ours / OpenVINO")
     columns = ("model", "cores", "trials", *sides, "outputs differ by")
     ordered = sorted(rows, key=lambda row: (row["cores"], row["trials"], row["ratio"]))
     return table(columns, [_against(row) for row in ordered])
@@ -111,7 +111,15 @@ def _against(row: Mapping[str, Any]) -> Sequence[object]:
     times = [f"{row[key] * 1e3:.2f} ms" for key in ("ours_s", "onnxruntime_s")]
     ratio = f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})"
     third = f"{row['against_openvino']:.2f}" if "against_openvino" in row else "–"
-    return (row["model"], row["cores"], _trials(row), *times, ratio, third, f"{row['difference']:.0e}")
+    words = (row["model"], row["cores"], _trials(row), *times, ratio, _bundle(row), third)
+    return (*words, f"{row['difference']:.0e}")
+
+
+def _bundle(row: Mapping[str, Any]) -> str:
+    """How the bundle does, which may leave something to ONNX Runtime; unknown in older rows."""
+    if "chosen_ratio" not in row:
+        return "–"
+    return f"{row['chosen_ratio']:.2f}" + (f" ({row['left']} left there)" if row["left"] else "")
 
 
 def _trials(row: Mapping[str, Any]) -> str:

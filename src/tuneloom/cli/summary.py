@@ -32,9 +32,12 @@ def job_line(job: JobRecord) -> str:
         return f"{job.name}: {job.status.value}"
     before, after = result["latency_before_s"], result["latency_after_s"]
     spread = _spread(result["latencies_after_s"])
-    text = f"{job.name}: {before * 1e3:.2f} ms untuned → {after * 1e3:.2f} ms tuned (±{spread:.0%})"
+    how = "as it is deployed" if "left_to_onnxruntime" in result else "tuned"
+    text = f"{job.name}: {before * 1e3:.2f} ms untuned → {after * 1e3:.2f} ms {how} (±{spread:.0%})"
     text += f", {gained(before, after)}; {result['trials']} trials{_failures(result)}"
-    if "own_runtime" in result:
+    if "left_to_onnxruntime" in result:
+        text = _left(job.name, result["left_to_onnxruntime"]) + f"\n  {text.removeprefix(job.name + ': ')}"
+    elif "own_runtime" in result:
         text = _against(job.name, result["own_runtime"], spread) + f"\n  {text.removeprefix(job.name + ': ')}"
     text += _goal(result.get("goal")) + _by_shape(job)
     if job.spec.get("out"):
@@ -51,6 +54,15 @@ def _against(name: str, own: Any, spread: float) -> str:
     tuned, theirs = own["tuned_s"], own["latency_s"]
     times = f"{tuned * 1e3:.2f} ms tuned (±{spread:.0%})"
     return f"{name}: {times}, {own['name']} takes {theirs * 1e3:.2f} ms: {compared(tuned, theirs)}"
+
+
+def _left(name: str, left: Any) -> str:
+    """What is left to ONNX Runtime, and why."""
+    times = f"{left['latency_s'] * 1e3:.2f} ms against {left['tvm_s'] * 1e3:.2f} ms tuned"
+    if left["whole"]:
+        return f"{name}: left in ONNX Runtime as a whole, which is faster: {times} (--only-tvm prevents that)"
+    alone = f"{left['onnxruntime_s'] * 1e3:.2f} ms in ONNX Runtime alone"
+    return f"{name}: partly left in ONNX Runtime, which is faster so: {times}, {alone}"
 
 
 def compared(ours_s: float, theirs_s: float) -> str:

@@ -6,6 +6,7 @@ from tuneloom.model.job import REUSE, JobSpec
 from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.opened import (
     CheckResult,
+    Handover,
     ModelRecipe,
     ModelSummary,
     OwnRuntime,
@@ -44,6 +45,7 @@ __all__ = [
     "DeviceGone",
     "Failure",
     "FailureKind",
+    "Handover",
     "Host",
     "JobSpec",
     "KnobDomain",

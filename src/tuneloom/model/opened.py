@@ -31,10 +31,16 @@ class ModelRecipe:
     target: str
     layout: str = "blocked"
     only_tvm: bool = False
+    left: tuple[str, ...] = ()
+    """Nodes that are left to ONNX Runtime, by their first outputs, because it runs them faster."""
     cores: int = 1
     """How many cores one run of the model may use, where the target does not say it."""
     more_shapes: tuple[Shapes, ...] = ()
     """Further sets of shapes to compile it for."""
+
+    def leaving(self, left: tuple[str, ...]) -> "ModelRecipe":
+        """The model with these nodes left to ONNX Runtime; it has a key of its own."""
+        return replace(self, left=left, key=f"{self.key}:left")
 
     def variants(self) -> "list[ModelRecipe]":
         """A recipe for each set of shapes; the first has this one's key."""
@@ -83,6 +89,24 @@ class OwnRuntime:
     difference: float
     seconds: tuple[float, ...]
     tuned_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """A model of which nodes are `left` to ONNX Runtime because it is faster so; times in turn decided.
+
+    `seconds` are those of the model divided so, `tvm_s` those of TVM alone, `rival_s` those of ONNX Runtime
+    alone. `foreign` are the parts under each set of shapes, `shares` which part of the time each takes.
+    """
+
+    left: tuple[str, ...]
+    seconds: tuple[float, ...]
+    tvm_s: tuple[float, ...]
+    rival_s: tuple[float, ...]
+    whole: bool
+    foreign: tuple[tuple[Mapping[str, Any], ...], ...] = ()
+    shares: Mapping[str, float] = field(default_factory=dict)
+    difference: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

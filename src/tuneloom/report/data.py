@@ -86,6 +86,8 @@ class ModelResult:
     best: str = ""
     own_runtime: str = ""
     own_runtime_s: float | None = None
+    left: str = ""
+    """How much of it is left to that runtime because it is faster there: "whole", "parts" or nothing."""
     progress: tuple["CurvePoint", ...] = ()
 
     def __post_init__(self) -> None:

@@ -52,9 +52,12 @@ def _verdict(model: ModelResult) -> tuple[str, str]:
     gain = model.speed_up
     if model.best:
         return duration(model.after_s), f"with {model.best}"
+    if model.left == "whole":
+        return duration(model.after_s), f"left in {model.own_runtime}, which is faster"
     if model.against_own_runtime is not None:
         number, word = _faster(model.against_own_runtime)
-        return number, f"{word} than {model.own_runtime}"
+        parts = ", to which parts are left" if model.left else ""
+        return number, f"{word} than {model.own_runtime}{parts}"
     if gain is None:
         return "–", "not compared" if model.status == "finished" else model.status
     return _faster(gain)

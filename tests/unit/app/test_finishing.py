@@ -11,7 +11,7 @@ from tuneloom.app.tasks.limits import check_s, compile_s
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.errors import OutputError
-from tuneloom.model import Artifact, CheckResult, ModelRecipe
+from tuneloom.model import Artifact, CheckResult, Handover, ModelRecipe, OwnRuntime
 from tuneloom.scheduling.stages import SlotDemand
 from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
 
@@ -122,6 +122,44 @@ def test_contests_then_compile_check_export() -> None:
     ]
     assert script.schedules == [{"key-a", "key-b"}]
     assert finish.check is SAME and not finish.failure and finish.unwritten is None
+
+
+def against(rival_s: float, name: str = "onnxruntime") -> CheckResult:
+    own = OwnRuntime(name=name, difference=0.0, seconds=(rival_s,), tuned_s=(1.0,))
+    return CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,), own_runtime=own)
+
+
+def test_a_model_that_is_faster_in_onnx_runtime_is_exported_as_it_was_left_there() -> None:
+    tasks = tuned("a")
+    handover = Handover(left=("y",), seconds=(0.5,), tvm_s=(1.0,), rival_s=(0.5,), whole=False)
+    exported: list[ModelRecipe] = []
+
+    class Listening(Script):
+        def __call__(self, call: Call) -> CallResult:
+            if call.function.endswith(":export_model"):
+                exported.append(call.arguments[0])
+            return super().__call__(call)
+
+    finish = finished(tasks, Listening(tasks, checks=[against(0.5)], choose=Returned(value=handover)))
+    assert finish.handover is handover and exported[0].left == ("y",)
+
+
+@pytest.mark.parametrize(
+    "check", [SAME, against(0.99), against(0.5, "torch")], ids=["none", "equal", "torch"]
+)
+def test_nothing_is_left_to_a_runtime_that_is_not_clearly_faster(check: CheckResult) -> None:
+    tasks = tuned("a")
+    script = Script(tasks, checks=[check])
+    assert finished(tasks, script).handover is None
+    assert "choose" not in script.calls
+
+
+def test_a_model_is_exported_as_it_is_when_the_choice_fails() -> None:
+    tasks = tuned("a")
+    lost = Died(cause=KilledBy(signal.SIGSEGV))
+    script = Script(tasks, checks=[against(0.5)], choose=lost)
+    assert finished(tasks, script).handover is None
+    assert script.calls[-2:] == ["choose", "export_model"]
 
 
 def test_models_are_compiled_wherever_cores_are_free_and_kernels_tell_how_long_it_takes() -> None:

@@ -37,6 +37,17 @@ def test_the_headline_is_the_comparison_with_the_runtime_people_would_use_instea
     assert second.startswith("  30.00 ms untuned → 10.00 ms tuned")
 
 
+def test_a_model_that_is_left_in_onnx_runtime_is_called_so() -> None:
+    left = {"whole": True, "latency_s": 0.01, "tvm_s": 0.012, "onnxruntime_s": 0.01}
+    first, second = job_line(record(JobStatus.FINISHED, RESULT | {"left_to_onnxruntime": left})).splitlines()[
+        :2
+    ]
+    assert first.startswith(
+        "net: left in ONNX Runtime as a whole, which is faster: 10.00 ms against 12.00 ms"
+    )
+    assert second.startswith("  30.00 ms untuned → 10.00 ms as it is deployed")
+
+
 @pytest.mark.parametrize(
     ("theirs_s", "words"), [(2.0, "2.00 times faster"), (1.03, "as fast"), (0.5, "2.00 times slower")]
 )

@@ -94,6 +94,20 @@ def test_the_number_at_the_top_is_against_the_own_runtime_where_that_was_timed()
     assert '<span class="big">1.50×</span>' in page and "faster than onnxruntime" in page
 
 
+def test_a_model_that_was_left_in_its_own_runtime_is_not_called_faster() -> None:
+    model = ModelResult(
+        job="j",
+        name="m",
+        before_s=8.0,
+        after_s=2.0,
+        own_runtime="onnxruntime",
+        own_runtime_s=2.0,
+        left="whole",
+    )
+    page = render_report(ReportData(run="r", models=(model,)))
+    assert "left in onnxruntime, which is faster" in page
+
+
 def test_a_model_without_latencies_is_not_called_faster() -> None:
     page = render_report(ReportData(run="r", models=(ModelResult(job="j", name="m", status="failed"),)))
     assert '<span class="unit">failed</span>' in page

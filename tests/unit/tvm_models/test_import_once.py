@@ -30,7 +30,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("first", ["tuned", "untuned"])
 def test_the_tuned_and_the_untuned_model_come_from_one_import(imports: list[str], first: str) -> None:
-    steps = [lambda: stages._lowered(RECIPE), lambda: stages.compile_plain(RECIPE)]
+    steps = [lambda: stages.lowered_model(RECIPE), lambda: stages.compile_plain(RECIPE)]
     for step in steps if first == "tuned" else steps[::-1]:
         step()
     assert imports == ["net.onnx"]
@@ -38,7 +38,7 @@ def test_the_tuned_and_the_untuned_model_come_from_one_import(imports: list[str]
 
 def test_checking_a_model_imports_it_for_the_job_that_follows(imports: list[str]) -> None:
     assert refusals.refusal(RECIPE.source, [{}], "cpu") is None
-    stages._lowered(RECIPE)
+    stages.lowered_model(RECIPE)
     stages.compile_plain(RECIPE)
     assert imports == ["net.onnx"]
 
@@ -50,7 +50,7 @@ def test_the_same_file_with_other_shapes_is_another_model(imports: list[str]) ->
 
 
 def test_the_imported_model_is_let_go_when_both_are_made_of_it(imports: list[str]) -> None:
-    stages._lowered(RECIPE)
+    stages.lowered_model(RECIPE)
     stages.compile_plain(RECIPE)
     stages.compile_plain(RECIPE)
     assert stages._imported == {} and imports == ["net.onnx"]

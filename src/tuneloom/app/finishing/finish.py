@@ -6,17 +6,18 @@ from dataclasses import dataclass, field
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.contests import Contests, FinishingSteps
 from tuneloom.app.finishing.untuned import UntunedModel
-from tuneloom.app.finishing.verdicts import Verdict, fall_back
+from tuneloom.app.finishing.verdicts import Verdict, fall_back, may_be_handed_over
 from tuneloom.app.tasks.limits import EXPORT_S, built_s, check_s, compile_s
 from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
 from tuneloom.errors import OutputError
-from tuneloom.model import CheckResult, JobSpec, ModelRecipe, StageKind
+from tuneloom.model import CheckResult, Handover, JobSpec, ModelRecipe, StageKind
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 
 MODEL_STAGES = "tuneloom.tuners.tvm.models.stages"
+HAND_OVER = "tuneloom.tuners.tvm.models.choosing:choose"
 WEIGH = "tuneloom.tuners.tvm.models.times:slower_in_model"
 
 
@@ -24,6 +25,7 @@ WEIGH = "tuneloom.tuners.tvm.models.times:slower_in_model"
 class Finish:
     """Runs the last stages of a job; `check` and `verdicts` are its result, `failure` why there is none.
 
+    `handover` tells what is left to ONNX Runtime because that is faster; None if nothing is.
     `unwritten` is the error of a model that was made but could not be put where it should go.
     """
 
@@ -36,6 +38,7 @@ class Finish:
     failure: str = ""
     unwritten: OutputError | None = None
     check: CheckResult | None = None
+    handover: Handover | None = None
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     untuned: UntunedModel | None = None
     _open: int = 0
@@ -125,7 +128,7 @@ class Finish:
             return [self._guilty_step()]
         if self._borrowed and not self._weighed:
             return [self._weigh_step()]
-        return [self._export_step()] if self.export_to else self._end()
+        return self._hand_over_or_export()
 
     @property
     def _borrowed(self) -> list[str]:
@@ -165,7 +168,32 @@ class Finish:
         gone = isinstance(result, Died | TimedOut) or self._model_lost
         if losers or gone:  # a new worker has nothing compiled yet
             return [self._compile_step()]
+        return self._hand_over_or_export()
+
+    def _hand_over_or_export(self) -> list[Step]:
+        assert self.check is not None
+        worthwhile = may_be_handed_over(self.check) and not self.spec.only_tvm
+        return [self._hand_over_step()] if worthwhile else self._export_or_end()
+
+    def _export_or_end(self) -> list[Step]:
         return [self._export_step()] if self.export_to else self._end()
+
+    def _hand_over_step(self) -> Step:
+        call = Call(
+            function=HAND_OVER,
+            arguments=(self.recipe, self.schedules, self.spec.seed, self._device),
+            worker=self._worker,
+            timeout_s=3 * compile_s(self.tasks) + check_s(self.tasks),
+        )
+        demand = DeviceDemand(key=self.spec.device_key)
+        return self._steps.step(
+            "finish", 4, StageKind.FINALISE, "/hand-over", demand, lambda: call, self._handed_over
+        )
+
+    def _handed_over(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        """What can't be found out is not done: then TVM has all of the model, as before."""
+        self.handover = result.value if isinstance(result, Returned) else None
+        return self._export_or_end()
 
     def _guilty_step(self) -> Step:
         arguments = (self.recipe, self.schedules, self.spec.seed, self._device)
@@ -199,7 +227,7 @@ class Finish:
     def _export_step(self) -> Step:
         call = Call(
             function=f"{MODEL_STAGES}:export_model",
-            arguments=(self.recipe, self.schedules, self.export_to),
+            arguments=(self._exported_recipe, self.schedules, self.export_to),
             worker=self._worker,
             timeout_s=2 * compile_s(self.tasks) + EXPORT_S,
             writes=self.export_to,
@@ -226,6 +254,10 @@ class Finish:
     def _end(self) -> list[Step]:
         self.finished = True
         return []
+
+    @property
+    def _exported_recipe(self) -> ModelRecipe:
+        return self.recipe if self.handover is None else self.recipe.leaving(self.handover.left)
 
     @property
     def _worker(self) -> str:

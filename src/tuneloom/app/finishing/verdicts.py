@@ -6,7 +6,9 @@ from statistics import median
 
 from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import Contender, TaskProgress
+from tuneloom.model import CheckResult
 
+_CLEARLY = 1.02  # faster by less may be chance
 _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
 
 
@@ -90,6 +92,14 @@ def decide(
 
 def _is_own(contender: Contender, default: Contender | None) -> bool:
     return contender is not default and not is_borrowed(contender.trial.candidate.origin)
+
+
+def may_be_handed_over(check: CheckResult) -> bool:
+    """Whether ONNX Runtime, timed in turn, was clearly faster than the tuned model."""
+    own = check.own_runtime
+    if own is None or own.name != "onnxruntime":
+        return False
+    return median(own.tuned_s) > _CLEARLY * median(own.seconds)
 
 
 def fall_back(verdict: Verdict, instead_s: float) -> None:

@@ -188,8 +188,15 @@ def _model(
         best=_best_of(job),
         own_runtime=str(own.get("name", "")),
         own_runtime_s=own.get("latency_s"),
+        left=_left(job),
         progress=progress_of({result.key: result.weight for result in results}, before, tried),
     )
+
+
+def _left(job: JobRecord) -> str:
+    """How much of a model is left to its own runtime."""
+    left = job.result.get("left_to_onnxruntime")
+    return "" if left is None else "whole" if left["whole"] else "parts"
 
 
 def _best_of(job: JobRecord) -> str:

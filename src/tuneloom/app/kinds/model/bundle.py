@@ -18,7 +18,7 @@ from tuneloom.model import JobSpec, ModelSummary
 from tuneloom.tuners.tvm.bundles import runner
 from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES, WITH_SHAPES
 
-_MEASURED = ("output_difference", "own_runtime")
+_MEASURED = ("output_difference", "own_runtime", "left_to_onnxruntime")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,10 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
 
 def _variants(parts: BundleParts) -> dict[str, Any]:
     """Further sets of shapes, and whether smaller inputs are padded; nothing for a bundle with one set."""
+    variants, handover = parts.summary.variants, parts.finish.handover
+    foreign = [one.foreign for one in variants] if handover is None else handover.foreign[1:]
     further = [
-        {**interface(variant), "onnxruntime": list(map(dict, variant.foreign))}
-        for variant in parts.summary.variants
+        {**interface(variant), "onnxruntime": list(map(dict, own))}
+        for variant, own in zip(variants, foreign, strict=True)
     ]
     return ({"shapes": further} if further else {}) | ({"pad": True} if parts.spec.pad else {})

@@ -193,12 +193,13 @@ class ModelJob(TuningJob):
         result = super().result()
         if self.summary is not None:
             check = self.finish.check if self.finish is not None else None
+            handover = self.finish.handover if self.finish is not None else None
             notes = {"notes": list(self.summary.notes)} if self.summary.notes else {}
-            parts = foreign_parts(self.summary, check)
+            parts = foreign_parts(self.summary, check, handover)
             result |= notes | ({"onnxruntime": parts} if parts else {})
         if self.tuning is None or self.finish is None:
             return result
-        checked = check_result(self.finish.check)
+        checked = check_result(self.finish.check, self.finish.handover)
         goal = self.tuning.spending.goal.result(checked.get("latency_after_s"))
         return result | {"kernels": kernel_results(self.tuning, self.finish)} | checked | goal
 

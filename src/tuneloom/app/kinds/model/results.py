@@ -1,5 +1,6 @@
 """What came out of a model, as plain data for the store, the bundle and people."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any
@@ -7,22 +8,38 @@ from typing import Any
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
-from tuneloom.model import CheckResult, ModelSummary, OwnRuntime, ShapeVariant
+from tuneloom.model import CheckResult, Handover, ModelSummary, OwnRuntime, ShapeVariant
 
 
-def check_result(check: CheckResult | None) -> dict[str, Any]:
+def check_result(check: CheckResult | None, handover: Handover | None = None) -> dict[str, Any]:
     """Latencies of the whole model before and after; nothing if it was never run."""
     if check is None:
         return {}
+    after = check.tuned_s if handover is None else handover.seconds
     return {
         "latency_before_s": median(check.untuned_s),
-        "latency_after_s": median(check.tuned_s),
+        "latency_after_s": median(after),
         "latencies_before_s": list(check.untuned_s),
-        "latencies_after_s": list(check.tuned_s),
+        "latencies_after_s": list(after),
         "output_difference": check.difference,
         **_own_runtime(check.own_runtime),
         **_by_shape(check),
+        **_handover(handover),
     }
+
+
+def _handover(handover: Handover | None) -> dict[str, Any]:
+    """What is left to ONNX Runtime because that is faster, with the times that decided."""
+    if handover is None:
+        return {}
+    found = {
+        "whole": handover.whole,
+        "latency_s": median(handover.seconds),
+        "tvm_s": median(handover.tvm_s),
+        "onnxruntime_s": median(handover.rival_s),
+        "output_difference": handover.difference,
+    }
+    return {"left_to_onnxruntime": found}
 
 
 def _by_shape(check: CheckResult) -> dict[str, Any]:
@@ -45,10 +62,15 @@ def _own_runtime(own: OwnRuntime | None) -> dict[str, Any]:
     return {"own_runtime": found}
 
 
-def foreign_parts(summary: ModelSummary, check: CheckResult | None) -> list[dict[str, Any]]:
+def foreign_parts(
+    summary: ModelSummary, check: CheckResult | None, handover: Handover | None = None
+) -> list[dict[str, Any]]:
     """The parts of a model that ONNX Runtime runs, with their share of its time once that is known."""
     shares = check.foreign_shares if check is not None else {}
-    return [{**part, "share": shares.get(part["function"])} for part in summary.foreign]
+    parts: Sequence[Mapping[str, Any]] = summary.foreign
+    if handover is not None:
+        shares, parts = handover.shares, handover.foreign[0]
+    return [{**part, "share": shares.get(part["function"])} for part in parts]
 
 
 def kernel_results(tuning: TaskTuning, finish: Finish) -> dict[str, Any]:

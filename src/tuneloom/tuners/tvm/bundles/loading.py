@@ -84,10 +84,11 @@ def load_bundle(folder: Path) -> Bundle:
     check_cpu(target["cpu_features"], target["mcpu"], target["machine"])
     if not (folder / LIBRARY).is_file():
         raise BundleError(f"{folder} is damaged: {LIBRARY} is missing; tune the model again")
-    use_cores(int(manifest.get("provenance", {}).get("device_cores") or 1))
-    first, inputs, outputs = _loaded(folder, manifest)
+    cores = int(manifest.get("provenance", {}).get("device_cores") or 1)
+    use_cores(cores)
+    first, inputs, outputs = _loaded(folder, manifest, cores)
     further = [
-        _loaded(folder / variant_folder(n), entry, first.parameters)
+        _loaded(folder / variant_folder(n), entry, cores, first.parameters)
         for n, entry in enumerate(manifest.get("shapes", ()), 1)
     ]
     device = target["device"]
@@ -102,12 +103,13 @@ def load_bundle(folder: Path) -> Bundle:
 
 
 def _loaded(
-    folder: Path, entry: Mapping[str, Any], shared: Sequence[Array] = ()
+    folder: Path, entry: Mapping[str, Any], threads: int, shared: Sequence[Array] = ()
 ) -> tuple[CompiledModel, tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
     """The model under one set of shapes, with its inputs and outputs."""
     inputs = tuple(tensor_info(info) for info in entry["inputs"])
     outputs = tuple(tensor_info(info) for info in entry["outputs"])
-    return load_compiled(folder, inputs, outputs, entry.get("onnxruntime", ()), shared), inputs, outputs
+    compiled = load_compiled(folder, inputs, outputs, entry.get("onnxruntime", ()), shared, threads)
+    return compiled, inputs, outputs
 
 
 def tensor_info(entry: Mapping[str, Any]) -> TensorInfo:

@@ -39,7 +39,8 @@ class Model:
         import tvm
         from tvm.runtime.vm import VirtualMachine  # tvm.relax needs the compiler
 
-        provide(folder, entry.get("onnxruntime", []))
+        threads = int(self.manifest.get("provenance", {}).get("device_cores") or 1)
+        provide(folder, entry.get("onnxruntime", []), threads)
         library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
         machine = VirtualMachine(library, self._device)
         with np.load(folder / "parameters.npz") as stored:
@@ -110,7 +111,7 @@ def cut(output: Any, values: Sequence[Any], infos: Sequence[dict[str, Any]]) -> 
     return output
 
 
-def provide(folder: Path, parts: Sequence[dict[str, Any]]) -> None:
+def provide(folder: Path, parts: Sequence[dict[str, Any]], threads: int = 1) -> None:
     """Make the parts of the model that ONNX Runtime runs known to TVM, before it loads the rest."""
     if not parts:
         return
@@ -122,7 +123,7 @@ def provide(folder: Path, parts: Sequence[dict[str, Any]]) -> None:
 
     for part in parts:
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = threads
         path = str(folder / Path(part["file"]).name)
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         tvm_ffi.register_global_func(part["function"], foreign(session), override=True)
@@ -130,12 +131,16 @@ def provide(folder: Path, parts: Sequence[dict[str, Any]]) -> None:
 
 def foreign(session: Any) -> Any:
     """A function of TVM that runs a session: first the inputs, then where the outputs go."""
-    names = [one.name for one in session.get_inputs()]
+    given, made = session.get_inputs(), session.get_outputs()
+    names = [one.name for one in (*given, *made)]
+    binding = session.io_binding()
+    binds = [binding.bind_input] * len(given) + [binding.bind_output] * len(made)
 
     def run(*tensors: Any) -> None:
-        values = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=False)}
-        for target, value in zip(tensors[len(names) :], session.run(None, values), strict=True):
-            target.copyfrom(np.asarray(value, order="C"))
+        for bind, name, tensor in zip(binds, names, tensors, strict=True):
+            there = np.from_dlpack(tensor)
+            bind(name, "cpu", 0, there.dtype, there.shape, there.ctypes.data)
+        session.run_with_iobinding(binding)
 
     return run
 

@@ -1,14 +1,17 @@
 """Nodes that TVM can't take, gathered into parts that another runtime runs."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
-from tuneloom.tuners.tvm.importing.cleaning.assembling import part_of
+from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled, part_of
 from tuneloom.tuners.tvm.importing.cleaning.graph import CleanGraph, captured
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 
 DOMAIN = "tuneloom"
 KIND = "Part"
+ALL = ("*",)
+"""Stands for all nodes of a graph where nodes are named."""
 
 
 def cut(
@@ -27,16 +30,26 @@ def cut(
         node, part = _part(graph, inside, f"{DOMAIN}.{digest[:16]}.{number}")
         parts[node.name] = part
         nodes.append(node)
-    result = CleanGraph(
-        nodes=_ordered(nodes, graph),
-        types=graph.types,
-        constants=graph.constants,
-        inputs=graph.inputs,
-        outputs=graph.outputs,
-        opsets=graph.opsets,
-        notes=graph.notes,
-    )
-    return result, parts
+    return replace(graph, nodes=_ordered(nodes, graph)), parts
+
+
+def left_whole(graph: CleanGraph, model: Any, digest: str) -> tuple[CleanGraph, dict[str, ForeignPart]]:
+    """The graph as one node that runs all of the model, and that part by the name of the node.
+
+    It is the model as its user has it wherever that has the same interface: another runtime may know
+    operators that were replaced when the graph was cleaned.
+    """
+    from onnx import helper
+
+    function = f"{DOMAIN}.{digest[:16]}.whole"
+    node = helper.make_node(KIND, graph.inputs, graph.outputs, name=function, domain=DOMAIN)
+    given = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in given]
+    same = inputs == graph.inputs and [value.name for value in model.graph.output] == graph.outputs
+    content = model if same else assembled(graph)
+    operators = tuple(dict.fromkeys(one.op_type for one in graph.nodes))
+    part = ForeignPart(function=function, operators=operators, content=content.SerializeToString())
+    return replace(graph, nodes=[node]), {function: part}
 
 
 def _groups(graph: CleanGraph, refused: Collection[str]) -> dict[str, int]:

@@ -2,7 +2,8 @@
 
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,7 +13,7 @@ from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.converters import better_converters
-from tuneloom.tuners.tvm.importing.cutting import DOMAIN, cut, first_output, foreign_call
+from tuneloom.tuners.tvm.importing.cutting import ALL, DOMAIN, cut, first_output, foreign_call, left_whole
 from tuneloom.tuners.tvm.importing.foreign_types import types_by_running, undefined_values
 from tuneloom.tuners.tvm.importing.half import as_declared, as_single, has_half
 from tuneloom.tuners.tvm.importing.relax import (
@@ -37,31 +38,55 @@ class NodeRefused(Exception):  # noqa: N818 - the name is the message
 
 
 def import_onnx(
-    model: Any, where: str, shapes: Mapping[str, tuple[int, ...]], *, only_tvm: bool = False
+    model: Any,
+    where: str,
+    shapes: Mapping[str, tuple[int, ...]],
+    *,
+    only_tvm: bool = False,
+    left: Sequence[str] = (),
 ) -> Converted:
     """The model as a Relax module, with its inputs and outputs.
 
     Nodes that TVM can't take become parts for ONNX Runtime, unless `only_tvm`, or unless that is not
-    installed: then the first of them is named in a ModelError.
+    installed: then the first of them is named in a ModelError. So do the nodes that are `left` there,
+    each known by its first output, or ALL.
     """
     load_tvm()
     bound = bind(declared_shapes(model), shapes, where)
     helped = not only_tvm and find_spec("onnxruntime") is not None
     graph = _cleaned(model, bound.shapes, where, helped)
-    refused = refusals(graph, where)
-    parts: dict[str, ForeignPart] = {}
-    if refused:
-        if not helped:
-            raise ModelError(f"{where}: {_refusal(refused[0], only_tvm)}")
-        graph, parts = cut(graph, [first_output(one.node) for one in refused], _digest(model, bound.shapes))
+    graph, parts = _divided(graph, model, where, _Cutting(bound.shapes, only_tvm, helped, tuple(left)))
     module = converted(graph, where)
     return Converted(
         module=module,
         inputs=describe_inputs(module, graph.inputs, where),
         outputs=describe_outputs(module, [value.name for value in model.graph.output], where),
-        notes=(*bound.notes, *graph.notes, *(_note(part) for part in parts.values())),
+        notes=(*bound.notes, *graph.notes, *(_note(part) for part in parts.values() if not left)),
         foreign=tuple(parts.values()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutting:
+    """How a graph is divided between TVM and ONNX Runtime."""
+
+    shapes: Mapping[str, tuple[int, ...]]
+    only_tvm: bool
+    helped: bool
+    left: tuple[str, ...]
+
+
+def _divided(
+    graph: CleanGraph, model: Any, where: str, how: _Cutting
+) -> tuple[CleanGraph, dict[str, ForeignPart]]:
+    digest = _digest(model, how.shapes)
+    if how.left == ALL:
+        return left_whole(graph, model, digest)
+    refused = refusals(graph, where)
+    if refused and not how.helped:
+        raise ModelError(f"{where}: {_refusal(refused[0], how.only_tvm)}")
+    foreign = [*(first_output(one.node) for one in refused), *how.left]
+    return cut(graph, foreign, digest) if foreign else (graph, {})
 
 
 def _cleaned(model: Any, shapes: Mapping[str, tuple[int, ...]], where: str, helped: bool) -> CleanGraph:

@@ -1,6 +1,7 @@
 """How a model comes in: from a file, or from the zoo."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,14 @@ class ImportedModel:
     foreign: tuple[ForeignPart, ...] = ()
 
 
-def import_model(source: str, shapes: Shapes | None = None, *, only_tvm: bool = False) -> ImportedModel:
+def import_model(
+    source: str, shapes: Shapes | None = None, *, only_tvm: bool = False, left: Sequence[str] = ()
+) -> ImportedModel:
     """Read `zoo:NAME` or a path ending in .onnx, .pt2 or .tflite.
 
     `shapes` binds dynamic inputs. What TVM can't take of an ONNX graph is left to ONNX Runtime, if
-    that is installed, unless `only_tvm`. Raises ModelError, in one line, when there is no
-    such thing, when it can't be read, or when TVM can't import it.
+    that is installed, unless `only_tvm`; so are the nodes that are `left` there. Raises ModelError, in one
+    line, when there is no such thing, when it can't be read, or when TVM can't import it.
     """
     bound = dict(shapes or {})
     require_source(source)
@@ -48,12 +51,16 @@ def import_model(source: str, shapes: Shapes | None = None, *, only_tvm: bool = 
         proto = zoo_model(name)
         return _finish(
             name,
-            import_onnx(proto, name, bound, only_tvm=only_tvm),
+            import_onnx(proto, name, bound, only_tvm=only_tvm, left=left),
             _digest(proto.SerializeToString(), bound),
         )
     path = Path(source)
     content = path.read_bytes()
-    return _finish(path.stem, _import_file(path, content, bound, only_tvm), _digest(content, bound))
+    if path.suffix == ".onnx":
+        converted = import_onnx(read_onnx(path, content), path.name, bound, only_tvm=only_tvm, left=left)
+    else:
+        converted = _import_file(path, content, bound)
+    return _finish(path.stem, converted, _digest(content, bound))
 
 
 def require_source(source: str) -> None:
@@ -72,9 +79,7 @@ def require_source(source: str) -> None:
         raise ModelError(f"{source}: no such file; check the path, or use zoo:NAME for a built-in network")
 
 
-def _import_file(path: Path, content: bytes, shapes: Shapes, only_tvm: bool) -> Converted:
-    if path.suffix == ".onnx":
-        return import_onnx(read_onnx(path, content), path.name, shapes, only_tvm=only_tvm)
+def _import_file(path: Path, content: bytes, shapes: Shapes) -> Converted:
     if path.suffix == ".pt2":
         return import_exported(read_exported(path, content), path.name, shapes)
     return import_tflite(read_tflite(path, content), path.name, shapes)

@@ -55,6 +55,8 @@ class CompiledModel:
     foreign: tuple[ForeignPart, ...] = field(default=(), repr=False)
     linker: str = ""
     """What links it for another machine than this one."""
+    threads: int = 1
+    """How many threads its foreign parts may use."""
 
     def export(self, folder: Path) -> None:
         """Write the library and, beside it, the parameters."""
@@ -87,7 +89,7 @@ class CompiledModel:
 
     def open_here(self, device: str = "cpu") -> "RunningModel":
         """The same in this process, whatever it holds."""
-        provide(self.foreign)
+        provide(self.foreign, self.threads)
         return RunningModel(self.executable, self.parameters, self.outputs, device)
 
     def _library(self) -> bytes:
@@ -197,6 +199,7 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
         outputs=lowered.outputs,
         foreign=lowered.foreign,
         linker=lowered.target.linker if lowered.target.cross else "",
+        threads=lowered.target.cores,
     )
 
 
@@ -247,6 +250,7 @@ def load_compiled(
     outputs: Sequence[TensorInfo],
     foreign: Sequence[Mapping[str, Any]] = (),
     shared: Sequence[Array] = (),
+    threads: int = 1,
 ) -> CompiledModel:
     """Load what `export` wrote; raises BundleError when it can't be loaded.
 
@@ -266,6 +270,7 @@ def load_compiled(
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         foreign=tuple(parts),
+        threads=threads,
     )
 
 

@@ -30,18 +30,19 @@ def against_own_runtime(
     name = rival_of(recipe.source)
     try:
         rival = open_rival(name, recipe.source, compiled.inputs, compiled.outputs, recipe.cores)
-        expected = _warmed(lambda: rival(values))
+        expected = warmed(lambda: rival(values))
     except TuneloomError:
         return None
     except Exception:  # a runtime raises whatever it likes, for instance about values that are out of range
         return None
-    pairs = zip(_warmed(lambda: running.run(values)), expected, strict=True)
+    pairs = zip(warmed(lambda: running.run(values)), expected, strict=True)
     difference = max(relative_difference(ours, theirs) for ours, theirs in pairs)
     tuned_s, rival_s = in_turn(lambda: running.run(values), lambda: rival(values), seconds)
     return OwnRuntime(name=name, difference=difference, seconds=tuple(rival_s), tuned_s=tuple(tuned_s))
 
 
-def _warmed(run: Callable[[], Any]) -> Any:
+def warmed(run: Callable[[], Any]) -> Any:
+    """What something returns after it has run a few times."""
     for _ in range(_WARM_UPS):
         run()
     return run()
@@ -51,10 +52,16 @@ def in_turn(
     one: Callable[[], Any], other: Callable[[], Any], seconds: float
 ) -> tuple[list[float], list[float]]:
     """Single runs of both, one after the other, for so long; at least five of each."""
-    times: tuple[list[float], list[float]] = ([], [])
+    first, second = all_in_turn((one, other), seconds)
+    return first, second
+
+
+def all_in_turn(runs: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
+    """Single runs of all, one after the other, for so long; at least five of each."""
+    times: list[list[float]] = [[] for _ in runs]
     ends = time.perf_counter() + seconds
     while len(times[0]) < _LEAST or (time.perf_counter() < ends and len(times[0]) < _MOST_RUNS):
-        for taken, run in zip(times, (one, other), strict=True):
+        for taken, run in zip(times, runs, strict=True):
             started = time.perf_counter()
             run()
             taken.append(time.perf_counter() - started)

@@ -47,7 +47,7 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
     """
     tvm = load_tvm()
     try:
-        all_lowered = [_lowered(variant) for variant in recipe.variants()]
+        all_lowered = [lowered_model(variant) for variant in recipe.variants()]
     except InputError as error:
         return error
     lowered = all_lowered[0]
@@ -63,15 +63,16 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
         canary=canary_payload(lowered.target),
         facts=target_facts(lowered.target.text),
         notes=tuple(dict.fromkeys(note for one in all_lowered for note in one.notes)),
-        foreign=_foreign(lowered),
+        foreign=foreign_entries(lowered),
         variants=tuple(
-            ShapeVariant(inputs=one.inputs, outputs=one.outputs, foreign=_foreign(one))
+            ShapeVariant(inputs=one.inputs, outputs=one.outputs, foreign=foreign_entries(one))
             for one in all_lowered[1:]
         ),
     )
 
 
-def _foreign(lowered: LoweredModel) -> tuple[dict[str, Any], ...]:
+def foreign_entries(lowered: LoweredModel) -> tuple[dict[str, Any], ...]:
+    """How a bundle tells of the parts that ONNX Runtime runs."""
     return tuple(
         {"function": part.function, "file": part_file(number), "operators": list(part.operators)}
         for number, part in enumerate(lowered.foreign)
@@ -94,11 +95,15 @@ def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
     """
     started = time.perf_counter()
     for variant in recipe.variants():
-        lowered = _lowered(variant)
-        _tuned[variant.key] = build_model(lowered, usable(lowered, schedules), guess=True)
-        _schedules[variant.key] = dict(schedules)
+        _compile_tuned(variant, schedules)
     compile_plain(recipe)
     return time.perf_counter() - started
+
+
+def _compile_tuned(recipe: ModelRecipe, schedules: dict[str, str]) -> None:
+    lowered = lowered_model(recipe)
+    _tuned[recipe.key] = build_model(lowered, usable(lowered, schedules), guess=True)
+    _schedules[recipe.key] = dict(schedules)
 
 
 def compile_plain(recipe: ModelRecipe) -> None:
@@ -121,7 +126,8 @@ def usable(lowered: LoweredModel, schedules: dict[str, str]) -> dict[str, str]:
     return {key: trace for key, trace in schedules.items() if trace != NO_TRACE}
 
 
-def _lowered(recipe: ModelRecipe) -> LoweredModel:
+def lowered_model(recipe: ModelRecipe) -> LoweredModel:
+    """The model as kernels; raises InputError if it can't be imported."""
     if recipe.key not in _models:
         _models[recipe.key] = _import(recipe, recipe.layout)
     return _models[recipe.key]
@@ -129,17 +135,19 @@ def _lowered(recipe: ModelRecipe) -> LoweredModel:
 
 def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
     spec = resolve_target(recipe.target, cores=recipe.cores)
-    model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm)
+    model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left)
     return lower(model, spec, LowerOptions(layout=layout))
 
 
-def imported_model(source: str, shapes: Shapes, *, only_tvm: bool = False) -> ImportedModel:
+def imported_model(
+    source: str, shapes: Shapes, *, only_tvm: bool = False, left: Sequence[str] = ()
+) -> ImportedModel:
     """A model as its file has it, imported once in this process; raises InputError if it can't be."""
     if sys.modules.get("torch", sys) is None:
         del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
-    asked = (source, repr((dict(shapes), only_tvm)))
+    asked = (source, repr((dict(shapes), only_tvm, tuple(left))))
     if asked not in _imported:
-        _imported[asked] = import_model(source, shapes, only_tvm=only_tvm)
+        _imported[asked] = import_model(source, shapes, only_tvm=only_tvm, left=left)
     return _imported[asked]
 
 
@@ -148,8 +156,8 @@ def tuned_model(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel
 
     The device may belong to another machine than the one that compiled the model.
     """
-    if _schedules.get(recipe.key) != schedules or recipe.key not in _plain:
-        compile_model(recipe, schedules)
+    if _schedules.get(recipe.key) != schedules:
+        _compile_tuned(recipe, schedules)
     return _tuned[recipe.key]
 
 
@@ -161,6 +169,7 @@ def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int, devic
 def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> CheckResult:
     key = recipe.key
     tuned_model(recipe, schedules)
+    compile_plain(recipe)
     tuned, plain = _tuned[key].open(device), _plain[key].open(device)
     values = seeded_inputs(_models[key].inputs, seed)
     expected, got = plain.run(values), tuned.run(values)
@@ -179,7 +188,7 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
 
 def guilty_kernels(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[str]:
     """Which schedules change the model's outputs, found by compiling with each alone."""
-    found = [_guilty(_lowered(variant), schedules, seed, device) for variant in recipe.variants()]
+    found = [_guilty(lowered_model(variant), schedules, seed, device) for variant in recipe.variants()]
     return list(dict.fromkeys(task for tasks in found for task in tasks))
 
 

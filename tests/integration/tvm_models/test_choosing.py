@@ -1,0 +1,55 @@
+"""What ONNX Runtime runs faster is left to it, and the bundle runs it as before."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from tuneloom.model import ModelRecipe
+from tuneloom.tuners.tvm.importing.cutting import ALL
+from tuneloom.tuners.tvm.models import choosing, stages
+from tuneloom.tuners.tvm.models.final import load_compiled
+
+ALWAYS, NEVER = 0.0, float("inf")
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> ModelRecipe:
+    """A model with two inputs, one of which nothing reads."""
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Exp", ["r"], ["y"])]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in ("unread", "x")]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])
+    graph = helper.make_graph(nodes, "net", inputs, [result])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    return ModelRecipe(key=str(tmp_path), source=str(path), shapes={}, target="cpu")
+
+
+def chosen(recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch, margin: float) -> Any:
+    monkeypatch.setattr(choosing, "_MARGIN", margin)
+    monkeypatch.setattr(choosing, "_SECONDS", 0.0)
+    return choosing.choose(recipe, {}, 0, "cpu")
+
+
+def test_a_model_that_is_faster_in_onnx_runtime_is_left_there(
+    recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    handover = chosen(recipe, monkeypatch, ALWAYS)
+    assert handover.left == ALL and handover.whole and handover.difference < 1e-6
+    ((part,),) = handover.foreign
+    assert part["operators"] == ["Relu", "Exp"] and set(handover.shares) == {part["function"]}
+    (tmp_path / "out").mkdir()
+    assert stages.export_model(recipe.leaving(handover.left), {}, str(tmp_path / "out")) is None
+    inputs, outputs = stages.lowered_model(recipe).inputs, stages.lowered_model(recipe).outputs
+    loaded = load_compiled(tmp_path / "out", inputs, outputs, [part]).open()
+    values = stages.seeded_inputs(inputs, seed=1)
+    np.testing.assert_allclose(loaded.run(values)[0], np.exp(np.maximum(values[1], 0)), rtol=1e-5)
+
+
+def test_tvm_keeps_a_model_that_is_not_clearly_faster_elsewhere(
+    recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert chosen(recipe, monkeypatch, NEVER) is None
