@@ -14,7 +14,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was imported; lowering and compiling are left out."""
     seen: list[str] = []
 
-    def import_model(source: str, _shapes: object, *, only_tvm: bool) -> object:
+    def import_model(source: str, _shapes: object, *, only_tvm: bool, left: object) -> object:
         seen.append(source)
         return object()
 
