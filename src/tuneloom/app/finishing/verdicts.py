@@ -9,6 +9,8 @@ from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.model import CheckResult
 
 _CLEARLY = 1.02  # faster by less may be chance
+_NEAR = 0.8  # a part of the model may be slower even where all of it is faster by less than this
+_SHORT_S, _LONG_S = 1e-4, 1e-3
 _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
 
 
@@ -95,11 +97,16 @@ def _is_own(contender: Contender, default: Contender | None) -> bool:
 
 
 def may_be_handed_over(check: CheckResult) -> bool:
-    """Whether ONNX Runtime, timed in turn, was clearly faster than the tuned model."""
+    """Whether ONNX Runtime, timed in turn, was faster than the tuned model, or near enough for a part of it.
+
+    A model that takes almost no time is kept: calling another runtime from the program would take longer.
+    """
     own = check.own_runtime
     if own is None or own.name != "onnxruntime":
         return False
-    return median(own.tuned_s) > _CLEARLY * median(own.seconds)
+    tuned_s = median(own.tuned_s)
+    limit = _NEAR if tuned_s >= _LONG_S else _CLEARLY
+    return tuned_s > max(_SHORT_S, limit * median(own.seconds))
 
 
 def fall_back(verdict: Verdict, instead_s: float) -> None:

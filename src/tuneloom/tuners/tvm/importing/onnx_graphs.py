@@ -66,6 +66,12 @@ def import_onnx(
     )
 
 
+def cleaned(model: Any, where: str, shapes: Mapping[str, tuple[int, ...]]) -> CleanGraph:
+    """The graph under these shapes, as `import_onnx` cuts it."""
+    load_tvm()
+    return _cleaned(model, bind(declared_shapes(model), shapes, where).shapes, where, True)
+
+
 @dataclass(frozen=True, slots=True)
 class _Cutting:
     """How a graph is divided between TVM and ONNX Runtime."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from tuneloom.errors import ModelError
 from tuneloom.model import Shapes, TensorInfo
+from tuneloom.tuners.tvm.importing.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx_files import read_onnx
-from tuneloom.tuners.tvm.importing.onnx_graphs import import_onnx
+from tuneloom.tuners.tvm.importing.onnx_graphs import cleaned, import_onnx
 from tuneloom.tuners.tvm.importing.relax import Converted, ForeignPart
 from tuneloom.tuners.tvm.importing.tflite_files import import_tflite, read_tflite
 from tuneloom.tuners.tvm.importing.torch_files import EXPORT_WORDS, import_exported, read_exported
@@ -61,6 +62,15 @@ def import_model(
     else:
         converted = _import_file(path, content, bound)
     return _finish(path.stem, converted, _digest(content, bound))
+
+
+def clean_graph(source: str, shapes: Shapes | None = None) -> CleanGraph:
+    """The graph of an ONNX model as it is handed to TVM and cut; raises ModelError."""
+    bound = dict(shapes or {})
+    if source.startswith(_ZOO):
+        return cleaned(zoo_model(source.removeprefix(_ZOO)), source, bound)
+    path = Path(source)
+    return cleaned(read_onnx(path, path.read_bytes()), path.name, bound)
 
 
 def require_source(source: str) -> None:

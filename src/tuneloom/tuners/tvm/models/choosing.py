@@ -11,40 +11,70 @@ from typing import Any
 
 from tuneloom.model import Handover, ModelRecipe
 from tuneloom.tuners.tvm.importing.cutting import ALL
+from tuneloom.tuners.tvm.importing.sources import clean_graph
 from tuneloom.tuners.tvm.models import stages
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, warmed
 from tuneloom.tuners.tvm.models.rivals import open_rival
+from tuneloom.tuners.tvm.models.segments import slower_nodes
 
 _SECONDS = 1.0
 _MARGIN = 1.02
 """By how much the model has to be faster for TVM to lose it: less may be chance."""
+_LEAST_S = 1e-3
+"""A model that takes less is not cut: calls of another runtime would count."""
 _TOLERANCE = 1e-3
 RUNTIME = "onnxruntime"
 
 
 def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> Handover | None:
-    """What to hand over to ONNX Runtime; None where TVM should keep all of it.
+    """What to leave to ONNX Runtime: all of the model, some pieces, or nothing (None).
 
     The model as it was chosen is compiled then, under the recipe that leaves the rest.
     """
-    divided = recipe.leaving(ALL)
-    pairs = list(zip(recipe.variants(), divided.variants(), strict=True))
+    proposals = [ALL, *_pieces(recipe, schedules, seed, device)]
+    tried = [_tried(recipe, left, schedules, seed, device) for left in proposals]
+    exact = [one for one in tried if one.difference <= _TOLERANCE]
+    best = min(exact, key=lambda one: median(one.seconds) / median(one.tvm_s), default=None)
+    if best is None or median(best.tvm_s) < _MARGIN * median(best.seconds):
+        return None
+    if best is not tried[-1]:
+        stages.forget(recipe.leaving(ALL))  # another one is compiled
+    return best
+
+
+def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[tuple[str, ...]]:
+    """The pieces of a model that ONNX Runtime runs faster; none of a model under several shapes."""
+    if recipe.more_shapes:
+        return []
+    tuned = stages.tuned_model(recipe, schedules)
+    values = stages.seeded_inputs(tuned.inputs, seed)
+    run = _run(tuned, device, values)
+    warmed(run)
+    if median(all_in_turn([run], 0.0)[0]) < _LEAST_S:
+        return []
+    found = slower_nodes(recipe, clean_graph(recipe.source, recipe.shapes), schedules, values)
+    return [found] if found else []
+
+
+def _tried(
+    recipe: ModelRecipe, left: tuple[str, ...], schedules: dict[str, str], seed: int, device: str
+) -> Handover:
+    """The model with these nodes left to ONNX Runtime, timed in turn with both alternatives."""
+    stages.forget(recipe.leaving(left))
+    pairs = list(zip(recipe.variants(), recipe.leaving(left).variants(), strict=True))
     rounds = [_round(own, other, schedules, seed, device) for own, other in pairs]
     tvm_s, seconds, rival_s = (_sums([one.times[place] for one in rounds]) for place in range(3))
-    difference = max(one.difference for one in rounds)
-    if difference > _TOLERANCE or median(tvm_s) < _MARGIN * median(seconds):
-        return None
     return Handover(
-        left=ALL,
-        whole=True,
+        left=left,
+        whole=left == ALL,
         seconds=seconds,
         tvm_s=tvm_s,
         rival_s=rival_s,
-        difference=difference,
-        foreign=tuple(stages.foreign_entries(stages.lowered_model(one)) for one in divided.variants()),
+        difference=max(one.difference for one in rounds),
+        foreign=tuple(stages.foreign_entries(stages.lowered_model(other)) for _, other in pairs),
         shares={name: share for one in rounds for name, share in one.shares.items()},
     )
 

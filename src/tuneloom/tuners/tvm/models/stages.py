@@ -139,6 +139,13 @@ def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
     return lower(model, spec, LowerOptions(layout=layout))
 
 
+def forget(recipe: ModelRecipe) -> None:
+    """Drop what was made of a model, under all its sets of shapes."""
+    for variant in recipe.variants():
+        for kept in (_models, _tuned, _schedules, _plain):
+            kept.pop(variant.key, None)  # type: ignore[attr-defined]
+
+
 def imported_model(
     source: str, shapes: Shapes, *, only_tvm: bool = False, left: Sequence[str] = ()
 ) -> ImportedModel:
