@@ -143,7 +143,7 @@ def forget(recipe: ModelRecipe) -> None:
     """Drop what was made of a model, under all its sets of shapes."""
     for variant in recipe.variants():
         for kept in (_models, _tuned, _schedules, _plain):
-            kept.pop(variant.key, None)  # type: ignore[attr-defined]
+            kept.pop(variant.key, None)
 
 
 def imported_model(
