@@ -40,6 +40,7 @@ FIELDS = [
     "model",
     "name",
     "shapes",
+    "pad",
     "seed",
     "batch",
     "out",
@@ -137,36 +138,13 @@ class Attacker:
         return self.ask("GET", f"{API}/{self.chance.choice(['jobs', 'models'])}", params={field: number})
 
     def odd_body(self) -> Answer:
-        value = self.chance.choice(
-            [-1, 0, 2**63, 1e308, "8", None, [], {}, True, "\x00", "\ud800", "x" * 5000]
-        )
-        field = self.chance.choice(
-            [
-                "trials",
-                "seconds",
-                "goal_ms",
-                "goal_ratio",
-                "priority",
-                "model",
-                "name",
-                "shapes",
-                "seed",
-                "batch",
-                "out",
-            ]
-        )
-        body = json.dumps({"model": MODEL, field: value})
+        body = json.dumps({"model": MODEL, self.chance.choice(FIELDS): self.chance.choice(ODD_VALUES)})
         return self.ask("POST", f"{API}/jobs", content=body, headers={"Content-Type": "application/json"})
 
     def wrong_type(self) -> Answer:
-        kind = self.chance.choice(
-            ["text/xml", "multipart/form-data", "application/x-www-form-urlencoded", "a/b;c", ""]
-        )
-        body = self.chance.choice(
-            [b"<a/>", b"\xff\xfe\x00", b"[" * 5000, b"{" * 5000, b'{"model":', b"null", b'"a"']
-        )
         path = self.chance.choice([f"{API}/jobs", f"{API}/models?name=a.onnx", f"{API}/tokens"])
-        return self.ask("POST", path, content=body, headers={"Content-Type": kind})
+        headers = {"Content-Type": self.chance.choice(TYPES)}
+        return self.ask("POST", path, content=self.chance.choice(BODIES), headers=headers)
 
     def odd_header(self) -> Answer:
         name, value = self.chance.choice(

@@ -470,7 +470,9 @@ SECTIONS = (
         results="service_shares.json",
         title="Shares of tenants",
         about="A hundred jobs of ten tenants whose numbers of jobs have nothing to do with their weights, on "
-        "one executor and on two: real claims and real scheduling, simulated stage times. `worst` is how far "
+        "one executor and on two. `real`: executors as processes, with mock stages that sleep and a device "
+        "that is always wanted. `simulated` (`service_shares_simulated.py`): the same claims and the same "
+        "scheduler in simulated time, with long stages of unequal length. `worst` is how far "
         "the device time of a tenant is from what its weight gives it; at most 0.05 is wanted.",
         command="benchmarks/service_shares.py",
         draw=flat,
@@ -479,11 +481,20 @@ SECTIONS = (
         results="service_kills.json",
         title="A service that is killed",
         about="Server and executors killed at random moments while a client submits jobs with idempotency "
-        "keys. Nothing may be lost or doubled, and everything has to end within 300 s (`waited_s`). "
-        "The second row did not: the machine had ten times more to do than it has cores. It has to be "
-        "measured again.",
+        "keys. Nothing may be lost or doubled, and everything has to end. `start_s` is what an executor "
+        "takes from its start to its first trial; processes live three times as long on average, "
+        "exponentially distributed. `waited_s` is the time after the last kill until all jobs had ended.",
         command="benchmarks/service_kills.py",
         draw=flat,
+    ),
+    Section(
+        results="service_overhead.json",
+        title="What the service costs a job",
+        about="`tuneloom tune MODEL --server URL` against `tuneloom tune MODEL`, in turn, from the start of the "
+        "command to its end. `mock` has stages of known lengths, `network` is compiled and measured. Medians; "
+        "at most 1.03 is wanted.",
+        command="benchmarks/service_overhead.py",
+        draw=lambda data: flat(data["cases"]),
     ),
     Section(
         results="service_load.json",

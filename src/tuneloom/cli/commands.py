@@ -53,6 +53,9 @@ GROUPS = {
 ON_SERVER = {"cancel": "on_server", "tune": "on_server"}
 """Modules that have a command in place of the one above when --server is given."""
 
+OF_SERVERS = ("remote", "on_server")
+"""Modules whose commands ask a server; all others have nothing to do with --server."""
+
 _MODULES = {command: module for module, commands in GROUPS.items() for command in commands}
 
 
@@ -82,6 +85,8 @@ class CommandsAction(argparse._SubParsersAction):  # type: ignore[type-arg]
         if command in _MODULES:
             here = _MODULES[command]
             module = ON_SERVER.get(command, here) if _means_server(values or (), namespace) else here
+            if getattr(namespace, "server", None) is not None and module not in OF_SERVERS:
+                parser.error(f"{command!r} works with runs of this machine; omit --server")
             importlib.import_module(f"tuneloom.cli.{module}").add_parser(self)
         super().__call__(parser, namespace, values, option_string)
 

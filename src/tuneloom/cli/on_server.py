@@ -9,8 +9,8 @@ from tuneloom.cli.remote import (
     cells,
     client_of,
     exit_code,
+    submitted,
     tell,
-    wanted_values,
     watched,
 )
 from tuneloom.cli.tune import add_job_options
@@ -35,13 +35,12 @@ def cancel_job(options: argparse.Namespace) -> int:
 
 def tune_models(options: argparse.Namespace) -> int:
     """Submit all models, then watch and fetch each in turn."""
-    many, code = len(options.models) > 1, 0
+    code = 0
     with client_of(options) as client:
-        jobs = [client.submit(model, **wanted_values(options)) for model in options.models]
-        for job in jobs:
-            watched(job, quiet=options.quiet or options.json)
+        for each in submitted(client, options, options.models):
+            job = watched(each.job, quiet=options.quiet or options.json)
             if options.out is not None and job.status == "finished":
-                job.fetch(Path(options.out, str(job.details["name"])) if many else Path(options.out))
+                job.fetch(Path(options.out) / each.folder)
             tell(options, job.details, "  ".join(cells(job.details)))
             code = code or exit_code(job)
     return code

@@ -4,8 +4,10 @@ import argparse
 import getpass
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +50,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=LOGIN,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    login.add_argument("url", metavar="URL", help="the server's address")
+    login.add_argument("url", nargs="?", metavar="URL", help="the server's address (default: --server)")
     login.set_defaults(func=log_in)
 
 
@@ -99,15 +101,52 @@ def submit_job(options: argparse.Namespace) -> int:
     if options.out is not None:
         raise InputError("a server keeps the bundle; get it with `tuneloom fetch JOB --out DIR`")
     with client_of(options) as client:
-        job = client.submit(options.model, key=options.key, **wanted_values(options, options.name))
-    tell(options, job.details, job.id)
+        jobs = [each.job for each in submitted(client, options, [options.model], options.name, options.key)]
+    for job in jobs:
+        tell(options, job.details, job.id)
     return 0
 
 
-def wanted_values(options: argparse.Namespace, name: str | None = None) -> dict[str, Any]:
-    """What the command line says of a job."""
-    values = job_values(options) | ({"name": name} if name else {})
-    return {field: value for field, value in values.items() if value not in (None, {}, False)}
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A job of the command line; `folder` tells its bundle apart from those of the others."""
+
+    job: "RemoteJob"
+    folder: Path
+
+
+def submitted(
+    client: "Client",
+    options: argparse.Namespace,
+    models: Sequence[str],
+    name: str | None = None,
+    key: str | None = None,
+) -> list[Submitted]:
+    """One job for each model, or for each of several devices; names and folders then say which is which."""
+    values = {field: value for field, value in job_values(options).items() if value not in (None, {}, False)}
+    if len(models) == 1 and len(options.device or ()) < 2:
+        named = {"name": name} if name else {}
+        return [Submitted(client.submit(models[0], key=key, **values, **named), Path())]
+    from tuneloom.app.requests.sources import numbered
+
+    names = numbered([name or short_name(model) for model in models])
+    found = []
+    for (called, model), device in product(zip(names, models, strict=True), options.device or [None]):
+        parts = [called] if len(models) > 1 else []
+        own: dict[str, Any] = {"name": called}
+        if len(options.device or ()) > 1:
+            parts, own = [*parts, device], {"name": f"{called}-{device}", "device": device}
+        own_key = "-".join([key, *parts]) if key else None
+        found.append(Submitted(client.submit(model, key=own_key, **values | own), Path(*parts)))
+    return found
+
+
+def short_name(model: str) -> str:
+    """What people call a model: the name of its file or in the zoo, or the beginning of its digest."""
+    scheme, separator, rest = model.partition(":")
+    if not separator:
+        return Path(model).stem[:12] if len(model) == 64 else Path(model).stem
+    return scheme if "=" in rest else rest
 
 
 def list_jobs(options: argparse.Namespace) -> int:
@@ -170,7 +209,7 @@ def log_in(options: argparse.Namespace) -> int:
     talking = client_class()
     from tuneloom.client.logins import keep_token, server_url
 
-    url = server_url(options.url)
+    url = server_url(options.url or getattr(options, "server", None))
     token = getpass.getpass("token: ") if sys.stdin.isatty() else sys.stdin.readline()
     if not token.strip():
         raise InputError("no token; paste the one that `tuneloom serve` printed or an administrator made")

@@ -69,17 +69,22 @@ def _executors(text: str) -> int:
 
 def run_server(options: argparse.Namespace) -> int:
     """Serve until asked to end."""
-    from tuneloom.errors import InputError
+    from tuneloom.server.settings import read_settings
 
-    try:
-        from tuneloom.server.running import first_token, serve
-        from tuneloom.server.settings import read_settings
-    except ModuleNotFoundError as error:
-        raise InputError(f"serving needs {error.name}: pip install 'tuneloom[server]'") from error
     names = ("store", "executors", "host", "port", "device_cores", "files", "farm")
     settings = read_settings(options.config, {name: getattr(options, name) for name in names})
     if options.action == "gc":
         return _collect(settings, dry_run=options.dry_run)
+    return _serve(settings)
+
+
+def _serve(settings: "ServerSettings") -> int:
+    from tuneloom.errors import InputError
+
+    try:
+        from tuneloom.server.running import first_token, serve
+    except ModuleNotFoundError as error:
+        raise InputError(f"serving needs {error.name}: pip install 'tuneloom[server]'") from error
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     token = first_token(settings.store)
 

@@ -78,7 +78,7 @@ class AsyncClient:
                 yield AsyncRemoteJob(self, told)
 
     async def devices(self) -> list[Told]:
-        """Hosts and devices of executors that carry something out."""
+        """Hosts and devices of executors, idle ones included."""
         return await self.converse(say.listing_devices())
 
     async def converse(self, conversation: Conversation[Result]) -> Result:

@@ -58,7 +58,7 @@ def submitting(model: str | Path, key: str | None, wanted: Mapping[str, Any]) ->
 
 
 def listing_devices() -> Conversation[list[Told]]:
-    """Hosts and devices of executors that carry something out."""
+    """Hosts and devices of executors, idle ones included."""
     told = yield Asked("GET", "/devices")
     found: list[Told] = told["devices"]
     return found

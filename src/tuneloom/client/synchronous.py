@@ -76,7 +76,7 @@ class Client:
             yield from (RemoteJob(self, told) for told in self.converse(pages.next()))
 
     def devices(self) -> list[Told]:
-        """Hosts and devices of executors that carry something out."""
+        """Hosts and devices of executors, idle ones included."""
         return self.converse(say.listing_devices())
 
     def converse(self, conversation: Conversation[Result]) -> Result:

@@ -8,15 +8,8 @@ from typing import Any
 from tuneloom.app.service.expecting import Expectation
 from tuneloom.app.service.overview import Overview
 from tuneloom.app.service.seeing import SeenResource, without_others
-from tuneloom.server.bodies import (
-    BundleTold,
-    ExpectationTold,
-    JobDetails,
-    JobTold,
-    ModelTold,
-    TenantTold,
-    TokenTold,
-)
+from tuneloom.server.bodies.jobs import BundleTold, ExpectationTold, JobDetails, JobTold
+from tuneloom.server.bodies.service import ModelTold, TenantTold, TokenTold
 from tuneloom.store import (
     BundleRecord,
     JobStatus,

@@ -10,6 +10,7 @@ from tuneloom.store.api import (
     TrialStore,
     WishStore,
 )
+from tuneloom.store.fencing import taken_over
 from tuneloom.store.files.base import digest_of
 from tuneloom.store.opening import default_place, open_existing, open_store
 from tuneloom.store.records import (
@@ -19,6 +20,7 @@ from tuneloom.store.records import (
     JobStatus,
     Json,
     Lease,
+    Page,
     PlannedTask,
     Provenance,
     RunRecord,
@@ -62,6 +64,7 @@ __all__ = [
     "LogStore",
     "ModelRecord",
     "ModelState",
+    "Page",
     "PlannedTask",
     "Provenance",
     "Role",
@@ -88,4 +91,5 @@ __all__ = [
     "digest_of",
     "open_existing",
     "open_store",
+    "taken_over",
 ]

@@ -20,6 +20,7 @@ from tuneloom.store.records import (
     Json,
     KnownKernel,
     Lease,
+    Page,
     PlannedTask,
     Provenance,
     RunRecord,
@@ -96,8 +97,8 @@ class LeaseStore(Protocol):
         `beside`, only a waiting run of a tenant that has none among these runs is taken.
         """
 
-    def renew_lease(self, lease: Lease, ttl_s: float) -> None:
-        """Hold a lease for so many seconds from now; raises LeaseLost if another has the run."""
+    def renew_leases(self, leases: Collection[Lease], ttl_s: float) -> list[str]:
+        """Hold leases for so many seconds from now; returns the runs that others have."""
 
     def release_run(self, lease: Lease, status: RunStatus, message: str = "") -> None:
         """Give a run back that has not ended; raises LeaseLost if another has it."""
@@ -107,7 +108,7 @@ class LeaseStore(Protocol):
 
 
 class WishStore(Protocol):
-    """What others want of a run, and what they see of it."""
+    """What others want of a run."""
 
     def add_wish(
         self, run: str, kind: WishKind, job: str | None = None, body: Mapping[str, Json] = EMPTY
@@ -121,17 +122,11 @@ class WishStore(Protocol):
         last job is cancelled ends.
         """
 
-    def open_wishes(self, run: str) -> list[Wish]:
-        """Wishes that were not applied yet, in the order in which they came."""
+    def open_wishes(self, *runs: str) -> list[Wish]:
+        """Wishes for these runs that were not applied yet, in the order in which they came."""
 
     def close_wish(self, wish: Wish) -> None:
         """Note that a wish was applied."""
-
-    def set_view(self, run: str, view: Mapping[str, Json]) -> None:
-        """Keep what the run looks like now, in place of what it looked like before."""
-
-    def view(self, run: str) -> Mapping[str, Json] | None:
-        """What the run looked like last."""
 
 
 class JobStore(Protocol):
@@ -257,11 +252,23 @@ class LogStore(Protocol):
     def spans(self, run: str) -> list[SpanRecord]:
         """All spans of a run by their start."""
 
+    def clock_of(self, run: str) -> float:
+        """When the last span of a run ended; 0 without one."""
+
     def log_events(self, run: str, events: Sequence[EventRecord]) -> None:
         """Append to the core's log."""
 
     def events(self, run: str) -> list[EventRecord]:
         """The core's log in the order in which it was written."""
+
+    def write_pages(self, pages: Sequence[Page]) -> list[str]:
+        """Write what was noted about several runs in one transaction; none at all if all pages are blank.
+
+        Returns the runs that other executors have taken over, of which nothing is written.
+        """
+
+    def view(self, run: str) -> Mapping[str, Json] | None:
+        """What the run looked like last."""
 
 
 class BlobStore(Protocol):

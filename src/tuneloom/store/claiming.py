@@ -20,12 +20,12 @@ _owner = func.coalesce(SUBMISSIONS.c.tenant, _NOBODY)
 _LIVELY = (JobStatus.WAITING.value, JobStatus.RUNNING.value)
 
 
-def next_waiting(connection: Connection, others_than: Collection[str] = ()) -> Row[Any] | None:
-    """The waiting run whose turn it is, locked until we commit; none of the tenants named here."""
+def next_waiting(connection: Connection, others_than: Collection[str] = (), *, lock: bool) -> Row[Any] | None:
+    """The waiting run whose turn it is, none of the tenants named here; locked until we commit if asked."""
     for tenant in _in_turn(connection):
         if tenant in others_than:
             continue
-        row = connection.execute(_first_of(tenant)).first()
+        row = connection.execute(_first_of(tenant, lock=lock)).first()
         if row is not None:
             return row
     return None
@@ -56,11 +56,12 @@ def _counts(connection: Connection, status: RunStatus) -> dict[str, tuple[int, i
     return {row[0]: (row[1], row[2]) for row in rows}
 
 
-def _first_of(tenant: str) -> Any:
+def _first_of(tenant: str, *, lock: bool) -> Any:
     jobs = select(JOBS.c.id).where(JOBS.c.run == RUNS.c.id)
     paused = jobs.where(JOBS.c.status == JobStatus.PAUSED.value).exists()
     lively = jobs.where(JOBS.c.status.in_(_LIVELY)).exists()
     query = select(RUNS).select_from(_OWNED).where(RUNS.c.status == RunStatus.WAITING.value)
     query = query.where(_owner == tenant, ~paused | lively)
     order = (func.coalesce(SUBMISSIONS.c.priority, 0).desc(), RUNS.c.number)
-    return query.order_by(*order).limit(1).with_for_update(skip_locked=True, of=RUNS)
+    query = query.order_by(*order).limit(1)
+    return query.with_for_update(skip_locked=True, of=RUNS) if lock else query

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, Row, delete, func, select, update
 
 from tuneloom.errors import StoreError
 from tuneloom.store.claiming import next_waiting, tenants_of
-from tuneloom.store.fencing import is_lease, lost
+from tuneloom.store.fencing import is_lease, taken_over
 from tuneloom.store.owner import Owner, is_alive, this_process
 from tuneloom.store.queries import Queries, insert_or_replace
 from tuneloom.store.records import Lease, RunStatus
-from tuneloom.store.tables.runs import LEASES, RUNS
+from tuneloom.store.tables.runs import JOBS, LEASES, RUNS
 
 
 class LeaseQueries(Queries):
@@ -33,31 +33,42 @@ class LeaseQueries(Queries):
             return self._taken(connection, run, holder, now + ttl_s)
 
     def claim_run(self, holder: str, ttl_s: float, *, beside: Collection[str] | None = None) -> Lease | None:
-        with self._database.writing() as connection:
-            now = self._now(connection)
-            served = tenants_of(connection, beside) if beside is not None else ()
-            waiting = next_waiting(connection, served)
-            if waiting is not None:
-                return self._taken(connection, waiting.id, holder, now + ttl_s)
-            if beside is not None:
+        with self._database.reading() as connection:  # mostly there is nothing, and nobody has to wait
+            if self._claimable(connection, beside, lock=False) is None:
                 return None
-            for row in connection.execute(_oldest(RunStatus.RUNNING)).all():
-                if is_free(connection, row, now):
-                    return self._taken(connection, row.id, holder, now + ttl_s)
-        return None
+        with self._database.writing() as connection:
+            run = self._claimable(connection, beside, lock=True)
+            if run is None:
+                return None
+            return self._taken(connection, run, holder, self._now(connection) + ttl_s)
 
-    def renew_lease(self, lease: Lease, ttl_s: float) -> None:
+    def _claimable(self, connection: Connection, beside: Collection[str] | None, *, lock: bool) -> str | None:
+        served = tenants_of(connection, beside) if beside is not None else ()
+        waiting = next_waiting(connection, served, lock=lock)
+        if waiting is not None or beside is not None:
+            return None if waiting is None else str(waiting.id)
+        now = self._now(connection)
+        free = (
+            row.id for row in connection.execute(_begun(lock=lock)).all() if is_free(connection, row, now)
+        )
+        return next(free, None)
+
+    def renew_leases(self, leases: Collection[Lease], ttl_s: float) -> list[str]:
+        if not leases:
+            return []
         with self._database.writing() as connection:
             until = self._now(connection) + ttl_s
-            change = update(LEASES).where(is_lease(lease)).values(expires=until)
-            if not connection.execute(change).rowcount:
-                raise lost(lease)
+            change = update(LEASES).values(expires=until)
+            in_order = sorted(leases, key=lambda lease: lease.run)
+            return [
+                each.run for each in in_order if not connection.execute(change.where(is_lease(each))).rowcount
+            ]
 
     def release_run(self, lease: Lease, status: RunStatus, message: str = "") -> None:
         self._held.pop(lease.run, None)
         with self._database.writing() as connection:
             if not connection.execute(delete(LEASES).where(is_lease(lease))).rowcount:
-                raise lost(lease)
+                raise taken_over(lease.run)
             change = {"status": status.value, "message": message, "ended": self._clock()}
             connection.execute(update(RUNS).where(RUNS.c.id == lease.run).values(**change))
 
@@ -97,10 +108,19 @@ def is_free(connection: Connection, row: Row[Any], now: float) -> bool:
     return alive is False or (alive is None and lease.expires < now)
 
 
-def _oldest(status: RunStatus) -> Any:
-    """Runs of a status, oldest first, without those that another transaction has its hands on."""
-    query = select(RUNS).where(RUNS.c.status == status.value).order_by(RUNS.c.number)
-    return query.with_for_update(skip_locked=True)
+def is_dead(lease: Row[Any]) -> bool:
+    """Whether the holder of a lease is known to have ended: one of this host whose process is gone."""
+    return is_alive(_owner(lease)) is False
+
+
+def _begun(*, lock: bool) -> Any:
+    """Runs that somebody began, oldest first, locked without those that another transaction has locked.
+
+    One without jobs is the log of an executor: nobody can go on with it.
+    """
+    query = select(RUNS).where(RUNS.c.status == RunStatus.RUNNING.value).order_by(RUNS.c.number)
+    query = query.where(select(JOBS.c.id).where(JOBS.c.run == RUNS.c.id).exists())
+    return query.with_for_update(skip_locked=True, of=RUNS) if lock else query
 
 
 def _locked(connection: Connection, run: str) -> Row[Any]:

@@ -57,7 +57,17 @@ def insert_or_replace(
     connection: Connection, table: Table, row: Mapping[str, Any], unique: tuple[str, ...]
 ) -> None:
     """Insert a row, or change the other columns of the one with these unique columns."""
+    replace_all(connection, table, [row], unique)
+
+
+def replace_all(
+    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], unique: tuple[str, ...]
+) -> None:
+    """Insert rows of the same columns, or change the other columns of those that are there."""
+    if not rows:
+        return
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    changed = {name: value for name, value in row.items() if name not in unique}
-    statement: Any = make(table).values(**row)
-    connection.execute(statement.on_conflict_do_update(index_elements=list(unique), set_=changed))
+    statement: Any = make(table)
+    changed = {name: statement.excluded[name] for name in rows[0] if name not in unique}
+    statement = statement.on_conflict_do_update(index_elements=list(unique), set_=changed)
+    connection.execute(statement, list(rows))

@@ -213,6 +213,22 @@ class EventRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What an executor noted about one run since it last wrote; `view` is None if it looks the same."""
+
+    run: str
+    notes: Mapping[str, Json] = field(default_factory=dict)
+    spans: tuple[SpanRecord, ...] = ()
+    events: tuple[EventRecord, ...] = ()
+    view: Mapping[str, Json] | None = None
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (self.notes or self.spans or self.events) and self.view is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownKernel:
     """The best time of one workload on one kind of device, and how many measurements there are."""
 

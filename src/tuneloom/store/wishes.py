@@ -7,9 +7,9 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from tuneloom.errors import StoreError
 from tuneloom.store.encoding import from_json, to_json
-from tuneloom.store.queries import Queries, announce, insert_or_replace
+from tuneloom.store.queries import Queries, announce
 from tuneloom.store.records import EMPTY, Json, RunStatus, Wish, WishKind
-from tuneloom.store.tables.runs import RUNS, VIEWS, WISHES
+from tuneloom.store.tables.runs import RUNS, WISHES
 
 ENDED = (RunStatus.FINISHED.value, RunStatus.FAILED.value)
 
@@ -24,8 +24,8 @@ class WishQueries(Queries):
             require_open(connection, run)
             return insert_wish(connection, run, kind, job, body, self._clock())
 
-    def open_wishes(self, run: str) -> list[Wish]:
-        query = select(WISHES).where(WISHES.c.run == run, WISHES.c.applied.is_(None))
+    def open_wishes(self, *runs: str) -> list[Wish]:
+        query = select(WISHES).where(WISHES.c.run.in_(runs), WISHES.c.applied.is_(None))
         with self._database.reading() as connection:
             return [_record(row) for row in connection.execute(query.order_by(WISHES.c.number))]
 
@@ -34,17 +34,6 @@ class WishQueries(Queries):
             self._guard(connection, wish.run)
             change = update(WISHES).where(WISHES.c.number == wish.number, WISHES.c.applied.is_(None))
             connection.execute(change.values(applied=self._clock()))
-
-    def set_view(self, run: str, view: Mapping[str, Json]) -> None:
-        row = {"run": run, "updated": self._clock(), "content": to_json(dict(view))}
-        with self._database.writing() as connection:
-            self._guard(connection, run)
-            insert_or_replace(connection, VIEWS, row, ("run",))
-
-    def view(self, run: str) -> Mapping[str, Json] | None:
-        with self._database.reading() as connection:
-            content = connection.execute(select(VIEWS.c.content).where(VIEWS.c.run == run)).scalar()
-            return None if content is None else from_json(content)
 
 
 def require_open(connection: Connection, run: str) -> None:

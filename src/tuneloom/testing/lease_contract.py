@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tuneloom.errors import LeaseLost, StoreError
-from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, WishKind
+from tuneloom.store import EventRecord, JobStatus, Page, RunStatus, SpanRecord, Store, WishKind
 from tuneloom.testing.opened_store import OpenAgain, OpenedStore
 
 TTL_S = 30.0
@@ -44,10 +44,9 @@ class LeaseContract(OpenedStore):
         second = store.take_run(run, "other", TTL_S)
         assert second.epoch > first.epoch
         with pytest.raises(LeaseLost, match=f"run {run} was taken over"):
-            store.renew_lease(first, TTL_S)
-        with pytest.raises(LeaseLost):
             store.release_run(first, RunStatus.WAITING)
-        store.renew_lease(second, TTL_S)
+        assert store.renew_leases([first], TTL_S) == [run]
+        assert store.renew_leases([second], TTL_S) == store.renew_leases([], TTL_S) == []
 
     def test_whoever_lost_a_run_can_write_nothing_for_it(self, store: Store, open_again: OpenAgain) -> None:
         run = store.submit_run("tune", [("a", {})]).id
@@ -63,15 +62,42 @@ class LeaseContract(OpenedStore):
             lambda: store.set_job(job.id, JobStatus.RUNNING),
             lambda: store.add_spans(run, [span]),
             lambda: store.set_note(run, "x", 1),
-            lambda: store.set_view(run, {}),
             lambda: store.finish_run(run, RunStatus.FINISHED),
         ]
         for write in writes:
             with pytest.raises(LeaseLost):
                 write()
+        assert store.write_pages([Page(run=run, spans=(span,), view={})]) == [run]
+        assert (store.spans(run), store.view(run)) == ([], None)
         assert store.jobs(run)[0].status is JobStatus.WAITING
         thief.set_job(job.id, JobStatus.RUNNING)
         thief.close()
+
+    def test_what_was_noted_about_several_runs_is_written_at_once(
+        self, store: Store, open_again: OpenAgain
+    ) -> None:
+        kept, lost = (store.submit_run("tune", [("a", {})]).id for _ in range(2))
+        for run in (kept, lost):
+            store.take_run(run, "me", TTL_S)
+        thief = open_again()
+        lease = thief.lease_of(lost)
+        assert lease is not None
+        thief.release_run(lease, RunStatus.INTERRUPTED)
+        spans = (
+            SpanRecord(job=f"{kept}.1", task="t", kind="build", resource="host", start_s=0.0, end_s=3.0),
+        )
+        events = (EventRecord(at_s=1.0, kind="JobSubmitted"),)
+        page = Page(run=kept, notes={"policy": "fifo"}, spans=spans, events=events, view={"at_s": 1.0})
+        assert store.write_pages([page, Page(run=lost, view={}), Page(run=kept)]) == [lost]
+        assert (store.spans(kept), store.events(kept)) == (list(spans), list(events))
+        assert (store.notes(kept), store.view(kept)) == ({"policy": "fifo"}, {"at_s": 1.0})
+        assert (store.clock_of(kept), store.clock_of(lost), store.view(lost)) == (3.0, 0.0, None)
+        thief.close()
+
+    def test_the_log_of_an_executor_is_claimed_by_nobody(self, store: Store) -> None:
+        own = store.submit_run("executor", [], holder="me", ttl_s=-1.0)
+        assert own.status is RunStatus.RUNNING
+        assert store.claim_run("other", TTL_S) is None
 
     def test_a_finished_run_has_no_lease(self, store: Store) -> None:
         run = store.submit_run("tune", [("a", {})]).id
@@ -122,8 +148,8 @@ class WishContract(OpenedStore):
     def test_the_newest_view_is_kept(self, store: Store) -> None:
         run = store.submit_run("tune", []).id
         assert store.view(run) is None
-        store.set_view(run, {"at_s": 1.0})
-        store.set_view(run, {"at_s": 2.0})
+        for at_s in (1.0, 2.0):
+            assert store.write_pages([Page(run=run, view={"at_s": at_s})]) == []
         assert store.view(run) == {"at_s": 2.0}
 
 

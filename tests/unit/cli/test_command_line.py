@@ -11,6 +11,7 @@ from tuneloom.cli import numbers
 from tuneloom.cli.main import main, parser
 from tuneloom.cli.tune import job_specs
 from tuneloom.errors import InputError
+from tuneloom.store import open_store
 
 
 @pytest.fixture(autouse=True)
@@ -220,3 +221,13 @@ def test_without_the_extra_for_servers_its_remedy_is_told_in_one_line(
         capsys.readouterr().err
         == "tuneloom: a server is reached with httpx: pip install 'tuneloom[client]'\n"
     )
+
+
+def test_what_is_too_old_is_removed_without_the_extra_for_serving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("uvicorn", "fastapi", "pydantic"):
+        monkeypatch.setitem(sys.modules, name, None)
+    open_store(tmp_path / "store.db").close()
+    assert main(["serve", "gc", "--store", str(tmp_path / "store.db")]) == 0
+    assert capsys.readouterr().out == "removed 0 items, 0.0 MB\n"

@@ -1,6 +1,7 @@
 """The live view tells what goes on, in 80 columns."""
 
 import json
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -9,7 +10,7 @@ from rich.console import Console, RenderableType
 
 from tuneloom.app.kinds.tuner.job import TaskListJob
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.runs.view import JobPicture, RunView, job_picture, resource_pictures
+from tuneloom.app.runs.view import JobPicture, ResourcePicture, RunView, job_picture, resource_pictures
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.cli.live import clock, failures_text, jobs_table, picture, resources_table
@@ -48,7 +49,11 @@ def seen(state: JobState = JobState.RUNNING, *stages: RunningView, stranded: int
 def line_of(
     job: TaskListJob, core: JobView | None, status: JobStatus, now_s: float, due_s: float = 0.0
 ) -> JobPicture:
-    return job_picture(job.job, job, core, status, now_s, due_s)
+    return job_picture(job, job.progress(now_s), core, status, due_s - now_s)
+
+
+def pictures(core: CoreView, job: TaskListJob) -> tuple[ResourcePicture, ...]:
+    return resource_pictures(core, {job.job: (job.spec.name, job.progress(100.0))})
 
 
 def drawn(shown: RenderableType, width: int = WIDTH) -> str:
@@ -74,7 +79,7 @@ def test_resources_show_their_work_their_past_and_their_queue() -> None:
     )  # fmt: skip
     device = ResourceView(name="cpu0", key="cpu", slots=1, taken=0, busy_s=20.0, queue=0, running=())
     core = CoreView(at_s=100.0, resources=(host, device), jobs=(), ended=0)
-    lines = drawn(resources_table(resource_pictures(core, {job.job: job}, 100.0), WIDTH)).splitlines()
+    lines = drawn(resources_table(pictures(core, job), WIDTH)).splitlines()
     assert "75%" in lines[1] and "12" in lines[1] and "2 × build squeezenet kernel-1" in lines[1]
     assert "20%" in lines[2] and lines[2].rstrip().endswith("idle")
 
@@ -84,9 +89,7 @@ def test_long_names_do_not_break_the_table() -> None:
     stages = tuple(running(kind, job=job.job) for kind in ("build", "select", "update"))
     view = ResourceView(name="host", key=None, slots=3, taken=3, busy_s=1.0, queue=1, running=stages)
     core = CoreView(at_s=1.0, resources=(view,), jobs=(), ended=0)
-    assert (
-        len(drawn(resources_table(resource_pictures(core, {job.job: job}, 100.0), WIDTH)).splitlines()) == 2
-    )
+    assert len(drawn(resources_table(pictures(core, job), WIDTH)).splitlines()) == 2
 
 
 def test_a_job_shows_its_stage_trials_best_and_time_left() -> None:
@@ -164,3 +167,14 @@ def test_a_view_is_plain_data() -> None:
 
 def test_times_are_read_like_a_clock() -> None:
     assert (clock(0), clock(200), clock(3765)) == ("0:00", "3:20", "1:02:45")
+
+
+def test_a_view_looks_the_same_while_only_clocks_go_on() -> None:
+    line = line_of(tuning(job_of(), BROKEN), seen(JobState.RUNNING), JobStatus.RUNNING, 0.0)
+    host = ResourceView(name="host", key=None, slots=2, taken=0, busy_s=500.0, queue=0, running=())
+    resources = pictures(CoreView(at_s=1000.0, resources=(host,), jobs=(), ended=0), job_of())
+    view = RunView(run="run", policy="load-aware", at_s=1.0, resources=resources, jobs=(line,))
+    later = replace(resources[0], utilisation=resources[0].utilisation * 0.99)
+    assert replace(view, at_s=2.0, resources=(later,)).looks_like(view)
+    assert not replace(view, jobs=(replace(line, spent=2),)).looks_like(view)
+    assert not view.looks_like(None)

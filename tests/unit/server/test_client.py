@@ -14,6 +14,7 @@ import uvicorn
 
 from tuneloom.app.service.bundles import packed
 from tuneloom.cli.main import main
+from tuneloom.cli.remote import short_name
 from tuneloom.client import AsyncClient, Client
 from tuneloom.client.exchange import EventReader, require_version
 from tuneloom.client.logins import keep_token, logins_file, token_for
@@ -140,6 +141,37 @@ def test_the_command_line_submits_lists_and_fetches(
     assert [each["status"] for each in json.loads(capsys.readouterr().out)] == ["finished"]
     assert main(["--server", url, "cancel", job]) == 2
     assert "finished" in capsys.readouterr().err
+
+
+def test_several_devices_make_a_job_each_and_several_shapes_make_one(
+    served: Served, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TUNELOOM_TOKEN", served.tokens["weavers"])
+    words = ["submit", MOCK, "--wait-for-devices", "--device", "a", "--device", "b", "--shape", "x=1|8,3"]
+    assert main(["--server", url, *words, "--json"]) == 0
+    text = capsys.readouterr().out.replace("}\n{", "},{")
+    told = json.loads(f"[{text}]")
+    assert [(job["name"], job["device"]) for job in told] == [("mock-a", "a"), ("mock-b", "b")]
+    for job in told:
+        spec = served.store.jobs(job["id"])[0].spec
+        assert (spec["shapes"], spec["more_shapes"]) == ({"x": [1, 3]}, [{"x": [8, 3]}])
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [("nets/net.onnx", "net"), ("zoo:resnet18", "resnet18"), (MOCK, "mock"), ("ab" * 32, "abababababab")],
+)
+def test_a_model_has_a_short_name(model: str, name: str) -> None:
+    assert short_name(model) == name
+
+
+def test_a_command_for_runs_of_this_machine_refuses_a_server(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--server", "http://farm", "runs"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "tuneloom: 'runs' works with runs of this machine; omit --server; see `tuneloom --help`\n"
+    )
 
 
 def test_the_command_line_says_in_one_line_which_server_it_misses(

@@ -5,7 +5,7 @@ from typing import Any
 
 from tuneloom.model import Task
 from tuneloom.server.events import Mark, mark_of
-from tuneloom.store import JobStatus
+from tuneloom.store import JobStatus, Page
 from tuneloom.testing.store_contract import HERE, measured
 
 from .conftest import Served
@@ -21,7 +21,8 @@ def submitted(served: Served) -> str:
     served.store.add_tasks(f"{job}.1", [TASK], family=HERE.family, target=HERE.target)
     for number in range(3):
         served.store.add_trial(f"{job}.1", "k", measured(f"c{number}", 0.5), HERE)
-    served.store.set_view(job, {"run": job, "resources": [BUSY | {"now": "build secret-net"}], "jobs": []})
+    view = {"run": job, "resources": [BUSY | {"now": "build secret-net"}], "jobs": []}
+    served.store.write_pages([Page(run=job, view=view)])
     served.store.set_job(f"{job}.1", JobStatus.FINISHED)
     return job
 

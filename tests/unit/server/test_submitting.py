@@ -54,7 +54,9 @@ def test_the_same_key_makes_one_job(served: Served) -> None:
         ({"name": "a\nb"}, "name"),
         ({"reuse": "everything"}, "reuse"),
         ({"nonsense": 1}, "nonsense"),
-        ({"shapes": {"x": [0]}}, "shapes.x.0"),
+        ({"shapes": {"x": [0]}}, "shapes.x"),
+        ({"shapes": {"x": [[1, 2], [True, 2]]}}, "shapes.x"),
+        ({"shapes": {"x": [[1, 2], [3]]}}, "shapes"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_field(

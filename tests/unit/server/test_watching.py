@@ -6,7 +6,7 @@ from typing import Any
 
 from tuneloom.model import FailureKind, Task
 from tuneloom.server.events import overview_events
-from tuneloom.store import JobStatus, SpanRecord
+from tuneloom.store import JobStatus, Page, SpanRecord
 from tuneloom.testing.store_contract import HERE, failed
 
 from .conftest import Served
@@ -25,9 +25,8 @@ def held(served: Served, job: str) -> None:
     """Let an executor carry the job out, as far as the store can tell."""
     served.store.take_run(job, "box-1-aa", 60.0)
     picture = {"stage": "build", "spent": 3, "budget": 8, "best_s": 0.002, "left_s": 9.0}
-    served.store.set_view(
-        job, {"run": job, "resources": [CPU | {"now": "build secret-net"}], "jobs": [picture]}
-    )
+    view = {"run": job, "resources": [CPU | {"now": "build secret-net"}], "jobs": [picture]}
+    served.store.write_pages([Page(run=job, view=view)])
 
 
 def first_event(served: Served, name: str, known: str = "") -> dict[str, Any]:

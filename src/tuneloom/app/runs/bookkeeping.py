@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from tuneloom.app.conducting.listening import Span
 from tuneloom.app.runs.resources import RESOURCES, ResourceList
+from tuneloom.app.runs.view import RunView
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Artifact, JobSpec, ModelSummary, Task, Trial
 from tuneloom.scheduling.journal import CoreBegan, PlainEntry, written, written_start
 from tuneloom.scheduling.messages import Command, Event
-from tuneloom.store import EventRecord, Provenance, SpanRecord, Store
+from tuneloom.store import EventRecord, Page, Provenance, SpanRecord, Store, taken_over
 
 LOGGED_WITH = "logged_with"
 """The note of a run whose decisions are in the log of another: that of its long-living executor."""
@@ -27,27 +29,27 @@ class Book:
         """
         self._store = store
         self.run = run
-        self._shift_s = max((span.end_s for span in store.spans(run)), default=0.0) - began_s
+        self._shift_s = store.clock_of(run) - began_s
         self._spans: list[SpanRecord] = []
         self._events: list[EventRecord] = []
         self._provenance: dict[str, Provenance] = {}
+        self._notes: dict[str, Any] = {}
         self._resources = ResourceList()
-        self._resources_changed = False
 
     def resource_joined(self, offer: Offer, at_s: float) -> None:
         """Note a resource at the next flush."""
         self._resources.joined(offer, self.on_run_clock(at_s))
-        self._resources_changed = True
+        self._notes[RESOURCES] = self._resources.note()
 
     def resource_left(self, name: str, reason: str, at_s: float) -> None:
         """Note that a resource is gone at the next flush."""
         self._resources.left(name, reason, self.on_run_clock(at_s))
-        self._resources_changed = True
+        self._notes[RESOURCES] = self._resources.note()
 
     def resource_disturbed(self, name: str, by: str, at_s: float) -> None:
         """Note who else uses a resource at the next flush."""
         self._resources.disturbed(name, by, self.on_run_clock(at_s))
-        self._resources_changed = True
+        self._notes[RESOURCES] = self._resources.note()
 
     def opened(self, job: str, spec: JobSpec, summary: ModelSummary) -> dict[str, list[Trial]]:
         """Keep a job's tasks; returns the trials it made before, by task key."""
@@ -91,9 +93,13 @@ class Book:
         )
         self._spans.append(SpanRecord(**asdict(moved)))
 
+    def logged_with(self, other: str) -> None:
+        """Note that what the core decides is logged with another run, at the next flush."""
+        self._notes[LOGGED_WITH] = other
+
     def core_began(self, policy: str) -> None:
         """Log that a new core decides from here on, and note how."""
-        self._store.set_note(self.run, "policy", policy)
+        self._notes["policy"] = policy
         self._log(written_start(CoreBegan(at_s=0.0, policy=policy)))
 
     def decided(self, event: Event, commands: Sequence[Command]) -> None:
@@ -105,14 +111,15 @@ class Book:
     def _log(self, entry: PlainEntry) -> None:
         self._events.append(EventRecord(at_s=entry.at_s, kind=entry.kind, body=entry.body))
 
+    def page(self, view: RunView | None = None) -> Page:
+        """What was remembered since the last page; whoever takes it writes it."""
+        notes, self._notes = self._notes, {}
+        spans, self._spans = tuple(self._spans), []
+        events, self._events = tuple(self._events), []
+        looks = view.to_json() if view is not None else None
+        return Page(run=self.run, notes=notes, spans=spans, events=events, view=looks)
+
     def flush(self) -> None:
-        """Write what was remembered."""
-        if self._resources_changed:
-            self._resources_changed = False
-            self._store.set_note(self.run, RESOURCES, self._resources.note())
-        spans, self._spans = self._spans, []
-        events, self._events = self._events, []
-        if spans:
-            self._store.add_spans(self.run, spans)
-        if events:
-            self._store.log_events(self.run, events)
+        """Write what was remembered; raises LeaseLost if another executor has the run."""
+        for run in self._store.write_pages([self.page()]):
+            raise taken_over(run)

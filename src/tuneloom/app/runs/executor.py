@@ -11,16 +11,17 @@ from typing import Protocol, runtime_checkable
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.app.conducting.listening import Listener, Span
-from tuneloom.app.runs.bookkeeping import LOGGED_WITH, Book
+from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.files import files_of
 from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
 from tuneloom.app.runs.held_run import HeldRun, TrialListener
 from tuneloom.app.runs.shares import ShareBook
-from tuneloom.app.runs.view import RunView, job_picture, resource_pictures
+from tuneloom.app.runs.snapshot import Snapshot
+from tuneloom.app.runs.view import RunView
 from tuneloom.engine.api import Engine
 from tuneloom.engine.machine import Offer, Resources
 from tuneloom.errors import LeaseLost, TargetError, TuneloomError
-from tuneloom.scheduling import Core, policy_named, view
+from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store, Wish, WishKind
 
@@ -105,9 +106,11 @@ class Executor(Listener):
         self._claimed_lately = True
         self._interruptions = Interruptions()
         self._looked_s = self._shown_s = 0.0
-        self._ended: list[HeldRun] = []
+        self._left: list[HeldRun] = []
         self._given_workers: set[str] = set()
         self._journal: Book | None = None
+        self._own = False
+        self._shown: RunView | None = None
         self._offers: dict[str, Offer] = {}
         self.conductor = Conductor(Core(policy_named(policy)), engine, self)
         self._shares = ShareBook(store, self.conductor.share_used) if most_runs else None
@@ -129,16 +132,20 @@ class Executor(Listener):
         )
         self.runs[lease.run] = held
         if self._journal is None:
-            self.begin(book)
+            self._begin(book)
         else:
-            self._store.set_note(lease.run, LOGGED_WITH, self._journal.run)
+            book.logged_with(self._journal.run)
             for offer in self._offers.values():
                 book.resource_joined(offer, self.conductor.now_s())
         self._take_new_jobs(held)
         return held
 
-    def begin(self, journal: Book) -> None:
-        """Bring the resources in; what the core is told and decides is logged with this run."""
+    def begin(self, own: Book) -> None:
+        """Bring the resources in; what they do and what the core decides is written to a run of its own."""
+        self._own = True
+        self._begin(own)
+
+    def _begin(self, journal: Book) -> None:
         self._journal = journal
         journal.core_began(self.policy)
         self.conductor.add_machine(self.machine)
@@ -158,12 +165,12 @@ class Executor(Listener):
             self._give_back(RunStatus.WAITING, "given back by an executor that ended")
         except KeyboardInterrupt as error:
             self._give_back(RunStatus.INTERRUPTED, "ended by the user")
-            names = " ".join(held.id for held in self._ended) or "last"
+            names = " ".join(held.id for held in self._left) or "last"
             note = "interrupted; everything measured is kept"
             raise Interrupted(f"{note}: tuneloom resume {names}") from error
         finally:
             self._engine.close()
-            for held in (*self.runs.values(), *self._ended):
+            for held in (*self.runs.values(), *self._left):
                 held.discard_unfinished()
 
     def _conduct(self, keep_waiting: Callable[[], bool]) -> None:
@@ -187,6 +194,7 @@ class Executor(Listener):
                 held.book.flush()
                 self._store.release_run(held.lease, status, message)
             self._forget(held)
+            self._left.append(held)
 
     def happened(self, event: Event, commands: Sequence[Command]) -> None:
         if self._journal is not None:
@@ -242,22 +250,24 @@ class Executor(Listener):
             self._drain_if_asked(now_s)
         else:
             self._interruptions.check()
-        if now_s - self._looked_s >= _LOOK_S or self._news():
+        if now_s - self._looked_s >= _LOOK_S:
             self._looked_s = now_s
-            for held in list(self.runs.values()):
-                self._look_after(held, now_s)
-            if self._journal is not None and self._journal.run not in self.runs:
-                self._journal.flush()
+            self._grant_wishes(*self.runs)
+            self._write_down(now_s)
             if self._shares is not None:
                 self._shares.settle()
+            self._claim()
+        elif self._news():
+            self._grant_wishes(*self.runs)
             self._claim()
         for held in list(self.runs.values()):
             if held.ended:
                 self._close(held)
         if self._display is not None and now_s - self._shown_s >= self._display.every_s:
             self._shown_s = now_s
+            seen = self._seen(now_s)
             for held in self.runs.values():
-                self._display.show(self.view(held, now_s))
+                self._display.show(seen.of(held))
 
     def _claim(self) -> None:
         """Take what waits while there is room; a tenant that has nothing here yet may go beyond."""
@@ -281,30 +291,30 @@ class Executor(Listener):
         if not running or now_s - self._draining_since_s > _DRAIN_S:
             raise Drained
 
-    def view(self, held: HeldRun, now_s: float) -> RunView:
-        """What a run looks like now."""
-        core = view(self.conductor.core, now_s)
-        states = {job.id: job for job in core.jobs}
-        jobs = (
-            job_picture(job, program, states.get(job), held.statuses[job], now_s, held.due_s.get(job, 0.0))
-            for job, program in held.programs.items()
-        )
-        programs = {job: p for other in self.runs.values() for job, p in other.programs.items()}
-        return RunView(
-            run=held.id,
-            policy=self.policy,
-            at_s=held.book.on_run_clock(now_s),
-            resources=resource_pictures(core, programs, now_s),
-            jobs=tuple(jobs),
-        )
+    def _seen(self, now_s: float) -> Snapshot:
+        return Snapshot(self.conductor.core, self.policy, self.runs.values(), now_s)
 
-    def _look_after(self, held: HeldRun, now_s: float) -> None:
-        """Write what was noted, and do what others want."""
-        held.book.flush()
-        for wish in self._store.open_wishes(held.id):
-            self._apply(held, wish)
+    def _grant_wishes(self, *runs: str) -> None:
+        """Do what others want, in the order in which they came."""
+        for wish in self._store.open_wishes(*runs):
+            self._apply(self.runs[wish.run], wish)
             self._store.close_wish(wish)
-        self._store.set_view(held.id, self.view(held, now_s).to_json())
+
+    def _write_down(self, now_s: float) -> None:
+        """Write what was noted, and what has come to look different: in one transaction, or none."""
+        seen = self._seen(now_s)
+        pages = [held.page(seen.of(held)) for held in self.runs.values()]
+        if self._journal is not None and self._journal.run not in self.runs:
+            pages.append(self._journal.page(self._own_looks(seen) if self._own else None))
+        for run in self._store.write_pages(pages):
+            if run in self.runs:
+                self._drop(self.runs[run])
+
+    def _own_looks(self, seen: Snapshot) -> RunView | None:
+        """What the executor's resources look like; None if that was written already."""
+        assert self._journal is not None
+        shown, self._shown = self._shown, seen.of_executor(self._journal.run)
+        return None if self._shown.looks_like(shown) else self._shown
 
     def _apply(self, held: HeldRun, wish: Wish) -> None:
         if wish.kind is WishKind.ADD:
@@ -348,14 +358,15 @@ class Executor(Listener):
 
     def _close(self, held: HeldRun) -> None:
         """End a run whose jobs have all ended; if others came in at the last moment, take those."""
-        if held.close():
+        if held.close(self._seen(self.conductor.now_s()).of(held)):
             self._forget(held)
         else:
-            self._look_after(held, self.conductor.now_s())
+            self._grant_wishes(held.id)
 
     def _drop(self, held: HeldRun) -> None:
         """Another executor has the run: stop what we do for it and write nothing more."""
         self._forget(held)
+        self._left.append(held)
         self.lost.append(held.id)
         for job, status in held.statuses.items():
             if not status.ended:
@@ -364,7 +375,6 @@ class Executor(Listener):
     def _forget(self, held: HeldRun) -> None:
         self.runs.pop(held.id, None)
         self._heartbeat.forget(held.id)
-        self._ended.append(held)
 
     def _of(self, job: str) -> HeldRun | None:
         return self.runs.get(job.rpartition(".")[0])

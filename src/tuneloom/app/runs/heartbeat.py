@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from tuneloom.errors import LeaseLost, StoreError
+from tuneloom.errors import StoreError
 from tuneloom.store import Lease, Store
 
 TTL_S = 30.0
@@ -59,8 +59,5 @@ class Heartbeat:
     def _renew(self, store: Store) -> None:
         with self._lock:
             leases = list(self._leases.values())
-        for lease in leases:
-            try:
-                store.renew_lease(lease, self._ttl_s)
-            except LeaseLost:
-                self.forget(lease.run)
+        for run in store.renew_leases(leases, self._ttl_s):
+            self.forget(run)

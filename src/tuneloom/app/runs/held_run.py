@@ -12,10 +12,11 @@ from tuneloom.app.kinds.base import JobContext, JobProgram
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.files import localised, owner_of
+from tuneloom.app.runs.view import RunView
 from tuneloom.app.service.bundles import keep_bundle, with_folder
 from tuneloom.errors import OutputError, StoreError, TuneloomError
 from tuneloom.model import JobSpec, Trial
-from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Share, Store
+from tuneloom.store import JobRecord, JobStatus, Lease, Page, RunStatus, Share, Store, taken_over
 
 TrialListener = Callable[[str, Trial], None]
 """Told of every trial of a job right after it was committed."""
@@ -41,6 +42,7 @@ class HeldRun:
     statuses: dict[str, JobStatus] = field(default_factory=dict)
     due_s: dict[str, float] = field(default_factory=dict)
     failures: dict[str, TuneloomError] = field(default_factory=dict)
+    shown: RunView | None = None
 
     @property
     def id(self) -> str:
@@ -136,9 +138,15 @@ class HeldRun:
         if program is not None:
             kind_named(program.spec.tuner).ended(program.spec)
 
-    def close(self) -> bool:
+    def page(self, looks: RunView) -> Page:
+        """What was noted since the last page, with what the run looks like if that is new."""
+        shown, self.shown = self.shown, looks
+        return self.book.page(None if looks.looks_like(shown) else looks)
+
+    def close(self, looks: RunView) -> bool:
         """End the run unless somebody still wants something of it."""
-        self.book.flush()
+        for run in self.store.write_pages([self.page(looks)]):
+            raise taken_over(run)
         failed = "; ".join(str(failure) for failure in self.failures.values())
         status = RunStatus.FAILED if failed else RunStatus.FINISHED
         closed = self.store.finish_run(self.id, status, failed, unless_wished=True)

@@ -1,15 +1,16 @@
 """A long-living executor: it carries out what others submit, until it is asked to end."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 from tuneloom.app.kinds.finding import KINDS, kind_named
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.executor import Executor
-from tuneloom.app.runs.heartbeat import Heartbeat
+from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.workforce import workforce_for_kinds
 from tuneloom.scheduling import policy_named
-from tuneloom.store import RunStatus, open_store
+from tuneloom.store import RunStatus, Store, open_store
 from tuneloom.store.news import News
 
 MOST_RUNS = 16
@@ -19,30 +20,44 @@ MOST_RUNS = 16
 def serve_runs(settings: RunSettings, *, until_idle: bool = False, most_runs: int = MOST_RUNS) -> None:
     """Claim and carry out runs of a store; SIGTERM and Ctrl-C let running stages end and give runs back.
 
-    What the scheduler decided is logged with a run of the executor's own. With `until_idle` it ends
+    What the scheduler decided is logged with a run of the executor's own, whose view shows its devices
+    even while they are idle. With `until_idle` it ends
     when there is nothing left to claim.
     """
     policy_named(settings.policy)
     force = workforce_for_kinds([kind_named(name) for name in kind_entries()], settings)
-    with closing(force.engine), closing(open_store(settings.store)) as store:
-        own = store.create_run("executor", {"policy": settings.policy})
-        with Heartbeat(lambda: open_store(settings.store)) as heartbeat, News(settings.store) as news:
-            executor = Executor(
-                store,
-                force.engine,
-                force.resources,
-                settings.policy,
-                heartbeat,
-                most_runs=most_runs,
-                news=news.came,
-            )
-            journal = Book(store, own.id)
-            executor.begin(journal)
-            try:
-                executor.serve(until_idle=until_idle)
-            finally:
-                journal.flush()
-                store.finish_run(own.id, RunStatus.FINISHED)
+    with (
+        closing(force.engine),
+        closing(open_store(settings.store)) as store,
+        Heartbeat(lambda: open_store(settings.store)) as heartbeat,
+        News(settings.store) as news,
+    ):
+        executor = Executor(
+            store,
+            force.engine,
+            force.resources,
+            settings.policy,
+            heartbeat,
+            most_runs=most_runs,
+            news=news.came,
+        )
+        with _logged(store, executor, heartbeat):
+            executor.serve(until_idle=until_idle)
+
+
+@contextmanager
+def _logged(store: Store, executor: Executor, heartbeat: Heartbeat) -> Iterator[None]:
+    """Give an executor a run of its own to log with; it ends with the block."""
+    own = store.submit_run("executor", [], {"policy": executor.policy}, holder=executor.holder)
+    heartbeat.watch(store.take_run(own.id, executor.holder, TTL_S))
+    journal = Book(store, own.id)
+    executor.begin(journal)
+    try:
+        yield
+    finally:
+        heartbeat.forget(own.id)
+        journal.flush()
+        store.finish_run(own.id, RunStatus.FINISHED)
 
 
 def kind_entries() -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tuneloom.app.kinds.base import JobProgram, JobProgress
@@ -64,6 +64,15 @@ class RunView:
             counted.update(job.failures)
         return counted
 
+    def looks_like(self, other: "RunView | None") -> bool:
+        """Whether nobody would notice the difference: clocks go on while nothing happens."""
+        return other is not None and self._still() == other._still()
+
+    def _still(self) -> "RunView":
+        jobs = tuple(replace(job, left_s=_about(job.left_s, -1)) for job in self.jobs)
+        resources = tuple(replace(each, utilisation=_about(each.utilisation, 2)) for each in self.resources)
+        return replace(self, at_s=0.0, jobs=jobs, resources=resources)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs and for the store."""
         return asdict(self)
@@ -76,17 +85,20 @@ class RunView:
         return cls(run=data["run"], policy=data["policy"], at_s=data["at_s"], resources=resources, jobs=jobs)
 
 
+def _about(number: Any, digits: int) -> Any:
+    return number if number is None else round(number, digits)
+
+
 def job_picture(
-    job: str, program: JobProgram, core: JobView | None, status: JobStatus, now_s: float, due_s: float = 0.0
+    program: JobProgram, progress: JobProgress, core: JobView | None, status: JobStatus, wait_s: float = 0.0
 ) -> JobPicture:
-    """A job as its program, the core and the store see it; `due_s` is when it arrives."""
-    progress = program.progress(now_s)
+    """A job as its program, the core and the store see it; `wait_s` is in how long it arrives."""
     going_on = core is not None and not status.ended and core.state is not JobState.PAUSED
     return JobPicture(
-        id=job,
+        id=program.ticket.id,
         name=program.spec.name,
         status=status.value,
-        stage=stage_words(core, status, due_s - now_s),
+        stage=stage_words(core, status, wait_s),
         measured=progress.measured,
         kernels=len(progress.kernels),
         spent=progress.spent,
@@ -114,10 +126,9 @@ def stage_words(core: JobView | None, status: JobStatus, wait_s: float) -> str:
 
 
 def resource_pictures(
-    core: CoreView, programs: Mapping[str, JobProgram], now_s: float
+    core: CoreView, known: Mapping[str, tuple[str, JobProgress]]
 ) -> tuple[ResourcePicture, ...]:
-    """Every resource with what it does."""
-    known = {job: (program.spec.name, program.progress(now_s)) for job, program in programs.items()}
+    """Every resource with what it does; `known` has the names of jobs and how far they are."""
     return tuple(_resource_picture(resource, known, core.at_s) for resource in core.resources)
 
 

@@ -43,7 +43,7 @@ def service_view(store: Store) -> ServiceView:
 
 
 def seen_resources(store: Store) -> tuple[SeenResource, ...]:
-    """The resources of all executors that carry something out; each executor's newest view counts."""
+    """The resources of all executors that live; each executor's newest view counts."""
     return resources_in(store.live_views())
 
 

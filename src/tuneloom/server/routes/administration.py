@@ -6,14 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from tuneloom.server.bodies import (
+from tuneloom.server.bodies.asked import LimitsAsked, TenantAsked, TokenAsked
+from tuneloom.server.bodies.service import (
     AuditPage,
     AuditTold,
-    LimitsAsked,
-    TenantAsked,
     TenantsTold,
     TenantTold,
-    TokenAsked,
     TokenMade,
     TokensTold,
 )

@@ -5,7 +5,7 @@ from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from tuneloom.app.service.seeing import service_view
-from tuneloom.server.bodies import HealthTold
+from tuneloom.server.bodies.service import HealthTold
 from tuneloom.server.callers import Served, reader
 from tuneloom.server.problems import Problem, documented
 from tuneloom.store import Store

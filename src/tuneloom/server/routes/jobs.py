@@ -8,7 +8,8 @@ from tuneloom.app.runs.wishing import wish
 from tuneloom.app.service.expecting import as_submission, expectation
 from tuneloom.app.service.seeing import device_keys
 from tuneloom.app.service.submitting import Requester, submission_of
-from tuneloom.server.bodies import ExpectationTold, JobAsked, JobDetails, JobPage, PriorityAsked, Status
+from tuneloom.server.bodies.asked import JobAsked, PriorityAsked
+from tuneloom.server.bodies.jobs import ExpectationTold, JobDetails, JobPage, Status
 from tuneloom.server.callers import Caller, Reader, Served, Submitter
 from tuneloom.server.finding import JobId, TenantFilter, found_job, seen_tenant
 from tuneloom.server.paging import Before, Limit, next_of

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from tuneloom import __version__
 from tuneloom.app.service.seeing import seen_resources
 from tuneloom.app.service.watching import device_histories
-from tuneloom.server.bodies import (
+from tuneloom.server.bodies.service import (
     AcceptedTold,
     BankRowTold,
     BankTold,
@@ -90,7 +90,7 @@ def search_bank(
 
 @ROUTER.get("/devices", responses=documented())
 def list_devices(service: Served, caller: Reader) -> DevicesTold:
-    """Hosts and devices of the executors that carry something out."""
+    """Hosts and devices of the executors, idle ones included."""
     with service.stores.lent() as store:
         resources = seen_resources(store)
     told = [asdict(resource) for resource in resources]

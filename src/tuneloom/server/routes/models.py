@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from tuneloom.app.service.uploads import blob_owner, keep_upload
-from tuneloom.server.bodies import ModelPage, ModelTold
+from tuneloom.server.bodies.service import ModelPage, ModelTold
 from tuneloom.server.callers import Reader, Served, Submitter
 from tuneloom.server.paging import Before, Limit, next_of
 from tuneloom.server.problems import Problem, documented

@@ -3,7 +3,8 @@
 from fastapi import APIRouter, Request, Response
 
 from tuneloom import __version__
-from tuneloom.server.bodies import LoginAsked, LoginState, SessionTold
+from tuneloom.server.bodies.asked import LoginAsked
+from tuneloom.server.bodies.service import LoginState, SessionTold
 from tuneloom.server.callers import Served, require_rate
 from tuneloom.server.credentials import bearer
 from tuneloom.server.problems import Problem, documented

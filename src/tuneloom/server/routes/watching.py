@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from tuneloom.app.reports.reporting import report_data
 from tuneloom.app.service.watching import log_of, timeline_of
 from tuneloom.report import ReportData
-from tuneloom.server.bodies import (
+from tuneloom.server.bodies.jobs import (
     FactTold,
     GiftTold,
     LogEntryTold,

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, func, insert, select
 from tuneloom.errors import ConflictError, QuotaError
 from tuneloom.store.encoding import from_json
 from tuneloom.store.jobs import insert_job
+from tuneloom.store.leases import is_dead
 from tuneloom.store.queries import insert_or_replace
 from tuneloom.store.records import JobStatus, Json, RunStatus
 from tuneloom.store.runs import RunQueries
@@ -99,10 +100,11 @@ class SubmissionQueries(RunQueries):
 
     def live_views(self) -> list[tuple[str, Mapping[str, Json]]]:
         held = VIEWS.join(LEASES, LEASES.c.run == VIEWS.c.run)
-        query = select(LEASES.c.holder, VIEWS.c.content).select_from(held).order_by(VIEWS.c.updated)
+        query = select(LEASES, VIEWS.c.content).select_from(held).order_by(VIEWS.c.updated)
         with self._database.reading() as connection:
-            lively = query.where(LEASES.c.expires > self._now(connection))
-            return [(row.holder, from_json(row.content)) for row in connection.execute(lively)]
+            lively = connection.execute(query.where(LEASES.c.expires > self._now(connection))).all()
+        dead = {row.holder for row in {row.holder: row for row in lively}.values() if is_dead(row)}
+        return [(row.holder, from_json(row.content)) for row in lively if row.holder not in dead]
 
     def keep_bundle(self, run: str, digest: str, size_bytes: int) -> None:
         row = {"run": run, "digest": digest, "size_bytes": size_bytes, "created": self._clock()}

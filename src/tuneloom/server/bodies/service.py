@@ -1,0 +1,213 @@
+"""What answers about all else look like: models, the bank, devices, tenants, sessions."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+
+class ModelTold(BaseModel):
+    """An uploaded model. `summary` has its inputs, or the reason why it was refused."""
+
+    digest: str
+    name: str
+    size_bytes: int
+    created: float
+    state: Literal["checking", "ready", "refused"]
+    summary: dict[str, Any]
+
+
+class ModelPage(BaseModel):
+    """Some models, newest first; `next` is the `before` of the page after this."""
+
+    models: list[ModelTold]
+    next: int | None
+
+
+class BankRowTold(BaseModel):
+    """What is known of a class of kernels on a family of targets."""
+
+    kernel_class: str
+    family: str
+    workloads: int
+    measured: int
+    failed: int
+
+
+class BankTold(BaseModel):
+    """What is known."""
+
+    rows: list[BankRowTold]
+
+
+class KernelTold(BaseModel):
+    """The best time of one kernel on one kind of device."""
+
+    key: str
+    name: str
+    kernel_class: str
+    shapes: str
+    gflop: float
+    family: str
+    device_key: str
+    best_ms: float
+    measured: int
+
+
+class KernelPage(BaseModel):
+    """Some kernels by their keys; `next` is the `after` of the page after this."""
+
+    kernels: list[KernelTold]
+    next: str | None
+
+
+class DeviceTold(BaseModel):
+    """A resource of an executor that lives, idle or not."""
+
+    executor: str
+    name: str
+    key: str | None
+    slots: int
+    taken: int
+    utilisation: float
+    queue: int
+    now: str
+
+
+class DevicesTold(BaseModel):
+    """All resources."""
+
+    devices: list[DeviceTold]
+
+
+class AbsenceTold(BaseModel):
+    """A time without a device; `until` is null while it has not returned."""
+
+    name: str
+    since: float
+    until: float | None
+    reason: str
+
+
+class DeviceHistoryTold(BaseModel):
+    """What recent jobs noted about the devices with one key; times are seconds since the epoch."""
+
+    key: str
+    names: list[str]
+    last_seen: float
+    canary: list[list[float]]
+    absences: list[AbsenceTold]
+
+
+class DeviceHistoriesTold(BaseModel):
+    """Devices over time."""
+
+    devices: list[DeviceHistoryTold]
+
+
+class TenantTold(BaseModel):
+    """A tenant with its limits and what it uses of them."""
+
+    name: str
+    created: float
+    weight: float
+    jobs_at_once: int
+    trials_a_day: int
+    bytes_stored: int
+    most_priority: int
+    shares_records: bool
+    used_jobs: int
+    used_trials: int
+    used_bytes: int
+
+
+class TenantsTold(BaseModel):
+    """All tenants."""
+
+    tenants: list[TenantTold]
+
+
+class TokenTold(BaseModel):
+    """A token without its secret."""
+
+    id: str
+    tenant: str
+    name: str
+    role: Literal["reader", "submitter", "administrator"]
+    created: float
+    expires: float | None
+    revoked: float | None
+
+
+class TokenMade(TokenTold):
+    """A new token; `token` is shown this once."""
+
+    token: str
+
+
+class TokensTold(BaseModel):
+    """Tokens."""
+
+    tokens: list[TokenTold]
+
+
+class AuditTold(BaseModel):
+    """One line of the audit log."""
+
+    number: int
+    at: float
+    tenant: str
+    token: str
+    action: str
+    subject: str
+    request_id: str
+    detail: dict[str, Any]
+
+
+class AuditPage(BaseModel):
+    """Some lines, newest first; `next` is the `before` of the page after this."""
+
+    entries: list[AuditTold]
+    next: int | None
+
+
+class SessionTold(BaseModel):
+    """A session of the page; its secret is in a cookie that no script can read."""
+
+    tenant: str
+    token: str
+    name: str
+    role: Literal["reader", "submitter", "administrator"]
+    expires: float
+    proof: str = Field(description="the header X-CSRF-Token of every write in this session")
+
+
+class LoginState(BaseModel):
+    """The server's version, and who is logged in, if anybody is."""
+
+    version: str
+    session: SessionTold | None
+
+
+class AcceptedTold(BaseModel):
+    """What may be uploaded and submitted here."""
+
+    formats: list[str]
+    tuners: list[str]
+    most_model_bytes: int
+
+
+class SelfTold(BaseModel):
+    """Whose token this is, what its tenant may use, and what the server is."""
+
+    tenant: str
+    token: str
+    role: Literal["reader", "submitter", "administrator"]
+    version: str
+    quota: TenantTold
+    accepts: AcceptedTold
+
+
+class HealthTold(BaseModel):
+    """Whether the server works."""
+
+    status: Literal["ok"]
