@@ -488,11 +488,19 @@ SECTIONS = (
         draw=flat,
     ),
     Section(
+        results="service_executor.json",
+        title="What holding runs costs an executor",
+        about="Transactions a second of an executor that holds 25 runs, before and after it came to "
+        "write about all of them at once. Two trials a second are committed one by one.",
+        command="benchmarks/service_executor.py",
+        draw=flat,
+    ),
+    Section(
         results="service_overhead.json",
         title="What the service costs a job",
-        about="`tuneloom tune MODEL --server URL` against `tuneloom tune MODEL`, in turn, from the start of the "
-        "command to its end. `mock` has stages of known lengths, `network` is compiled and measured. Medians; "
-        "at most 1.03 is wanted.",
+        about="`tuneloom tune MODEL --server URL` against `tuneloom tune MODEL`, in turn, from the start of "
+        "the command to its end. `mock` has stages of known lengths, `network` is compiled and measured. "
+        "Medians; at most 1.03 is wanted.",
         command="benchmarks/service_overhead.py",
         draw=lambda data: flat(data["cases"]),
     ),

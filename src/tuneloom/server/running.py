@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import InputError
 from tuneloom.server.building import build_app
 from tuneloom.server.credentials import make_token
@@ -26,6 +28,7 @@ from tuneloom.store.opening import FILES
 _LOG = logging.getLogger("tuneloom.server")
 _FIRST = "default"
 _LOOK_S = 1.0
+_LEAST_PAUSE_S, _MOST_PAUSE_S, _LONG_S = 0.5, 60.0, 120.0
 _WAIT_S = 90.0  # stages that run come to their end first
 
 
@@ -42,11 +45,33 @@ def first_token(place: str | None) -> str | None:
 
 
 @dataclass(slots=True)
+class Pauses:
+    """How long to wait before a process is started again: longer each time, unless one lived for long."""
+
+    pause_s: float = _LEAST_PAUSE_S
+    ended_s: dict[int, float] = field(default_factory=dict)
+    started_s: float = 0.0
+
+    def over(self, pid: int, now_s: float) -> bool:
+        """Whether the one that was found dead may be replaced now."""
+        if pid not in self.ended_s:
+            lived = now_s - self.started_s > _LONG_S
+            self.pause_s = _LEAST_PAUSE_S if lived else min(2 * self.pause_s, _MOST_PAUSE_S)
+            self.ended_s[pid] = now_s
+        if now_s - self.ended_s[pid] < self.pause_s:
+            return False
+        del self.ended_s[pid]
+        self.started_s = now_s
+        return True
+
+
+@dataclass(slots=True)
 class Executors:
     """Executors as processes of their own: one that dies takes nothing with it, and is started again."""
 
     settings: ServerSettings
     _processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    _pauses: "Pauses" = field(default_factory=lambda: Pauses())
     _ending: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> "Executors":
@@ -70,9 +95,14 @@ class Executors:
         while not self._ending.wait(_LOOK_S):
             for number, process in enumerate(self._processes):
                 code = process.poll()
-                if code is not None and not self._ending.is_set():
-                    _LOG.error("an executor ended with code %s; another is started", code)
-                    self._processes[number] = self._started()
+                if (
+                    code is None
+                    or self._ending.is_set()
+                    or not self._pauses.over(process.pid, time.monotonic())
+                ):
+                    continue
+                _LOG.error("an executor ended with code %s; another is started", code)
+                self._processes[number] = self._started()
 
     def _started(self) -> "subprocess.Popen[bytes]":
         settings = self.settings
@@ -128,8 +158,9 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = lambda _addres
     """Serve until SIGTERM or Ctrl-C; then streams end, executors drain, and this returns.
 
     `told` hears the address once it is listened on; port 0 means any that is free. Raises
-    InputError if the address can't be used.
+    InputError if the address can't be used, or the farm file.
     """
+    RunSettings(farm=settings.farm).read_farm()
     app = build_app(settings)
     configuration = _configuration(app, settings)
     server = DrainingServer(configuration, app.state.service)

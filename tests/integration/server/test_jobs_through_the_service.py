@@ -26,7 +26,7 @@ def test_a_model_is_uploaded_tuned_and_fetched(team: Team, tmp_path: Path) -> No
     assert (tmp_path / "fast" / "bundle.json").is_file()
 
 
-def test_a_server_and_its_executor_are_stopped_and_started_and_the_job_goes_on(team: Team) -> None:
+def test_a_server_and_its_executor_are_stopped_and_the_job_goes_on_on_a_farm(team: Team) -> None:
     with team.serve() as client:
         job = client.submit(SLOW, trials=60, batch=4)
         executor = team.execute()
@@ -35,8 +35,11 @@ def test_a_server_and_its_executor_are_stopped_and_started_and_the_job_goes_on(t
         executor.send_signal(signal.SIGTERM)
         assert executor.wait(PATIENCE_S) == 0
     team.started.pop(0).communicate()
+    farm = team.workplace.folder / "farm.toml"
+    farm.write_text('engine = "local"\n[[devices]]\nkey = "cpu"\nkind = "cpu"\ncores = 1\n')
     with team.serve() as again:
         assert again.job(job.id).status in ("waiting", "running")
-        team.execute()
+        team.execute("--farm", str(farm))
+        team.wait_until(lambda: any(device["key"] == "cpu" for device in again.devices()))
         ended = again.job(job.id).wait()
         assert (ended.status, ended.details["result"]["trials"]) == ("finished", 60)

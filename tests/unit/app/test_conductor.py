@@ -8,7 +8,7 @@ import pytest
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.tuning.task_job import TaskJob, tune_tasks
-from tuneloom.engine.calls import Call
+from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.machine import Machine
 from tuneloom.model import Device, Host, JobSpec, Trial
 from tuneloom.scheduling import Core, policy_named
@@ -142,3 +142,25 @@ def test_no_trial_is_made_twice_whatever_the_order_of_ends() -> None:
     program = TaskJob("job", small_spec(80), TASKS, keep, lanes=3, workers=2)
     conducted(engine, Heard(), (program, 0.0)).run()
     assert len(kept) == len(set(kept)) == 80
+
+
+def test_a_call_beside_the_programs_loses_nothing_that_ends_meanwhile() -> None:
+    class Curious(Heard):
+        answers: list[object]
+
+        def beat(self, now_s: float) -> None:
+            if now_s > 2.0 and not self.answers:
+                self.answers.append(conductor.carry_out(Call(function="m:aside")))
+
+    stages, heard = FakeStages(), Curious()
+    heard.answers = []
+    engine = ScriptedEngine(
+        lambda call: Returned(value="here") if call.function == "m:aside" else stages(call),
+        lambda call: 30.0 if call.function == "m:aside" else 1.0,
+    )
+    conductor = conducted(engine, heard, (job("one", small_spec(trials=8)), 0.0))
+    conductor.run()
+    assert heard.answers == [Returned(value="here")]
+    assert heard.ended == [("one", False)]
+    started = [call for call in engine.started if call.function != "m:aside"]
+    assert len(heard.spans) == len(started), "every other call was heard, once"

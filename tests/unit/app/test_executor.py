@@ -1,19 +1,22 @@
 """What an executor asks of the store, however many runs it holds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event
 
+from tuneloom.app.farm.aiming import Ask
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executor import Executor
 from tuneloom.app.runs.heartbeat import Heartbeat
-from tuneloom.engine.calls import Returned
+from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.machine import Machine
-from tuneloom.model import Device, Host
+from tuneloom.errors import TargetError
+from tuneloom.model import Device, Host, JobSpec
 from tuneloom.store import JobStatus, RunStatus, Store, WishKind, open_store
 from tuneloom.testing.scripted_engine import ScriptedEngine
 
@@ -41,17 +44,17 @@ def written(store: Store) -> Iterator[list[str]]:
     event.remove(Engine, "before_cursor_execute", note)
 
 
-def holding(store: Store, news: Callable[[], bool] = lambda: False) -> Executor:
+def holding(store: Store, **options: Any) -> Executor:
     """An executor that has just claimed everything there is."""
-    engine = ScriptedEngine(lambda _call: Returned(value=None))
+    engine = ScriptedEngine(lambda call: Returned(value=f"answer to {call.function}"))
     heartbeat = Heartbeat(lambda: store)
-    executor = Executor(store, engine, HERE, "load-aware", heartbeat, most_runs=RUNS, news=news)
+    executor = Executor(store, engine, HERE, "load-aware", heartbeat, most_runs=RUNS, **options)
     executor.beat(1.0)
     return executor
 
 
-def submitted(store: Store) -> str:
-    spec = job_spec({"name": "net", "model": "mock:size=8", "trials": 4})
+def submitted(store: Store, name: str = "net") -> str:
+    spec = job_spec({"name": name, "model": "mock:size=8", "trials": 4})
     return store.submit_run("tune", [(spec.name, spec.to_json())]).id
 
 
@@ -96,3 +99,27 @@ def test_news_let_wishes_be_granted_before_the_next_look(store: Store) -> None:
     executor.beat(1.1)
     assert store.job(f"{run}.1").status is JobStatus.PAUSED
     assert store.open_wishes(run) == []
+
+
+def test_a_job_is_aimed_at_its_device_when_it_is_taken(store: Store) -> None:
+    def aim(spec: JobSpec, ask: Ask) -> JobSpec:
+        answer = ask(Call(function="m:target"))
+        assert isinstance(answer, Returned)
+        return replace(spec, target=str(answer.value))
+
+    run = submitted(store)
+    executor = holding(store, aim=aim)
+    assert executor.runs[run].programs[f"{run}.1"].spec.target == "answer to m:target"
+
+
+def test_a_job_that_no_device_can_be_aimed_at_fails_alone(store: Store) -> None:
+    def aim(spec: JobSpec, _ask: Ask) -> JobSpec:
+        if spec.name == "bad":
+            raise TargetError("its target is for another machine", field="target")
+        return spec
+
+    bad, good = submitted(store, "bad"), submitted(store)
+    executor = holding(store, aim=aim)
+    assert store.job(f"{bad}.1").status is JobStatus.FAILED
+    assert "another machine" in str(store.job(f"{bad}.1").result["failure"])
+    assert good in executor.runs and bad not in executor.runs

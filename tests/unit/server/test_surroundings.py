@@ -10,6 +10,7 @@ import pytest
 from tuneloom.errors import InputError
 from tuneloom.server.building import build_app
 from tuneloom.server.rates import Buckets
+from tuneloom.server.running import Executors, Pauses, serve
 from tuneloom.server.settings import ServerSettings, read_settings
 
 from .conftest import Served
@@ -98,3 +99,49 @@ def test_a_wrong_setting_is_named_with_its_file(tmp_path: Path, text: str, words
     with pytest.raises(InputError, match=words) as caught:
         read_settings(file, {})
     assert "serve.toml" in str(caught.value)
+
+
+def test_executors_get_what_the_server_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+
+    class Process:
+        pid = 1
+
+        def __init__(self, words: list[str], **_: object) -> None:
+            started.append(words)
+
+        def terminate(self) -> None:
+            """Nothing runs."""
+
+        def wait(self, _timeout_s: float) -> int:
+            return 0
+
+        def poll(self) -> int | None:
+            return None
+
+    monkeypatch.setattr("subprocess.Popen", Process)
+    settings = ServerSettings(
+        executors=2, store="s.db", farm="farm.toml", device_cores=3, policy="sequential"
+    )
+    with Executors(settings):
+        pass
+    words = "executor --attached --policy sequential --device-cores 3 --store s.db --farm farm.toml"
+    assert [" ".join(command[3:]) for command in started] == [words, words]
+
+
+def test_a_farm_file_that_makes_no_sense_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    farm = tmp_path / "farm.toml"
+    farm.write_text('engine = "loom"\n')
+    with pytest.raises(InputError, match="engine"):
+        serve(ServerSettings(port=0, store=str(tmp_path / "store.db"), farm=str(farm)))
+
+
+def test_executors_that_die_at_once_are_started_more_and_more_rarely() -> None:
+    pauses, now_s, starts = Pauses(), 0.0, []
+    for pid in range(5):
+        while not pauses.over(pid, now_s):
+            now_s += 0.5
+        starts.append(now_s)
+    assert starts == [1.0, 3.0, 7.0, 15.0, 31.0]
+    assert not pauses.over(9, now_s + 1000.0), "the pause is short again for one that lived"
+    assert pauses.over(9, now_s + 1000.5)

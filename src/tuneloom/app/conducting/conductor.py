@@ -42,6 +42,7 @@ from tuneloom.scheduling.messages import (
 from tuneloom.scheduling.stages import DeviceDemand, Grant
 
 _BEAT_S = 0.25
+_ASIDE = "\x1faside"
 
 
 @dataclass(slots=True)
@@ -85,6 +86,7 @@ class Conductor:
         self._broken: dict[str, Exception] = {}
         self._given_up: list[CallEnded] = []
         self._stopped: set[str] = set()
+        self._unheard: list[EngineReport] = []
         self._zero_s = engine.now_s()
 
     def now_s(self) -> float:
@@ -151,9 +153,22 @@ class Conductor:
 
     def _next_reports(self) -> list[EngineReport]:
         given_up, self._given_up = self._given_up, []
-        reports = self._engine.poll(0 if given_up else self._patience_s())
+        unheard, self._unheard = self._unheard, []
+        reports = self._engine.poll(0 if given_up or unheard else self._patience_s())
         self._stopped.clear()
-        return [*given_up, *reports]
+        return [*given_up, *unheard, *reports]
+
+    def carry_out(self, call: Call) -> CallResult | Lost:
+        """Carry one call out beside the programs and wait for its end; what else ends is heard afterwards."""
+        self._engine.start(_ASIDE, call)
+        result: CallResult | Lost | None = None
+        while result is None:
+            for report in self._engine.poll(None):
+                if isinstance(report, CallEnded) and report.id == _ASIDE:
+                    result = report.result
+                else:
+                    self._unheard.append(report)
+        return result
 
     def _give_up_overdue(self) -> None:
         """End calls whose steps want to wait no longer, about as often as the beat goes."""
@@ -308,6 +323,7 @@ class Conductor:
         call_id = _call_id(command.job, command.stage)
         self._engine.stop(call_id)
         self._stopped.add(call_id)
+        self._unheard = [r for r in self._unheard if not (isinstance(r, CallEnded) and r.id == call_id)]
         out = self._out.get(call_id)
         if out is not None:
             out.losses += 1

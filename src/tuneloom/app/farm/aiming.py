@@ -2,7 +2,7 @@
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tuneloom.app.conducting.calling import end_of
@@ -15,6 +15,9 @@ from tuneloom.engine.machine import CPU_KEY, Offer
 from tuneloom.errors import FarmError, TargetError
 from tuneloom.model import Device, JobSpec
 from tuneloom.tuners.tvm.targets.linking import machine_of
+
+Ask = Callable[[Call], CallResult | Lost]
+"""Carries a call out and waits for its end."""
 
 _AIM = "aim"
 _PLAIN = "cpu"
@@ -69,10 +72,11 @@ def require_own_machine(spec: JobSpec) -> None:
         )
 
 
-def aimed(spec: JobSpec, farm: JoinedFarm) -> JobSpec:
+def aimed(spec: JobSpec, farm: JoinedFarm, ask: Ask | None = None) -> JobSpec:
     """The job with its target as its devices understand it.
 
-    Where all machines are alike, nothing has to be asked. Raises FarmError where devices of one
+    Where all machines are alike, nothing has to be asked; otherwise `ask` carries the questions out, or the
+    farm's engine while nothing else uses it. Raises FarmError where devices of one
     key differ, and TargetError for a target that they can't be used with.
     """
     call = kind_named(spec.tuner).aim(spec)
@@ -80,7 +84,8 @@ def aimed(spec: JobSpec, farm: JoinedFarm) -> JobSpec:
     cpus = {str(facts["cpu"]) for facts in farm.facts.values()}
     if call is None or not devices or (len(cpus) == 1 and spec.device_key == CPU_KEY):
         return spec
-    answers = {offer.resource.name: _answer(farm.engine, call, offer) for offer in devices}
+    asking = ask or _asking(farm.engine)
+    answers = {offer.resource.name: _answer(asking, call, offer) for offer in devices}
     first, target = next(iter(answers.items()))
     for name, other in answers.items():
         if other != target:
@@ -105,10 +110,17 @@ def _is_for(offer: Offer, key: str) -> bool:
     return isinstance(offer.resource, Device) and offer.resource.key == key
 
 
-def _answer(engine: Engine, call: Call, offer: Offer) -> str:
+def _asking(engine: Engine) -> Ask:
+    def ask(call: Call) -> CallResult | Lost:
+        engine.start(_AIM, call)
+        return end_of(engine, _AIM, None)
+
+    return ask
+
+
+def _answer(ask: Ask, call: Call, offer: Offer) -> str:
     place = Place(resource=offer.resource.name, machine=offer.resource.machine)
-    engine.start(_AIM, replace(call, place=place, environment=offer.environment))
-    result: CallResult | Lost = end_of(engine, _AIM, None)
+    result = ask(replace(call, place=place, environment=offer.environment))
     if not isinstance(result, Returned):
         raise FarmError(f"{offer.resource.name} can't say what to compile for: {result}")
     if isinstance(result.value, TargetError):

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.farm.aiming import Ask
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.files import files_of
 from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
@@ -21,6 +22,7 @@ from tuneloom.app.runs.view import RunView
 from tuneloom.engine.api import Engine
 from tuneloom.engine.machine import Offer, Resources
 from tuneloom.errors import LeaseLost, TargetError, TuneloomError
+from tuneloom.model import JobSpec
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import JobRecord, JobStatus, Lease, RunStatus, Store, Wish, WishKind
@@ -74,7 +76,8 @@ class Executor(Listener):
     Other processes add jobs and leave wishes in the store while it does. With `most_runs` it
     claims runs that wait, or whose executors are gone, while it holds fewer than that, as soon as
     there are `news` and about once a second; asked
-    to end, it then lets running stages come to their end and gives its runs back.
+    to end, it then lets running stages come to their end and gives its runs back. `aim` fits the target
+    of a job to its device.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Executor(Listener):
         on_trial: TrialListener | None = None,
         most_runs: int = 0,
         news: Callable[[], bool] = lambda: False,
+        aim: Callable[[JobSpec, Ask], JobSpec] = lambda spec, _ask: spec,
     ) -> None:
         self.machine = machine
         self.policy = policy
@@ -102,6 +106,7 @@ class Executor(Listener):
         self._on_trial = on_trial
         self._most_runs = most_runs
         self._news = news
+        self._aim = aim
         self._draining_since_s: float | None = None
         self._claimed_lately = True
         self._interruptions = Interruptions()
@@ -126,6 +131,7 @@ class Executor(Listener):
             lanes=self._lanes,
             workers=self.machine.slots,
             cores_of=self.machine.cores_of,
+            aim=lambda spec: self._aim(spec, self.conductor.carry_out),
             on_trial=self._on_trial,
             given_workers=self._given_workers,
             share=self._store.share_of(lease.run),

@@ -35,6 +35,7 @@ class HeldRun:
     lanes: int
     workers: int
     cores_of: Callable[[str], int]
+    aim: Callable[[JobSpec], JobSpec] = lambda spec: spec
     on_trial: TrialListener | None = None
     given_workers: set[str] = field(default_factory=set)
     share: Share | None = None
@@ -74,7 +75,7 @@ class HeldRun:
     def _program(self, record: JobRecord, now_s: float) -> JobProgram:
         submitted_s = now_s - (time.time() - record.created)
         spec = _timed(localised(self.store, JobSpec.from_json(dict(record.spec))), submitted_s)
-        spec = with_folder(spec, record.run)
+        spec = self.aim(with_folder(spec, record.run))
         self.due_s[record.id] = spec.arrival_s
         program = kind_named(spec.tuner).program(self._context(record.id, spec))
         program.export_to = str(folders.prepare(Path(spec.out))) if spec.out is not None else None

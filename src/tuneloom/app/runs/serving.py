@@ -40,6 +40,7 @@ def serve_runs(settings: RunSettings, *, until_idle: bool = False, most_runs: in
             heartbeat,
             most_runs=most_runs,
             news=news.came,
+            aim=force.aimed,
         )
         with _logged(store, executor, heartbeat):
             executor.serve(until_idle=until_idle)

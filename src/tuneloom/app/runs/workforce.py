@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuneloom.app.farm.aiming import (
+    Ask,
     aimed,
     for_board,
     require_own_machine,
@@ -29,14 +30,17 @@ class Workforce:
     resources: Resources
     farm: JoinedFarm | None = None
 
-    def aimed(self, spec: JobSpec) -> JobSpec:
-        """The job compiled for what its device is; raises FarmError or TargetError if it has none."""
+    def aimed(self, spec: JobSpec, ask: Ask | None = None) -> JobSpec:
+        """The job compiled for what its device is; raises FarmError or TargetError if it has none.
+
+        While the engine carries out other things, `ask` carries out what has to be asked of devices.
+        """
         if self.farm is None:
             require_own_machine(spec)
             return spec
         require_usable_device(spec, self.farm)
         listed = with_listed_target(for_board(spec, self.farm.file), self.farm.file)
-        return aimed(listed, self.farm)
+        return aimed(listed, self.farm, ask)
 
 
 def workforce_for(specs: Sequence[JobSpec], settings: RunSettings) -> Workforce:
