@@ -95,14 +95,11 @@ class Executors:
         while not self._ending.wait(_LOOK_S):
             for number, process in enumerate(self._processes):
                 code = process.poll()
-                if (
-                    code is None
-                    or self._ending.is_set()
-                    or not self._pauses.over(process.pid, time.monotonic())
-                ):
+                if code is None or self._ending.is_set():
                     continue
-                _LOG.error("an executor ended with code %s; another is started", code)
-                self._processes[number] = self._started()
+                if self._pauses.over(process.pid, time.monotonic()):
+                    _LOG.error("an executor ended with code %s; another is started", code)
+                    self._processes[number] = self._started()
 
     def _started(self) -> "subprocess.Popen[bytes]":
         settings = self.settings
