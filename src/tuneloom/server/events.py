@@ -48,8 +48,8 @@ async def job_events(service: Service, run: str, mark: Mark) -> AsyncIterator[st
         while not service.draining:
             glance = await service.glances.of(run)
             ended = bool(glance["job"]["ended"])
-            async for told, event in _news(service, run, mark, glance):
-                mark, spoke_s = told, time.monotonic()
+            while news := await _news(service, run, mark, glance):
+                (mark, event), spoke_s = news, time.monotonic()
                 yield event
             if ended:
                 yield _event("end", mark, glance["job"])
@@ -72,7 +72,7 @@ async def overview_events(service: Service, name: str, known: str) -> AsyncItera
             glance = await service.overviews.of(name)
             if glance["digest"] != known:
                 known, spoke_s = glance["digest"], time.monotonic()
-                yield f"event: overview\nid: {known}\ndata: {json.dumps(glance['told'], allow_nan=False)}\n\n"
+                yield glance["event"]
             elif time.monotonic() - spoke_s > _SILENCE_S:
                 spoke_s = time.monotonic()
                 yield ": still here\n\n"
@@ -81,24 +81,38 @@ async def overview_events(service: Service, name: str, known: str) -> AsyncItera
         service.unwatch(name)
 
 
-async def _news(
-    service: Service, run: str, mark: Mark, glance: dict[str, Any]
-) -> AsyncIterator[tuple[Mark, str]]:
-    while glance["last_trial"] > mark.trial:
-        trials = await run_in_threadpool(_trials, service, run, mark.trial)
-        if not trials:
-            break
-        mark = replace(mark, trial=trials[-1]["id"])
-        yield mark, _event("trials", mark, {"trials": trials})
-    if glance["digest"] != mark.view:
-        mark = replace(mark, view=glance["digest"])
-        yield mark, _event("view", mark, {"job": glance["job"], "view": glance["view"]})
+News = tuple[Mark, str]
+"""An event, and how much whoever hears it has been told then."""
+
+
+async def _news(service: Service, run: str, mark: Mark, glance: dict[str, Any]) -> News | None:
+    """The next event for a listener, made once for all who have been told as much."""
+    if glance["last_trial"] <= mark.trial and glance["digest"] == mark.view:
+        return None
+    known: dict[Mark, asyncio.Task[News]] = glance["news"]
+    if mark not in known:
+        known[mark] = asyncio.create_task(run_in_threadpool(_made, service, run, mark, glance))
+    told, event = await asyncio.shield(known[mark])
+    if told.trial < glance["last_trial"]:
+        known.pop(mark, None)  # one page of many: whoever catches up is seldom in company
+    return told, event
+
+
+def _made(service: Service, run: str, mark: Mark, glance: dict[str, Any]) -> News:
+    """Trials up to those of the glance, so that all who saw it have been told the same; then the view."""
+    if glance["last_trial"] > mark.trial:
+        trials = _trials(service, run, mark.trial, glance["last_trial"])
+        told = replace(mark, trial=trials[-1]["id"] if trials else glance["last_trial"])
+        return told, _event("trials", told, {"trials": trials})
+    told = replace(mark, view=glance["digest"])
+    return told, _event("view", told, {"job": glance["job"], "view": glance["view"]})
 
 
 def _event(name: str, mark: Mark, data: Any) -> str:
     return f"event: {name}\nid: {mark}\ndata: {json.dumps(finite(data), allow_nan=False)}\n\n"
 
 
-def _trials(service: Service, run: str, after: int) -> list[dict[str, Any]]:
+def _trials(service: Service, run: str, after: int, last: int) -> list[dict[str, Any]]:
     with service.stores.lent() as store:
-        return store.trials_after(f"{run}.1", after, _MOST_TRIALS)
+        found = store.trials_after(f"{run}.1", after, _MOST_TRIALS)
+    return [trial for trial in found if trial["id"] <= last]

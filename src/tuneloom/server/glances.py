@@ -49,7 +49,7 @@ class Glances:
 
 
 def job_look(stores: StorePool) -> Look:
-    """Looks at a job: its line, its view, a digest of both, and its last trial."""
+    """Looks at a job: its line, its view, a digest of both, its last trial, and room for events of them."""
 
     def look(run: str) -> dict[str, Any]:
         with stores.lent() as store:
@@ -58,7 +58,8 @@ def job_look(stores: StorePool) -> Look:
             view, last_trial = store.view(run), store.last_trial(job.job)
         told = job_told(job).model_dump()
         shown = without_others(view) if view is not None else None
-        return {"job": told, "view": shown, "last_trial": last_trial, "digest": _digest([told, shown])}
+        digest = _digest([told, shown])
+        return {"job": told, "view": shown, "last_trial": last_trial, "digest": digest, "news": {}}
 
     return look
 
@@ -71,7 +72,9 @@ def overview_look(stores: StorePool) -> Look:
         with stores.lent() as store:
             seen = overview_of(store, None if tenant == "*" else tenant)
         told = overview_told(seen, in_detail=name.startswith("!"))
-        return {"told": told, "digest": _digest(told)}
+        digest = _digest(told)
+        text = json.dumps(told, allow_nan=False)
+        return {"event": f"event: overview\nid: {digest}\ndata: {text}\n\n", "digest": digest}
 
     return look
 

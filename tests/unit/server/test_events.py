@@ -1,9 +1,14 @@
 """Events of a job can be resumed, and tell nothing of others."""
 
+import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from tuneloom.model import Task
+from tuneloom.server import events as server_events
+from tuneloom.server import glances
 from tuneloom.server.events import Mark, mark_of
 from tuneloom.store import JobStatus, Page
 from tuneloom.testing.store_contract import HERE, measured
@@ -65,3 +70,25 @@ def test_what_resources_do_for_others_is_not_told(served: Served) -> None:
 def test_a_mark_that_is_not_ours_counts_as_none() -> None:
     assert mark_of("1'; DROP TABLE-x") == mark_of(None) == Mark()
     assert mark_of("12-0123456789ab") == Mark(12, "0123456789ab")
+
+
+def test_an_event_is_made_once_for_all_who_listen(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, made = submitted(served), []
+    service = served.client.app.state.service  # type: ignore[attr-defined]
+    real = server_events._made
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return real(*arguments)
+
+    async def heard() -> list[str]:
+        return [event async for event in server_events.job_events(service, job, Mark())]
+
+    async def all_heard() -> list[list[str]]:
+        return await asyncio.gather(*(heard() for _ in range(20)))
+
+    monkeypatch.setattr(server_events, "_made", counted)
+    monkeypatch.setattr(glances, "EVERY_S", 1e6)
+    told = asyncio.run(all_heard())
+    assert all(stream == told[0] for stream in told) and len(told[0]) == 4
+    assert len(made) == 2, "one event with trials and one with the view"
