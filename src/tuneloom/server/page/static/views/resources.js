@@ -11,6 +11,6 @@ const resource = (device) => h("li", { class: device.taken ? "busy" : "idle" },
 export const resources = () => {
   const list = h("ul", { class: "resources" });
   const draw = place(list, (devices) => (devices.length ? devices.map(resource)
-    : h("li", { class: "none" }, "No executor is at work. Devices appear here as soon as one carries a job out.")));
+    : h("li", { class: "none" }, "No executor is running. `tuneloom executor` starts one; its devices then appear here.")));
   return { element: list, draw };
 };
