@@ -518,7 +518,7 @@ SECTIONS = (
         about="Wrong tokens, ids of other tenants, path tricks, odd numbers and bodies, wrong types, bombs, "
         "torn uploads and raw bytes against a server that listens.",
         command="benchmarks/service_hostile.py",
-        draw=as_it_is,
+        draw=flat,
     ),
     Section(
         results="planning.json",
