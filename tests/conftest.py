@@ -30,6 +30,14 @@ SLOWEST_FIRST = ("acceptance/test_documented", "integration/app", "integration",
 """At the end, when one process has nothing left to do, the other should be at something short."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What programs keep in the user's folder they keep in one that goes away."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUNELOOM_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def warm() -> Iterator[WarmInterpreter]:
     """Starts programs in milliseconds; it costs nothing until somebody asks for the first."""

@@ -45,7 +45,8 @@ def job_line(job: JobRecord) -> str:
     text += "".join(f"\n  note: {note}" for note in result.get("notes", ()))
     for part in result.get("onnxruntime", ()):
         share = "" if part["share"] is None else f", {part['share']:.0%} of the time"
-        text += f"\n  in ONNX Runtime: {', '.join(part['operators'])}{share}"
+        runtime = "LiteRT" if part["file"].endswith(".tflite") else "ONNX Runtime"
+        text += f"\n  in {runtime}: {', '.join(part['operators'])}{share}"
     return text + _not_used([kernel["note"] for kernel in result["kernels"].values()])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.bundles import runner
@@ -112,3 +112,104 @@ def test_neighbours_are_one_part_and_never_wait_for_themselves(
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 26)], ir_version=10)
     parts = [part.operators for part in imported(model).foreign]
     assert parts == [("Det", "CumProd"), ("CumProd",)]
+
+
+def graph_of(nodes: list[Any], outputs: list[Any], constants: dict[str, Any] | None = None) -> Any:
+    """A model of one input x of 4×3×3 numbers."""
+    entry = helper.make_tensor_value_info("x", TensorProto.FLOAT, (4, 3, 3))
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()]
+    graph = helper.make_graph(nodes, "net", [entry], outputs, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def plain_output(name: str, kind: int = TensorProto.FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, kind, None)
+
+
+def places_and_values() -> Any:
+    """Where a product is positive, which nobody knows beforehand, what it is there, and all of it."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "x"], ["p"]),
+        helper.make_node("Greater", ["p", "zero"], ["positive"]),
+        helper.make_node("NonZero", ["positive"], ["places"]),
+        helper.make_node("Transpose", ["places"], ["rows"], perm=[1, 0]),
+        helper.make_node("GatherND", ["p", "rows"], ["found"]),
+        helper.make_node("Exp", ["found"], ["y"]),
+        helper.make_node("Tanh", ["p"], ["whole"]),
+        helper.make_node("TopK", ["y", "two"], ["best", "best_places"]),
+        helper.make_node("Add", ["best", "best"], ["twice"]),
+    ]
+    outputs = [plain_output("rows", TensorProto.INT64), *map(plain_output, ("y", "whole", "twice"))]
+    return graph_of(nodes, outputs, {"zero": np.float32(0), "two": np.array([2])})
+
+
+def test_shapes_that_depend_on_data_belong_to_the_other_runtime(
+    imported: Callable[[Any], ImportedModel], host: TargetSpec, runtime: Runtime
+) -> None:
+    model = imported(places_and_values())
+    assert [info.shape for info in model.outputs] == [(-1, 3), (-1,), (4, 3, 3), (-1,)]
+    assert {kind for part in model.foreign for kind in part.operators} >= {"NonZero", "GatherND", "TopK"}
+    opened = build_model(lower(model, host), {}).open()
+    for seed in (2, 5):
+        x = np.random.default_rng(seed).standard_normal((4, 3, 3)).astype(np.float32)
+        for got, expected in zip(opened.run([x]), runtime(places_and_values(), [x]), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_only_the_other_runtime_can_hold_never_leaves_it(
+    imported: Callable[[Any], ImportedModel], host: TargetSpec, runtime: Runtime
+) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "x"], ["p"]),
+        helper.make_node("Cast", ["p"], ["text"], to=TensorProto.STRING),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("Det", ["q"], ["d"]),
+        helper.make_node("Cast", ["text"], ["back"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["back", "q"], ["y"]),
+    ]
+    model = graph_of(nodes, [plain_output("y"), plain_output("d")])
+    found = imported(model)
+    assert ("Cast",) in [part.operators for part in found.foreign]
+    got = build_model(lower(found, host), {}).open().run([values()])
+    for ours, theirs in zip(got, runtime(model, [values()]), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_a_branch_that_must_stay_one_runs_in_the_other_runtime(
+    imported: Callable[[Any], ImportedModel], host: TargetSpec, runtime: Runtime
+) -> None:
+    branches = {}
+    for name, axes in (("then_branch", [0, 1]), ("else_branch", [0])):
+        inner = helper.make_node("ReduceSum", ["p", f"axes_{name}"], [name], keepdims=0)
+        axis = numpy_helper.from_array(np.array(axes), f"axes_{name}")
+        branches[name] = helper.make_graph([inner], name, [], [plain_output(name)], [axis])
+    nodes = [
+        helper.make_node("MatMul", ["x", "x"], ["p"]),
+        helper.make_node("ReduceSum", ["p"], ["all"], keepdims=0),
+        helper.make_node("Greater", ["all", "zero"], ["condition"]),
+        helper.make_node("If", ["condition"], ["y"], **branches),
+    ]
+    model = graph_of(nodes, [plain_output("y")], {"zero": np.float32(0)})
+    found = imported(model)
+    assert [part.operators for part in found.foreign] == [("If",)]
+    opened = build_model(lower(found, host), {}).open()
+    for x in (values(), -values()):
+        np.testing.assert_allclose(opened.run([x])[0], runtime(model, [x])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_an_output_that_is_no_tensor_of_numbers_is_named(imported: Callable[[Any], ImportedModel]) -> None:
+    nodes = [helper.make_node("Cast", ["x"], ["text"], to=TensorProto.STRING)]
+    with pytest.raises(ModelError, match="output 'text' is not a tensor of numbers"):
+        imported(graph_of(nodes, [plain_output("text", TensorProto.STRING)]))
+
+
+def test_a_node_that_fails_a_trial_goes_to_the_other_runtime(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(determinants().SerializeToString())
+
+    def no_exponentials(module: Any) -> None:
+        if "relax.exp" in str(module) or "R.exp" in str(module):
+            raise RuntimeError("no exponentials here")
+
+    parts = import_model(str(path), trial=no_exponentials).foreign
+    assert [part.operators for part in parts] == [("Det", "Exp"), ("Det",)]

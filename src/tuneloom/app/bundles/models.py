@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuneloom.app.bundles.remembering import keep, recall
+from tuneloom.app.bundles.looks import looks_folder
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.tasks.limits import OPEN_S
 from tuneloom.errors import TargetError
@@ -16,6 +16,7 @@ from tuneloom.model.numbers import COUNT, POSITIVE
 from tuneloom.store import open_existing
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
 from tuneloom.tuners.tvm.importing.sources import require_source
+from tuneloom.tuners.tvm.models.remembering import recall
 
 LONGER = 10  # than asked for, at most: the model runs a few times, however slow it is
 
@@ -33,11 +34,15 @@ def list_tasks(model: str, target: str, shape_sets: Sequence[Shapes], place: str
     """What would be tuned for these sets of shapes, and what is known already."""
     require_source(model)
     shapes, *more = shape_sets
-    recipe = ModelRecipe(key="tasks", source=model, shapes=shapes, more_shapes=tuple(more), target=target)
-    summary = recall(recipe, place)
-    if summary is None:
-        summary = _opened(recipe)
-        keep(recipe, summary, place)
+    recipe = ModelRecipe(
+        key="tasks",
+        source=model,
+        shapes=shapes,
+        more_shapes=tuple(more),
+        target=target,
+        looks=looks_folder(),
+    )
+    summary = recall(recipe) or _opened(recipe)
     store = open_existing(place)
     try:
         return [_known(store, task, summary.family) for task in summary.tasks]

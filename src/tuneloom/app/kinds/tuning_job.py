@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tuneloom.app.bundles.looks import looks_folder
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.kinds.base import JobContext, JobProgress
 from tuneloom.app.tasks.progress import TaskProgress
@@ -59,6 +60,7 @@ class TuningJob:
             layout=spec.layout,
             only_tvm=spec.only_tvm,
             cores=max(1, self._context.device_cores),
+            looks=looks_folder(),
         )
 
     @property

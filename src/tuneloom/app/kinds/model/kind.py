@@ -4,6 +4,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from tuneloom.app.bundles.folders import require_free
+from tuneloom.app.bundles.looks import looks_folder
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.engine.calls import Call
@@ -26,7 +27,9 @@ def _check(spec: JobSpec) -> None:
 def _refusal(spec: JobSpec) -> Call:
     arguments = (spec.model, [dict(spec.shapes), *spec.more_shapes], spec.target, spec.only_tvm)
     worker = f"import:{sha256(repr(arguments).encode()).hexdigest()[:16]}"
-    return Call(function=REFUSAL, arguments=arguments, worker=worker, timeout_s=_IMPORTING_S)
+    return Call(
+        function=REFUSAL, arguments=(*arguments, looks_folder()), worker=worker, timeout_s=_IMPORTING_S
+    )
 
 
 def _comparable(spec: JobSpec) -> bool:

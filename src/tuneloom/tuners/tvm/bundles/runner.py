@@ -112,37 +112,77 @@ def cut(output: Any, values: Sequence[Any], infos: Sequence[dict[str, Any]]) -> 
 
 
 def provide(folder: Path, parts: Sequence[dict[str, Any]], threads: int = 1) -> None:
-    """Make the parts of the model that ONNX Runtime runs known to TVM, before it loads the rest."""
+    """Make the parts of the model that another runtime runs known to TVM, before it loads the rest."""
     if not parts:
         return
+    import tvm_ffi
+
+    for part in parts:
+        path = folder / Path(part["file"]).name
+        run = (litert_part if path.suffix == ".tflite" else onnx_part)(path, threads)
+        tvm_ffi.register_global_func(part["function"], run, override=True)
+
+
+def onnx_part(path: Path, threads: int) -> Any:
+    """A function of TVM that runs a part in ONNX Runtime: it gets the inputs, then where the outputs go.
+
+    It returns the outputs instead if it is not told where they go.
+    """
     try:
         import onnxruntime
     except ImportError as error:
         raise Refused("parts of this model run in ONNX Runtime; pip install onnxruntime") from error
-    import tvm_ffi
-
-    for part in parts:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        path = str(folder / Path(part["file"]).name)
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        tvm_ffi.register_global_func(part["function"], foreign(session), override=True)
-
-
-def foreign(session: Any) -> Any:
-    """A function of TVM that runs a session: first the inputs, then where the outputs go."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     given, made = session.get_inputs(), session.get_outputs()
     names = [one.name for one in (*given, *made)]
     binding = session.io_binding()
     binds = [binding.bind_input] * len(given) + [binding.bind_output] * len(made)
 
-    def run(*tensors: Any) -> None:
+    def fill(*tensors: Any) -> None:
         for bind, name, tensor in zip(binds, names, tensors, strict=True):
             there = np.from_dlpack(tensor)
             bind(name, "cpu", 0, there.dtype, there.shape, there.ctypes.data)
         session.run_with_iobinding(binding)
 
+    def give(*tensors: Any) -> Any:
+        values = [tensor.numpy() for tensor in tensors]
+        return returned(session.run(None, dict(zip(names, values, strict=False))))
+
+    return lambda *tensors: (fill if len(tensors) > len(given) else give)(*tensors)
+
+
+def litert_part(path: Path, threads: int) -> Any:
+    """The same for a part that LiteRT runs."""
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError as error:
+        raise Refused("parts of this model run in LiteRT; pip install ai-edge-litert") from error
+    interpreter = Interpreter(model_path=str(path), num_threads=threads)
+    inputs = [detail["index"] for detail in interpreter.get_input_details()]
+    outputs = [detail["index"] for detail in interpreter.get_output_details()]
+
+    def run(*tensors: Any) -> None:
+        values = [tensor.numpy() for tensor in tensors[: len(inputs)]]
+        for place, value in zip(inputs, values, strict=True):
+            interpreter.resize_tensor_input(place, value.shape)
+        interpreter.allocate_tensors()
+        for place, value in zip(inputs, values, strict=True):
+            interpreter.set_tensor(place, value)
+        interpreter.invoke()
+        for place, target in zip(outputs, tensors[len(inputs) :], strict=True):
+            target.copyfrom(interpreter.get_tensor(place))
+
     return run
+
+
+def returned(values: Sequence[Any]) -> Any:
+    """Outputs whose sizes depend on data: nobody could say where they go."""
+    import tvm
+
+    made = [tvm.runtime.tensor(np.asarray(value, order="C")) for value in values]
+    return made[0] if len(made) == 1 else made
 
 
 def check_machine(target: dict[str, Any]) -> None:

@@ -1,11 +1,14 @@
 """Nodes that TVM can't take, gathered into parts that another runtime runs."""
 
-from collections.abc import Collection, Sequence
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled, part_of
 from tuneloom.tuners.tvm.importing.cleaning.graph import CleanGraph, captured
+from tuneloom.tuners.tvm.importing.crossing import crosses, relax_type
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 
 DOMAIN = "tuneloom"
@@ -14,26 +17,29 @@ ALL = ("*",)
 """Stands for all nodes of a graph where nodes are named."""
 
 
-def cut(
-    graph: CleanGraph, refused: Collection[str], digest: str
-) -> tuple[CleanGraph, dict[str, ForeignPart]]:
+def cut(graph: CleanGraph, refused: Collection[str], where: str) -> tuple[CleanGraph, dict[str, ForeignPart]]:
     """The graph with one node for each part, and the parts by the name of that node.
 
     `refused` are nodes by their first output. Neighbours are in one part unless a node
-    between them would then have to run before and after it.
+    between them would then have to run before and after it. Raises ModelError for an output that is no
+    tensor of numbers.
     """
+    _check_outputs(graph, where)
+    refused = _with_owners(graph, refused)
     groups = _groups(graph, refused)
+    if _is_torn(graph, groups):
+        groups = dict.fromkeys(_between(graph, refused), 0)
     parts: dict[str, ForeignPart] = {}
     nodes: list[Any] = [node for node in graph.nodes if first_output(node) not in groups]
     for number in sorted(set(groups.values())):
         inside = [node for node in graph.nodes if groups.get(first_output(node)) == number]
-        node, part = _part(graph, inside, f"{DOMAIN}.{digest[:16]}.{number}")
+        node, part = _part(graph, inside, number)
         parts[node.name] = part
         nodes.append(node)
     return replace(graph, nodes=_ordered(nodes, graph)), parts
 
 
-def left_whole(graph: CleanGraph, model: Any, digest: str) -> tuple[CleanGraph, dict[str, ForeignPart]]:
+def left_whole(graph: CleanGraph, model: Any) -> tuple[CleanGraph, dict[str, ForeignPart]]:
     """The graph as one node that runs all of the model, and that part by the name of the node.
 
     It is the model as its user has it wherever that has the same interface: another runtime may know
@@ -41,15 +47,68 @@ def left_whole(graph: CleanGraph, model: Any, digest: str) -> tuple[CleanGraph, 
     """
     from onnx import helper
 
-    function = f"{DOMAIN}.{digest[:16]}.whole"
-    node = helper.make_node(KIND, graph.inputs, graph.outputs, name=function, domain=DOMAIN)
     given = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in given]
     same = inputs == graph.inputs and [value.name for value in model.graph.output] == graph.outputs
-    content = model if same else assembled(graph)
+    content = (model if same else assembled(graph)).SerializeToString()
+    function = f"{DOMAIN}.{hashlib.sha256(content).hexdigest()[:16]}.whole"
+    node = helper.make_node(KIND, graph.inputs, graph.outputs, name=function, domain=DOMAIN)
     operators = tuple(dict.fromkeys(one.op_type for one in graph.nodes))
-    part = ForeignPart(function=function, operators=operators, content=content.SerializeToString())
+    part = ForeignPart(function=function, operators=operators, content=content)
     return replace(graph, nodes=[node]), {function: part}
+
+
+def _check_outputs(graph: CleanGraph, where: str) -> None:
+    for name in graph.outputs:
+        if not crosses(graph.types.get(name)):
+            raise ModelError(
+                f"{where}: output {name!r} is not a tensor of numbers (a sequence, a map or text?); export "
+                "without it, a classifier of scikit-learn with zipmap=False and whole numbers as labels"
+            )
+
+
+def _with_owners(graph: CleanGraph, refused: Collection[str]) -> set[str]:
+    """The refused nodes and all that share with them a value which only its own runtime can hold."""
+    found = set(refused)
+    kept = {name for node in graph.nodes for name in node.output if not crosses(graph.types.get(name))}
+    while True:
+        held = {n for node in graph.nodes if first_output(node) in found for n in _touched(node)} & kept
+        more = {first_output(node) for node in graph.nodes if not held.isdisjoint(_touched(node))} - found
+        if not more:
+            return found
+        found |= more
+
+
+def _touched(node: Any) -> set[str]:
+    return captured(node) | {name for name in node.output if name}
+
+
+def _is_torn(graph: CleanGraph, groups: Mapping[str, int]) -> bool:
+    """Whether a value that can't leave its part is read in another one."""
+    made_in = {name: groups.get(first_output(node)) for node in graph.nodes for name in node.output}
+    return any(
+        made_in[name] != groups.get(first_output(node))
+        for node in graph.nodes
+        for name in captured(node)
+        if name in made_in and not crosses(graph.types.get(name))
+    )
+
+
+def _between(graph: CleanGraph, refused: Collection[str]) -> set[str]:
+    """The refused nodes and all that lie on a way from one of them to another."""
+    return _reached(graph.nodes, refused, forwards=True) & _reached(graph.nodes, refused, forwards=False)
+
+
+def _reached(nodes: Sequence[Any], refused: Collection[str], *, forwards: bool) -> set[str]:
+    found: set[str] = set()
+    values: set[str] = set()
+    for node in nodes if forwards else reversed(nodes):
+        made = {name for name in node.output if name}
+        near, far = (captured(node), made) if forwards else (made, captured(node))
+        if first_output(node) in refused or not values.isdisjoint(near):
+            found.add(first_output(node))
+            values |= far
+    return found
 
 
 def _groups(graph: CleanGraph, refused: Collection[str]) -> dict[str, int]:
@@ -77,7 +136,8 @@ def _groups(graph: CleanGraph, refused: Collection[str]) -> dict[str, int]:
     return groups
 
 
-def _part(graph: CleanGraph, inside: Sequence[Any], function: str) -> tuple[Any, ForeignPart]:
+def _part(graph: CleanGraph, inside: Sequence[Any], number: int) -> tuple[Any, ForeignPart]:
+    """A node that stands for others, and these; named by its content: a process may have many models."""
     from onnx import helper
 
     made = {name for node in inside for name in node.output if name}
@@ -90,11 +150,12 @@ def _part(graph: CleanGraph, inside: Sequence[Any], function: str) -> tuple[Any,
         name for name in read if name not in made and name not in graph.constants and name in graph.types
     ]
     outputs = [name for node in inside for name in node.output if name in wanted]
-    model = part_of(graph, inside, inputs, outputs)
+    content = part_of(graph, inside, inputs, outputs).SerializeToString()
+    function = f"{DOMAIN}.{hashlib.sha256(content).hexdigest()[:16]}.{number}"
     part = ForeignPart(
         function=function,
         operators=tuple(dict.fromkeys(node.op_type for node in inside)),
-        content=model.SerializeToString(),
+        content=content,
     )
     return helper.make_node(KIND, inputs, outputs, name=function, domain=DOMAIN), part
 
@@ -121,17 +182,19 @@ def first_output(node: Any) -> str:
 
 
 def foreign_call(node: Any, inputs: Sequence[Any], graph: CleanGraph, bb: Any, function: str) -> Any:
-    """A call of the function that will run a part, with the types its node has in the graph."""
-    from onnx import helper
+    """A call of the function that will run a part, with the types its node has in the graph.
+
+    It writes into memory planned for its outputs; where the shape of one depends on data, it brings its own.
+    """
     from tvm import relax
 
-    types = []
-    for name in node.output:
-        if name:
-            kind = str(helper.tensor_dtype_to_np_dtype(graph.types[name].tensor_type.elem_type))
-            types.append(relax.TensorType(graph.shape(name), kind))
+    types = [relax_type(graph.types.get(name)) for name in node.output if name]
     values = [one if isinstance(one, relax.Var) else bb.emit(one) for one in inputs]
-    result = bb.emit(relax.call_dps_packed(function, relax.Tuple(values), types))
+    if all(getattr(kind, "shape", None) is not None for kind in types):
+        result = bb.emit(relax.call_dps_packed(function, relax.Tuple(values), types))
+    else:
+        whole = types[0] if len(types) == 1 else relax.TupleType(types)
+        result = bb.emit(relax.call_pure_packed(function, *values, ty_args=whole))
     if len(types) == 1:
         return result
     fields = iter(bb.emit(relax.TupleGetItem(result, place)) for place in range(len(types)))

@@ -1,8 +1,7 @@
 """ONNX graphs handed to TVM: bound, cleaned, converted node by node, each result checked for its type."""
 
-import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -12,12 +11,15 @@ from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
+from tuneloom.tuners.tvm.importing.cleaning.graph import captured
 from tuneloom.tuners.tvm.importing.converters import better_converters
+from tuneloom.tuners.tvm.importing.crossing import is_fixed, open_shape
 from tuneloom.tuners.tvm.importing.cutting import ALL, DOMAIN, cut, first_output, foreign_call, left_whole
 from tuneloom.tuners.tvm.importing.foreign_types import types_by_running, undefined_values
 from tuneloom.tuners.tvm.importing.half import as_declared, as_single, has_half
 from tuneloom.tuners.tvm.importing.relax import (
     Converted,
+    Described,
     ForeignPart,
     describe_inputs,
     describe_outputs,
@@ -26,6 +28,9 @@ from tuneloom.tuners.tvm.importing.relax import (
 
 _OF_OTHER_DOMAINS = frozenset(("Attention",))
 """TVM's converters under these names are for operators of another domain than ONNX's own."""
+
+_MAY_BE_OPEN = frozenset(("NonMaxSuppression",))
+"""Operators that TVM computes although the size of their result depends on data, if nothing else reads it."""
 
 
 class NodeRefused(Exception):  # noqa: N818 - the name is the message
@@ -37,6 +42,10 @@ class NodeRefused(Exception):  # noqa: N818 - the name is the message
         self.reason = reason
 
 
+Trial = Callable[[Any], None]
+"""Compiles a Relax module as far as it may fail, and raises if it does."""
+
+
 def import_onnx(
     model: Any,
     where: str,
@@ -44,23 +53,24 @@ def import_onnx(
     *,
     only_tvm: bool = False,
     left: Sequence[str] = (),
+    trial: Trial | None = None,
 ) -> Converted:
     """The model as a Relax module, with its inputs and outputs.
 
     Nodes that TVM can't take become parts for ONNX Runtime, unless `only_tvm`, or unless that is not
     installed: then the first of them is named in a ModelError. So do the nodes that are `left` there,
-    each known by its first output, or ALL.
+    each known by its first output, or ALL, and with a `trial` those that TVM imports but fails at later.
     """
     load_tvm()
     bound = bind(declared_shapes(model), shapes, where)
     helped = not only_tvm and find_spec("onnxruntime") is not None
     graph = _cleaned(model, bound.shapes, where, helped)
-    graph, parts = _divided(graph, model, where, _Cutting(bound.shapes, only_tvm, helped, tuple(left)))
+    graph, parts = _divided(graph, model, where, _Cutting(only_tvm, helped, tuple(left), trial))
     module = converted(graph, where)
     return Converted(
         module=module,
         inputs=describe_inputs(module, graph.inputs, where),
-        outputs=describe_outputs(module, [value.name for value in model.graph.output], where),
+        outputs=_outputs(module, model, graph, where),
         notes=(*bound.notes, *graph.notes, *(_note(part) for part in parts.values() if not left)),
         foreign=tuple(parts.values()),
     )
@@ -76,23 +86,34 @@ def cleaned(model: Any, where: str, shapes: Mapping[str, tuple[int, ...]]) -> Cl
 class _Cutting:
     """How a graph is divided between TVM and ONNX Runtime."""
 
-    shapes: Mapping[str, tuple[int, ...]]
     only_tvm: bool
     helped: bool
     left: tuple[str, ...]
+    trial: Trial | None
 
 
 def _divided(
     graph: CleanGraph, model: Any, where: str, how: _Cutting
 ) -> tuple[CleanGraph, dict[str, ForeignPart]]:
-    digest = _digest(model, how.shapes)
     if how.left == ALL:
-        return left_whole(graph, model, digest)
+        return left_whole(graph, model)
     refused = refusals(graph, where)
+    if how.trial is not None:
+        refused += tried(graph, refused, how.trial, where)
     if refused and not how.helped:
         raise ModelError(f"{where}: {_refusal(refused[0], how.only_tvm)}")
     foreign = [*(first_output(one.node) for one in refused), *how.left]
-    return cut(graph, foreign, digest) if foreign else (graph, {})
+    return cut(graph, foreign, where) if foreign else (graph, {})
+
+
+def _outputs(module: Any, model: Any, graph: CleanGraph, where: str) -> Described:
+    """What main returns; sizes that Relax does not know may be in the graph."""
+    names = [value.name for value in model.graph.output]
+    found = describe_outputs(module, names, where, may_be_open=True)
+    return [
+        (name, open_shape(graph.types.get(inner)) or shape if -1 in shape else shape, kind)
+        for (name, shape, kind), inner in zip(found, graph.outputs, strict=True)
+    ]
 
 
 def _cleaned(model: Any, shapes: Mapping[str, tuple[int, ...]], where: str, helped: bool) -> CleanGraph:
@@ -106,13 +127,6 @@ def _cleaned(model: Any, shapes: Mapping[str, tuple[int, ...]], where: str, help
 
 def _note(part: ForeignPart) -> str:
     return f"ONNX Runtime runs {', '.join(part.operators)}: TVM can't take them"
-
-
-def _digest(model: Any, shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """A name for the model under these shapes: parts of several may be in one process."""
-    sha = hashlib.sha256(model.SerializeToString())
-    sha.update(repr(sorted(shapes.items())).encode())
-    return sha.hexdigest()
 
 
 def declared_shapes(model: Any) -> dict[str, Dims | None]:
@@ -137,6 +151,32 @@ def refusals(graph: CleanGraph, where: str) -> list[NodeRefused]:
     return refused
 
 
+def tried(graph: CleanGraph, refused: Sequence[NodeRefused], trial: Trial, where: str) -> list[NodeRefused]:
+    """Further nodes that can't be taken: those that fail when they are compiled alone."""
+    known = {first_output(one.node) for one in refused}
+    found: list[NodeRefused] = []
+    for node in graph.nodes:
+        if first_output(node) not in known:
+            try:
+                trial(converted(_alone(graph, node), where))
+            except Exception as error:
+                found.append(NodeRefused(node, one_line(error)))
+    return found
+
+
+def _alone(graph: CleanGraph, node: Any) -> CleanGraph:
+    """A graph of one node."""
+    read = dict.fromkeys(name for name in node.input if name and name not in graph.constants)
+    return CleanGraph(
+        nodes=[node],
+        types=graph.types,
+        constants=graph.constants,
+        inputs=list(read),
+        outputs=[name for name in node.output if name],
+        opsets=graph.opsets,
+    )
+
+
 def converted(graph: CleanGraph, where: str) -> Any:
     """The Relax module of a clean graph without refused nodes; its parts become calls."""
     return _imported(graph, None, where)
@@ -147,10 +187,8 @@ def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) 
     from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
     model = assembled(graph)
-    nodes = {}
-    for number, node in enumerate(model.graph.node):
-        node.name = f"{number}:{node.name}"  # some files name no node, some two alike
-        nodes[node.name] = node
+    nodes = _named(model)
+    read = {name for node in graph.nodes for name in captured(node)}
 
     class Importer(ONNXGraphImporter):  # type: ignore[misc]
         """TVM's importer, which says at which node it failed."""
@@ -165,12 +203,18 @@ def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) 
             try:
                 return self._checked(node, inputs, attrs, opset)
             except NodeRefused as reason:
-                if refused is None or not _may_be_foreign(node, graph):
+                if refused is None:
                     raise
                 refused.append(reason)
                 return foreign_call(node, [one for one in inputs if one is not None], graph, self.bb, "none")
 
+        def _parse_attr(self, attr_proto: Any) -> Any:
+            """TVM's own stops at empty lists."""
+            return super()._parse_attr([one for one in attr_proto if not _is_empty(one)])
+
         def _checked(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any:
+            if not all(is_fixed(value) for value in inputs):
+                raise NodeRefused(node, "the shape of what it reads depends on data")
             try:
                 result = super()._convert_operator(_key(node), inputs, attrs, opset)
             except Exception as error:
@@ -178,6 +222,8 @@ def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) 
                     raise NodeRefused(node, one_line(error)) from error
                 result = self._in_single_precision(node, inputs, attrs, opset)
             _check_types(node, result, graph)
+            if not is_fixed(result) and (node.op_type not in _MAY_BE_OPEN or first_output(node) in read):
+                raise NodeRefused(node, "the shape of its output depends on data")
             return result
 
         def _in_single_precision(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any:
@@ -200,9 +246,25 @@ def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) 
         raise ModelError(f"{where}: TVM can't import this graph: {one_line(error)}") from error
 
 
-def _may_be_foreign(node: Any, graph: CleanGraph) -> bool:
-    """Whether another runtime can run a node for us: what it makes must be tensors of known shapes."""
-    return all(graph.shape(name) is not None for name in node.output if name)
+def _named(model: Any) -> dict[str, Any]:
+    """The nodes under names of their own: some files name no node, some two alike.
+
+    TVM must not look into branches and bodies that remain: they are not for it.
+    """
+    nodes = {}
+    for number, node in enumerate(model.graph.node):
+        node.name = f"{number}:{node.name}"
+        nodes[node.name] = type(node).FromString(node.SerializeToString())
+        if any(one.HasField("g") or one.graphs for one in node.attribute):
+            node.op_type = f"{node.op_type} with graphs"
+            del node.attribute[:]
+    return nodes
+
+
+def _is_empty(attribute: Any) -> bool:
+    lists = ("ints", "floats", "strings", "tensors", "graphs", "type_protos", "sparse_tensors")
+    single = any(attribute.HasField(name) for name in ("f", "i", "s", "t", "g", "tp", "sparse_tensor"))
+    return not single and not any(len(getattr(attribute, name)) for name in lists)
 
 
 def primitive_operators() -> frozenset[str]:

@@ -9,11 +9,12 @@ from tuneloom.errors import ModelError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignPart:
-    """A part of a model for ONNX Runtime: the function that runs it, and its graph as bytes."""
+    """A part of a model for another runtime: the function that runs it, and its graph as bytes."""
 
     function: str
     operators: tuple[str, ...]
     content: bytes = field(repr=False)
+    runtime: str = "onnxruntime"
 
 
 Described = list[tuple[str, tuple[int, ...], str]]
@@ -41,15 +42,28 @@ def describe_inputs(module: Any, names: Sequence[str], where: str) -> Described:
     ]
 
 
-def describe_outputs(module: Any, names: Sequence[str], where: str) -> Described:
-    """Names, static shapes and types of what main returns."""
+def describe_outputs(
+    module: Any, names: Sequence[str], where: str, *, may_be_open: bool = False
+) -> Described:
+    """Names, shapes and types of what main returns; -1 for a size that depends on data, if that may be."""
     result = module["main"].ret_ty
     fields = list(result.fields) if hasattr(result, "fields") else [result]
     shown = list(names) if len(names) == len(fields) else [f"output_{i}" for i in range(len(fields))]
     return [
-        (name, static_shape(one, f"output {name!r}", where), str(one.dtype))
+        (
+            name,
+            _open_shape(one) if may_be_open else static_shape(one, f"output {name!r}", where),
+            str(one.dtype),
+        )
         for name, one in zip(shown, fields, strict=True)
     ]
+
+
+def _open_shape(tensor: Any) -> tuple[int, ...]:
+    extents = getattr(getattr(tensor, "shape", None), "values", None)
+    if extents is None:
+        return (-1,) * max(1, int(tensor.ndim))
+    return tuple(int(extent.value) if hasattr(extent, "value") else -1 for extent in extents)
 
 
 def static_shape(tensor: Any, what: str, where: str) -> tuple[int, ...]:

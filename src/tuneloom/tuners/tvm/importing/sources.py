@@ -10,9 +10,9 @@ from tuneloom.errors import ModelError
 from tuneloom.model import Shapes, TensorInfo
 from tuneloom.tuners.tvm.importing.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx_files import read_onnx
-from tuneloom.tuners.tvm.importing.onnx_graphs import cleaned, import_onnx
+from tuneloom.tuners.tvm.importing.onnx_graphs import Trial, cleaned, import_onnx
 from tuneloom.tuners.tvm.importing.relax import Converted, ForeignPart
-from tuneloom.tuners.tvm.importing.tflite_files import import_tflite, read_tflite
+from tuneloom.tuners.tvm.importing.tflite.files import import_tflite, read_tflite
 from tuneloom.tuners.tvm.importing.torch_files import EXPORT_WORDS, import_exported, read_exported
 from tuneloom.tuners.tvm.zoo.listing import require_name, zoo_model
 
@@ -37,13 +37,19 @@ class ImportedModel:
 
 
 def import_model(
-    source: str, shapes: Shapes | None = None, *, only_tvm: bool = False, left: Sequence[str] = ()
+    source: str,
+    shapes: Shapes | None = None,
+    *,
+    only_tvm: bool = False,
+    left: Sequence[str] = (),
+    trial: Trial | None = None,
 ) -> ImportedModel:
     """Read `zoo:NAME` or a path ending in .onnx, .pt2 or .tflite.
 
     `shapes` binds dynamic inputs. What TVM can't take of an ONNX graph is left to ONNX Runtime, if
-    that is installed, unless `only_tvm`; so are the nodes that are `left` there. Raises ModelError, in one
-    line, when there is no such thing, when it can't be read, or when TVM can't import it.
+    that is installed, unless `only_tvm`; so are the nodes that are `left` there, and with a `trial` those
+    that fail it. Raises ModelError, in one line, when there is no such thing, when it can't be read, or when
+    TVM can't import it.
     """
     bound = dict(shapes or {})
     require_source(source)
@@ -52,15 +58,16 @@ def import_model(
         proto = zoo_model(name)
         return _finish(
             name,
-            import_onnx(proto, name, bound, only_tvm=only_tvm, left=left),
+            import_onnx(proto, name, bound, only_tvm=only_tvm, left=left, trial=trial),
             _digest(proto.SerializeToString(), bound),
         )
     path = Path(source)
     content = path.read_bytes()
     if path.suffix == ".onnx":
-        converted = import_onnx(read_onnx(path, content), path.name, bound, only_tvm=only_tvm, left=left)
+        proto = read_onnx(path, content)
+        converted = import_onnx(proto, path.name, bound, only_tvm=only_tvm, left=left, trial=trial)
     else:
-        converted = _import_file(path, content, bound)
+        converted = _import_file(path, content, bound, only_tvm)
     return _finish(path.stem, converted, _digest(content, bound))
 
 
@@ -89,10 +96,10 @@ def require_source(source: str) -> None:
         raise ModelError(f"{source}: no such file; check the path, or use zoo:NAME for a built-in network")
 
 
-def _import_file(path: Path, content: bytes, shapes: Shapes) -> Converted:
+def _import_file(path: Path, content: bytes, shapes: Shapes, only_tvm: bool) -> Converted:
     if path.suffix == ".pt2":
-        return import_exported(read_exported(path, content), path.name, shapes)
-    return import_tflite(read_tflite(path, content), path.name, shapes)
+        return import_exported(read_exported(path, content), path.name, shapes, only_tvm=only_tvm)
+    return import_tflite(read_tflite(path, content), path.name, shapes, only_tvm=only_tvm)
 
 
 def _finish(name: str, converted: Converted, digest: str) -> ImportedModel:

@@ -21,6 +21,7 @@ from tuneloom.tuners.tvm.importing.relax import (
     describe_outputs,
     one_line,
 )
+from tuneloom.tuners.tvm.importing.torch_through_onnx import through_onnx
 from tuneloom.tuners.tvm.importing.torch_types import typed_importer
 
 EXPORT_WORDS = "torch.export.save(torch.export.export(model.eval(), (x,)), 'net.pt2')"
@@ -62,29 +63,41 @@ def read_exported(path: Path, content: bytes) -> Any:
         ) from error
 
 
-def import_exported(program: Any, where: str, shapes: Mapping[str, tuple[int, ...]]) -> Converted:
-    """An exported program as a Relax module, with its inputs and outputs."""
+def import_exported(
+    program: Any, where: str, shapes: Mapping[str, tuple[int, ...]], *, only_tvm: bool = False
+) -> Converted:
+    """An exported program as a Relax module, with its inputs and outputs.
+
+    What TVM's importer can't take goes through ONNX, if the packages for that are installed.
+    """
     load_tvm()
-    try:
-        with _silence():
-            program = program.run_decompositions(_decompositions(program))
-            _check_program(program, where)
-            module = typed_importer().from_exported_program(
-                program,
-                keep_params_as_input=False,
-                unwrap_unit_return_tuple=True,
-                no_bind_return_tuple=False,
-                custom_convert_map=torch_recurrent(),
-            )
-    except ModelError:
-        raise
-    except Exception as error:
-        raise ModelError(f"{where}: TVM can't import this program: {one_line(error)}") from error
-    module = bind_shapes(module, shapes, _ranges(program), where)
+    with _silence():
+        try:
+            simple = program.run_decompositions(_decompositions(program))
+            _check_trained(simple, where)
+            refusal = _refusal(simple)
+            module = _module(simple) if refusal is None else None
+        except ModelError:
+            raise
+        except Exception as error:
+            refusal = f"TVM can't import this program: {one_line(error)}"
+        if refusal is not None:
+            return through_onnx(program, where, shapes, refusal, only_tvm=only_tvm)
+    module = bind_shapes(module, shapes, _ranges(simple), where)
     return Converted(
         module=module,
         inputs=describe_inputs(module, (), where),
         outputs=describe_outputs(module, (), where),
+    )
+
+
+def _module(program: Any) -> Any:
+    return typed_importer().from_exported_program(
+        program,
+        keep_params_as_input=False,
+        unwrap_unit_return_tuple=True,
+        no_bind_return_tuple=False,
+        custom_convert_map=torch_recurrent(),
     )
 
 
@@ -115,22 +128,24 @@ def _check_archive(path: Path, content: bytes) -> None:
         )
 
 
-def _check_program(program: Any, where: str) -> None:
-    """Refuse what TVM would drop without a word or stop at without saying where."""
-    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
-
+def _check_trained(program: Any, where: str) -> None:
+    """Refuse what TVM would drop without a word."""
     changed = list(program.graph_signature.buffers_to_mutate.values())
     if changed:
         raise ModelError(
             f"{where}: running it changes {changed[0]!r}, as in training; call model.eval() before the export"
         )
+
+
+def _refusal(program: Any) -> str | None:
+    """What TVM would stop at without saying where."""
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
     known = {*ExportedProgramImporter().convert_map, *OPERATORS}
     for node in program.graph.nodes:
         if node.op == "call_function" and node.target.__name__ not in known:
-            raise ModelError(
-                f"{where}: TVM does not import operator {node.target.__name__} ({_place(node)}); "
-                "replace it in the model"
-            )
+            return f"TVM does not import operator {node.target.__name__} ({_place(node)})"
+    return None
 
 
 def _place(node: Any) -> str:

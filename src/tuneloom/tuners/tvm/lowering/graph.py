@@ -46,17 +46,11 @@ class LoweredModel:
 
 def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | None = None) -> LoweredModel:
     """Simplify, lay out and fuse a model for a target."""
-    tvm = load_tvm()
     chosen = options or LowerOptions()
     blocked = chosen.layout == "blocked" and target.kind == "llvm"
-    folds = not blocked and chosen.layout != "plain"
-    first = _blocking(target) if blocked else [batch_norm_pass()] if folds else []
-    passes = [*first, *preparing_passes(), *fusing_passes()]
-    with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
-        module = tvm.transform.Sequential(passes)(imported.module)
     return LoweredModel(
         name=imported.name,
-        module=module,
+        module=lowered_module(imported.module, target, chosen),
         target=target,
         inputs=imported.inputs,
         outputs=imported.outputs,
@@ -64,6 +58,17 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
         notes=imported.notes,
         foreign=imported.foreign,
     )
+
+
+def lowered_module(module: Any, target: TargetSpec, options: LowerOptions) -> Any:
+    """The module as calls of fused kernels; raises whatever TVM raises."""
+    tvm = load_tvm()
+    blocked = options.layout == "blocked" and target.kind == "llvm"
+    folds = not blocked and options.layout != "plain"
+    first = _blocking(target) if blocked else [batch_norm_pass()] if folds else []
+    passes = [*first, *preparing_passes(), *fusing_passes()]
+    with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
+        return tvm.transform.Sequential(passes)(module)
 
 
 def _blocking(target: TargetSpec) -> list[Any]:

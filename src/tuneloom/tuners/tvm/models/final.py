@@ -34,9 +34,9 @@ SHARED = "shared.json"
 """For each parameter of a further variant, which of the first variant's it is, or null if it has its own."""
 
 
-def part_file(number: int) -> str:
-    """Where a bundle keeps a part that ONNX Runtime runs."""
-    return f"part_{number}.onnx"
+def part_file(number: int, runtime: str = "onnxruntime") -> str:
+    """Where a bundle keeps a part that another runtime runs."""
+    return f"part_{number}.{'tflite' if runtime == 'tflite' else 'onnx'}"
 
 
 def parameter_name(number: int) -> str:
@@ -68,7 +68,7 @@ class CompiledModel:
         """Write the library, and the parts that another runtime runs, without the parameters."""
         self.export_library(folder / LIBRARY)
         for number, part in enumerate(self.foreign):
-            (folder / part_file(number)).write_bytes(part.content)
+            (folder / part_file(number, part.runtime)).write_bytes(part.content)
 
     def export_library(self, path: Path) -> None:
         """Write the library alone."""
@@ -84,7 +84,7 @@ class CompiledModel:
         if board is None:
             return self.open_here(device)
         if self.foreign:
-            raise BundleError("parts of this model need ONNX Runtime, which boards lack; add --only-tvm")
+            raise BundleError("parts of this model need another runtime, which boards lack; add --only-tvm")
         return BoardModel(board, self._library(), self.parameters, device)
 
     def open_here(self, device: str = "cpu") -> "RunningModel":
@@ -290,4 +290,5 @@ def _stored_part(folder: Path, entry: Mapping[str, Any]) -> ForeignPart:
         function=entry["function"],
         operators=tuple(entry["operators"]),
         content=(folder / Path(entry["file"]).name).read_bytes(),
+        runtime="tflite" if entry["file"].endswith(".tflite") else "onnxruntime",
     )

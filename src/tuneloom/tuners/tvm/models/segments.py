@@ -98,7 +98,8 @@ def slower_nodes(
 ) -> tuple[str, ...]:
     """The nodes of all pieces that ONNX Runtime runs clearly faster; none if that saves little."""
     pieces = segments_of(graph)
-    if len(pieces) < 2:
+    passed = {name for piece in pieces for name in (*piece.inputs, *piece.outputs)}
+    if len(pieces) < 2 or any(graph.shape(name) is None for name in passed):
         return ()
     known = _known_values(graph, pieces, values, recipe.cores)
     times = [_times(recipe, graph, piece, schedules, known) for piece in pieces]

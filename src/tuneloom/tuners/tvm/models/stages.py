@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.errors import InputError, OutputError
+from tuneloom.errors import InputError, ModelError, OutputError
 from tuneloom.model import CheckResult, ModelRecipe, ModelSummary, Shapes, ShapeVariant, Task, TensorInfo
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.onnx_graphs import Trial
+from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
-from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower, lowered_module
 from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.measuring.profiling import random_values
@@ -26,6 +28,7 @@ from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel, build_model, part_file
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
+from tuneloom.tuners.tvm.models.remembering import keep, recall
 from tuneloom.tuners.tvm.models.shapes import added, export_all
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import resolve_target
@@ -43,20 +46,29 @@ _MOST_RUNS = 300
 def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
     """Import a model and find its kernels; a model that can't be used is a value.
 
-    Under several sets of shapes it has the kernels of all of them, each once.
+    Under several sets of shapes it has the kernels of all of them, each once. If all that is known from an
+    earlier look, the model is imported only when it is to be compiled.
     """
-    tvm = load_tvm()
+    known = recall(recipe)
+    if known is not None:
+        return known
     try:
         all_lowered = [lowered_model(variant) for variant in recipe.variants()]
     except InputError as error:
         return error
+    summary = _summary(all_lowered)
+    keep(recipe, summary)
+    return summary
+
+
+def _summary(all_lowered: Sequence[LoweredModel]) -> ModelSummary:
     lowered = all_lowered[0]
     return ModelSummary(
         name=lowered.name,
         digest="+".join(one.digest for one in all_lowered),
         target=lowered.target.text,
         family=lowered.target.family,
-        tvm_version=str(tvm.__version__),
+        tvm_version=str(load_tvm().__version__),
         tasks=tuple(merged([extract(one) for one in all_lowered])),
         inputs=lowered.inputs,
         outputs=lowered.outputs,
@@ -74,7 +86,11 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
 def foreign_entries(lowered: LoweredModel) -> tuple[dict[str, Any], ...]:
     """How a bundle tells of the parts that ONNX Runtime runs."""
     return tuple(
-        {"function": part.function, "file": part_file(number), "operators": list(part.operators)}
+        {
+            "function": part.function,
+            "file": part_file(number, part.runtime),
+            "operators": list(part.operators),
+        }
         for number, part in enumerate(lowered.foreign)
     )
 
@@ -112,10 +128,10 @@ def compile_plain(recipe: ModelRecipe) -> None:
     It keeps its layout and loops, so that it shares no rewriting with the tuned one.
     """
     variants = recipe.variants()
-    missing = [variant for variant in variants if variant.key not in _plain]
-    for variant in missing:
-        _plain[variant.key] = build_model(_import(variant, "plain"), {})
-    if missing and all(variant.key in _models for variant in variants):
+    for variant in variants:
+        if variant.key not in _plain:
+            _plain[variant.key] = build_model(_import(variant, "plain"), {})
+    if all(variant.key in _models for variant in variants):
         _imported.clear()  # nothing is made of it any more
 
 
@@ -134,9 +150,25 @@ def lowered_model(recipe: ModelRecipe) -> LoweredModel:
 
 
 def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
-    spec = resolve_target(recipe.target, cores=recipe.cores)
+    spec, options = resolve_target(recipe.target, cores=recipe.cores), LowerOptions(layout=layout)
     model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left)
-    return lower(model, spec, LowerOptions(layout=layout))
+    try:
+        return lower(model, spec, options)
+    except Exception as error:
+        found = _tried(recipe, lambda module: lowered_module(module, spec, options))
+        if [part.content for part in found.foreign] == [part.content for part in model.foreign]:
+            reason = one_line(error)
+            raise ModelError(f"{model.name}: TVM can't compile this model: {reason}") from error
+        return lower(found, spec, options)
+
+
+def _tried(recipe: ModelRecipe, trial: Trial) -> ImportedModel:
+    """The model without nodes that are imported but can't be compiled: each is tried, which takes time."""
+    found = import_model(
+        recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left, trial=trial
+    )
+    _imported[_asked(recipe.source, recipe.shapes, recipe.only_tvm, recipe.left)] = found
+    return found
 
 
 def forget(recipe: ModelRecipe) -> None:
@@ -152,10 +184,14 @@ def imported_model(
     """A model as its file has it, imported once in this process; raises InputError if it can't be."""
     if sys.modules.get("torch", sys) is None:
         del sys.modules["torch"]  # hidden while the worker was prepared; this file may need it
-    asked = (source, repr((dict(shapes), only_tvm, tuple(left))))
+    asked = _asked(source, shapes, only_tvm, left)
     if asked not in _imported:
         _imported[asked] = import_model(source, shapes, only_tvm=only_tvm, left=left)
     return _imported[asked]
+
+
+def _asked(source: str, shapes: Shapes, only_tvm: bool, left: Sequence[str]) -> tuple[str, str]:
+    return source, repr((dict(shapes), only_tvm, tuple(left)))
 
 
 def tuned_model(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:

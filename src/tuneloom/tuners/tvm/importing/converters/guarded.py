@@ -9,7 +9,7 @@ def guarded(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
     return {
         "Resize": _with_guard(frontend.Resize, _check_resize),
-        "NonMaxSuppression": _with_guard(frontend.NonMaxSuppression, _check_suppression),
+        "NonMaxSuppression": _open(_with_guard(frontend.NonMaxSuppression, _check_suppression)),
     }
 
 
@@ -30,6 +30,26 @@ def _with_guard(converter: Any, check: Any) -> Any:
             return guard
 
     return Guarded
+
+
+def _open(converter: Any) -> Any:
+    """The converter with a result whose first size is not known: TVM's own says the most it could be."""
+    from tvm import relax
+
+    class Open(converter):  # type: ignore[misc]
+        """Forgets a size."""
+
+        @classmethod
+        def get_converter(cls, opset: int) -> Any:
+            convert = converter.get_converter(opset)
+
+            def opened(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+                result = bb.emit(convert(bb, inputs, attr, params))
+                return bb.match_cast(result, relax.TensorType(dtype="int64", ndim=2))
+
+            return opened
+
+    return Open
 
 
 def _check_resize(inputs: list[Any], attr: Any) -> None:

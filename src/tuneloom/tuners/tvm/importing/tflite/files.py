@@ -10,7 +10,9 @@ from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.packages import needed
 from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, describe_outputs, one_line
-from tuneloom.tuners.tvm.importing.tflite_operators import operator_converter
+from tuneloom.tuners.tvm.importing.tflite.converter import operator_converter
+from tuneloom.tuners.tvm.importing.tflite.operators import kind_of
+from tuneloom.tuners.tvm.importing.tflite.parts import Part, can_be_cut, cut
 from tuneloom.tuners.tvm.importing.transposed import channels_first
 
 _MAGIC = b"TFL3"
@@ -45,31 +47,74 @@ def _complete(model: Any) -> bool:
     return bool(graph.OperatorsLength() and graph.OutputsLength())
 
 
-def import_tflite(model: Any, where: str, shapes: Mapping[str, tuple[int, ...]]) -> Converted:
-    """A TensorFlow Lite model as a Relax module, with its inputs and outputs."""
-    load_tvm()
-    from tvm.relax.frontend.tflite import from_tflite
+def import_tflite(
+    model: Any, where: str, shapes: Mapping[str, tuple[int, ...]], *, only_tvm: bool = False
+) -> Converted:
+    """A TensorFlow Lite model as a Relax module, with its inputs and outputs.
 
+    Operators that TVM can't take become parts for LiteRT, unless `only_tvm`, or unless that is not
+    installed: then the first of them is named in a ModelError.
+    """
+    load_tvm()
     graph = model.Subgraphs(0)
     bound = bind(_declared(graph), shapes, where)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module = from_tflite(model, shape_dict=bound.shapes, op_converter=operator_converter(where))
-    except ModelError:
-        raise
-    except Exception as error:
-        raise ModelError(f"{where}: TVM can't import this model: {one_line(error)}") from error
-    module["main"] = module["main"].without_attr("params").without_attr("num_input")
-    module = channels_first(module)
+    refused: dict[int, str] = {}
+    module = _module(model, bound.shapes, {}, refused, where)
+    parts: dict[int, Part] = {}
+    if refused:
+        if only_tvm or not can_be_cut():
+            raise ModelError(f"{where}: {_refusal(model, refused, only_tvm)}")
+        parts = cut(model, refused, where)
+        module = _module(model, bound.shapes, parts, {}, where)
     inputs = [_name(graph, number) for number in graph.InputsAsNumpy()]
     outputs = [_name(graph, number) for number in graph.OutputsAsNumpy()]
     return Converted(
         module=module,
         inputs=describe_inputs(module, inputs, where),
         outputs=describe_outputs(module, outputs, where),
-        notes=bound.notes,
+        notes=(*bound.notes, *(_note(part) for part in parts.values())),
+        foreign=tuple(part.foreign for part in parts.values()),
     )
+
+
+def _module(
+    model: Any,
+    shapes: Mapping[str, tuple[int, ...]],
+    parts: Mapping[int, Part],
+    refused: dict[int, str],
+    where: str,
+) -> Any:
+    from tvm.relax.frontend.tflite import from_tflite
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            converter = operator_converter(parts, refused)
+            module = from_tflite(model, shape_dict=dict(shapes), op_converter=converter)
+    except ModelError:
+        raise
+    except Exception as error:
+        if refused:
+            return None
+        raise ModelError(f"{where}: TVM can't import this model: {one_line(error)}") from error
+    module["main"] = module["main"].without_attr("params").without_attr("num_input")
+    return channels_first(module)
+
+
+def _refusal(model: Any, refused: Mapping[int, str], only_tvm: bool) -> str:
+    number, reason = next(iter(refused.items()))
+    operator = model.Subgraphs(0).Operators(number)
+    kind, output = kind_of(model, operator), _name(model.Subgraphs(0), operator.Outputs(0))
+    remedy = "replace it in the model or export with other operators"
+    if not only_tvm:
+        remedy += ", or let LiteRT run it: pip install ai-edge-litert"
+    if "does not import" in reason:
+        return f"TVM does not import operator {kind} (with output {output!r}); {remedy}"
+    return f"TVM can't import operator {kind} (with output {output!r}): {reason}; {remedy}"
+
+
+def _note(part: Part) -> str:
+    return f"LiteRT runs {', '.join(part.kinds)}: TVM can't take them"
 
 
 def _declared(graph: Any) -> dict[str, Dims | None]:

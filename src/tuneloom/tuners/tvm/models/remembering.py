@@ -1,6 +1,6 @@
-"""What a model lowered to, kept beside the store: the second look at it takes no compiler.
+"""What a model lowered to, kept in a folder: the second look at it takes no compiler.
 
-A look is found again only for the same files, options, machine and program, so it never has to be
+A look is found again only for the same files, options, machine and programs, so it never has to be
 thrown away by hand. What can't be read or written is as if it were not there.
 """
 
@@ -10,64 +10,93 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import tuneloom
-from tuneloom.model import ModelRecipe, ModelSummary, ShapeVariant, Task, TensorInfo
-from tuneloom.store.opening import default_place
+from tuneloom.model import ModelRecipe, ModelSummary, Shapes, ShapeVariant, Task, TensorInfo
 from tuneloom.tuners.tvm.importing.naming import source_files
 
-_PACKAGES = ("apache-tvm", "apache-tvm-ffi", "onnx")
+_PACKAGES = (
+    *("apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime"),
+    *("torch", "onnxscript", "tflite", "ai-edge-litert"),
+)
 _BYTES = ("payload", "canary")
+_MOST = 200
 
 
-def recall(recipe: ModelRecipe, place: str | None) -> ModelSummary | None:
+def recall(recipe: ModelRecipe) -> ModelSummary | None:
     """What is known of a model from an earlier look; None if nothing is, or if it can't be read."""
-    folder = _folder(place)
-    if folder is None:
+    if not recipe.looks:
         return None
     try:
-        data = json.loads(gzip.decompress((folder / _name(recipe)).read_bytes()))
+        data = json.loads(gzip.decompress((Path(recipe.looks) / _name(recipe)).read_bytes()))
         return _summary(data)
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
 
 
-def keep(recipe: ModelRecipe, summary: ModelSummary, place: str | None) -> None:
-    """Keep what was seen of a model; without a word if there is no place for it."""
-    folder = _folder(place)
-    if folder is None:
+def keep(recipe: ModelRecipe, summary: ModelSummary) -> None:
+    """Keep what was seen of a model; without a word if there is no place for it. Old looks give way."""
+    if not recipe.looks:
         return
+    folder = Path(recipe.looks)
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / _name(recipe)
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         unfinished.write_bytes(gzip.compress(json.dumps(_data(summary)).encode(), compresslevel=3))
         unfinished.replace(path)
+        shapes = (recipe.shapes, *recipe.more_shapes)
+        (folder / _mark(recipe.source, shapes, recipe.target, recipe.only_tvm)).touch()
+        _forget_old(folder)
 
 
-def _folder(place: str | None) -> Path | None:
-    """Beside a store that is a file; one that is a server has no such place."""
-    if place is not None and "://" in place:
-        return None
-    return (Path(place).expanduser() if place else default_place()).parent / "models"
+def was_taken(looks: str, source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) -> bool:
+    """Whether a model was imported and lowered before under these shapes, whatever else was asked for."""
+    try:
+        return bool(looks) and (Path(looks) / _mark(source, shapes, target, only_tvm)).is_file()
+    except OSError:
+        return False
+
+
+def _forget_old(folder: Path) -> None:
+    paths = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    for path in paths[:-_MOST]:
+        path.unlink(missing_ok=True)
 
 
 def _name(recipe: ModelRecipe) -> str:
-    """A name that only the same model, options, machine and program give."""
-    shapes = [sorted(one.items()) for one in (recipe.shapes, *recipe.more_shapes)]
-    sha = hashlib.sha256(repr((shapes, recipe.target, recipe.layout)).encode())
-    sha.update(repr((recipe.only_tvm, recipe.source if recipe.source.startswith("zoo:") else "")).encode())
-    for path in source_files(recipe.source):
-        sha.update(path.read_bytes())
-    sha.update(repr([version(package) for package in _PACKAGES]).encode())
-    sha.update(repr((platform.machine(), _processor(), list(_program()))).encode())
+    """A name that only the same model, options, machine and programs give."""
+    shapes = (recipe.shapes, *recipe.more_shapes)
+    sha = _asked(recipe.source, shapes, recipe.target, recipe.only_tvm)
+    sha.update(repr((recipe.layout, recipe.cores, recipe.left)).encode())
     return f"{sha.hexdigest()[:40]}.json.gz"
+
+
+def _mark(source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) -> str:
+    return f"{_asked(source, shapes, target, only_tvm).hexdigest()[:40]}.taken"
+
+
+def _asked(source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) -> Any:
+    sha = hashlib.sha256(repr(([sorted(one.items()) for one in shapes], target, only_tvm)).encode())
+    sha.update((source if source.startswith("zoo:") else Path(source).suffix).encode())
+    for path in source_files(source):
+        sha.update(path.read_bytes())
+    sha.update(repr([_version(package) for package in _PACKAGES]).encode())
+    sha.update(repr((platform.machine(), _processor(), list(_program()))).encode())
+    return sha
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _processor() -> str:

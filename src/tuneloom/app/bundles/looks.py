@@ -1,0 +1,8 @@
+"""Where what models lowered to is kept: beside the default store."""
+
+from tuneloom.store.opening import default_place
+
+
+def looks_folder() -> str:
+    """A folder on this machine; runs on any store share it."""
+    return str(default_place().parent / "models")

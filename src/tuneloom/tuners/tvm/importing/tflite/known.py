@@ -1,0 +1,107 @@
+"""Values of a TensorFlow Lite graph that depend on no input: computed at import."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tuneloom.tuners.tvm.importing.known_values import known_value
+
+
+class KnownValues:
+    """Part of a converter of TVM: what is known already is a value from then on, not an operator."""
+
+    def _computed(self: Any, operator: Any) -> bool:
+        inputs, outputs = self.get_input_tensors(operator), self.get_output_tensors(operator)
+        kind = self.get_op_code_str(operator)
+        if kind == "SHAPE":
+            value = np.array([int(size) for size in self.get_tensor_shape(inputs[0])])
+        elif kind in _SIMPLE and self._is_whole(outputs[0]) and all(self._is_known(one) for one in inputs):
+            value = _SIMPLE[kind](operator, [self.get_tensor_value(one) for one in inputs])
+        else:
+            return False
+        kind_of_number = self.get_tensor_type_as_numpy(outputs[0])
+        self.set_prefetched_node(outputs[0].tensor_idx, value.astype(kind_of_number))
+        return True
+
+    def _is_whole(self: Any, tensor: Any) -> bool:
+        return np.dtype(self.get_tensor_type_as_numpy(tensor)).kind in "iu"
+
+    def _is_known(self: Any, tensor: Any) -> bool:
+        return self.is_prefetched(tensor.tensor_idx) or bool(tensor.buffer.DataLength())
+
+    def get_tensor_value(self: Any, tensor_wrapper: Any, is_sparse: bool = False) -> Any:
+        """The value of a tensor; computed when the file has only a rule for it."""
+        number = tensor_wrapper.tensor_idx
+        if self.is_prefetched(number):
+            return self.get_prefetched_node(number)
+        if not tensor_wrapper.buffer.DataLength() and self.has_expr(number):
+            value = known_value(self.get_expr(number), self.bb)
+            if value is not None:
+                return value
+        return super().get_tensor_value(tensor_wrapper, is_sparse)  # type: ignore[misc]
+
+    def convert_dequantize(self: Any, op: Any) -> Any:
+        """Weights kept in a smaller type become what they stand for at once."""
+        (source,) = self.get_input_tensors(op)
+        if not source.buffer.DataLength() and not self.is_prefetched(source.tensor_idx):
+            return super().convert_dequantize(op)  # type: ignore[misc]
+        (result,) = self.get_output_tensors(op)
+        self.set_prefetched_node(result.tensor_idx, dequantised(self, source))
+        return None
+
+
+def _packed(operator: Any, values: list[Any]) -> Any:
+    from tflite.PackOptions import PackOptions
+
+    options = _options(operator, PackOptions())
+    return np.stack(values, axis=options.Axis())
+
+
+def _sliced(operator: Any, values: list[Any]) -> Any:
+    """A strided slice; of the masks those for open ends and for single elements are used on shapes."""
+    from tflite.StridedSliceOptions import StridedSliceOptions
+
+    options = _options(operator, StridedSliceOptions())
+    data, begins, ends, steps = values
+    places: list[Any] = []
+    for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
+        if options.ShrinkAxisMask() >> axis & 1:
+            places.append(int(begin))
+        else:
+            first = None if options.BeginMask() >> axis & 1 else int(begin)
+            last = None if options.EndMask() >> axis & 1 else int(end)
+            places.append(slice(first, last, int(step)))
+    return np.asarray(data[tuple(places)])
+
+
+_SIMPLE: dict[str, Callable[[Any, list[Any]], Any]] = {
+    "PACK": _packed,
+    "STRIDED_SLICE": _sliced,
+    "CAST": lambda operator, values: values[0],
+    "NEG": lambda operator, values: -values[0],
+    "ADD": lambda operator, values: values[0] + values[1],
+    "SUB": lambda operator, values: values[0] - values[1],
+    "MUL": lambda operator, values: values[0] * values[1],
+}
+"""Arithmetic on shapes, as converters of other frameworks leave it in a graph."""
+
+
+def _options(operator: Any, options: Any) -> Any:
+    table = operator.BuiltinOptions()
+    options.Init(table.Bytes, table.Pos)
+    return options
+
+
+def dequantised(converter: Any, source: Any) -> Any:
+    """A known tensor in single precision."""
+    value = converter.get_tensor_value_or_prefetched(source)
+    if value.dtype.kind == "f":
+        return value.astype(np.float32)
+    quantisation = source.tensor.Quantization()
+    scale, zero = quantisation.ScaleAsNumpy(), quantisation.ZeroPointAsNumpy()
+    if scale.size > 1:
+        axis = [1] * value.ndim
+        axis[quantisation.QuantizedDimension()] = scale.size
+        scale, zero = scale.reshape(axis), zero.reshape(axis)
+    return ((value.astype(np.int64) - zero) * scale).astype(np.float32)
