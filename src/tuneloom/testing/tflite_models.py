@@ -123,6 +123,28 @@ def write_unknown_tflite(path: Path, custom: str = "") -> Path:
     return path
 
 
+def write_hashing_tflite(path: Path) -> Path:
+    """A dense layer, a projection to bits that TVM does not import, and their sum as numbers."""
+    import flatbuffers
+    import tflite
+
+    random = np.random.default_rng(0)
+    flat = FlatModel(flatbuffers.Builder(4096))
+    flat.buffers.append(flat.table("Buffer"))
+    x, seen = flat.tensor("x", (2, 4)), flat.tensor("seen", (2, 6))
+    matrix = flat.tensor("matrix", (6, 4), random.normal(size=(6, 4)).astype("float32"))
+    flat.operator("FULLY_CONNECTED", [x, matrix], seen, "FullyConnectedOptions")
+    seeds = flat.tensor("seeds", (6, 1), random.normal(size=(6, 1)).astype("float32"))
+    bits = flat.tensor("bits", (6,), dtype="int32")
+    dense = tflite.LSHProjectionType.DENSE
+    flat.operator("LSH_PROJECTION", [seeds, seen], bits, "LSHProjectionOptions", Type=dense)
+    numbers, y = flat.tensor("numbers", (6,)), flat.tensor("y", (2, 6))
+    flat.operator("CAST", [bits], numbers, "CastOptions", InDataType=_TYPES["int32"], OutDataType=0)
+    flat.operator("ADD", [seen, numbers], y, "AddOptions")
+    path.write_bytes(flat.finished([x], [y]))
+    return path
+
+
 def write_derived_tflite(path: Path) -> Callable[[Values], Values]:
     """Weights kept in half precision, and a shape computed from the input's; returns what it computes."""
     import flatbuffers

@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 from tuneloom.errors import ModelError
-from tuneloom.testing.tflite_models import write_derived_tflite, write_tflite, write_unknown_tflite
+from tuneloom.testing.tflite_models import (
+    write_derived_tflite,
+    write_hashing_tflite,
+    write_tflite,
+    write_unknown_tflite,
+)
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
-from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.models.final import build_model, load_compiled
+from tuneloom.tuners.tvm.models.rivals import open_rival
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 
@@ -32,12 +38,36 @@ def test_an_imported_model_computes_what_its_file_says(tmp_path: Path, host: Tar
 def test_an_unknown_operator_is_named_with_its_output(tmp_path: Path) -> None:
     path = write_unknown_tflite(tmp_path / "odd.tflite")
     with pytest.raises(ModelError, match=r"operator LSH_PROJECTION \(with output 'hashed'\)"):
-        import_model(str(path))
+        import_model(str(path), only_tvm=True)
 
 
 def test_a_custom_operator_is_named_as_its_maker_did(tmp_path: Path) -> None:
     path = write_unknown_tflite(tmp_path / "odd.tflite", custom="Landmarks2Matrix")
     with pytest.raises(ModelError, match=r"operator custom Landmarks2Matrix \(with output 'hashed'\)"):
+        import_model(str(path), only_tvm=True)
+
+
+def test_an_operator_tvm_lacks_runs_in_litert(tmp_path: Path, host: TargetSpec) -> None:
+    pytest.importorskip("ai_edge_litert")
+    path = str(write_hashing_tflite(tmp_path / "net.tflite"))
+    model = import_model(path)
+    assert [(part.runtime, part.operators) for part in model.foreign] == [("tflite", ("LSH_PROJECTION",))]
+    assert any("LiteRT runs LSH_PROJECTION" in note for note in model.notes)
+    compiled = build_model(lower(model, host), {})
+    rival = open_rival("tflite", path, model.inputs, model.outputs, 1)
+    compiled.export(tmp_path)
+    parts = [{"function": p.function, "file": "part_0.tflite", "operators": []} for p in model.foreign]
+    loaded = load_compiled(tmp_path, model.inputs, model.outputs, parts)
+    for seed in (1, 2):
+        x = np.random.default_rng(seed).normal(size=(2, 4)).astype("float32")
+        for one in (compiled, loaded):
+            np.testing.assert_allclose(one.open().run([x])[0], rival([x])[0], rtol=1e-4, atol=1e-4)
+
+
+def test_what_neither_runs_is_said_in_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("ai_edge_litert")
+    path = write_unknown_tflite(tmp_path / "odd.tflite", custom="Landmarks2Matrix")
+    with pytest.raises(ModelError, match=r"neither TVM nor LiteRT runs custom Landmarks2Matrix: [^\n]+$"):
         import_model(str(path))
 
 
