@@ -124,7 +124,7 @@ def write_unknown_tflite(path: Path, custom: str = "") -> Path:
 
 
 def write_hashing_tflite(path: Path) -> Path:
-    """A dense layer, a projection to bits that TVM does not import, and their sum as numbers."""
+    """A dense layer, the input projected to bits, which TVM does not import, and the sum of both."""
     import flatbuffers
     import tflite
 
@@ -137,7 +137,7 @@ def write_hashing_tflite(path: Path) -> Path:
     seeds = flat.tensor("seeds", (6, 1), random.normal(size=(6, 1)).astype("float32"))
     bits = flat.tensor("bits", (6,), dtype="int32")
     dense = tflite.LSHProjectionType.DENSE
-    flat.operator("LSH_PROJECTION", [seeds, seen], bits, "LSHProjectionOptions", Type=dense)
+    flat.operator("LSH_PROJECTION", [seeds, x], bits, "LSHProjectionOptions", Type=dense)
     numbers, y = flat.tensor("numbers", (6,)), flat.tensor("y", (2, 6))
     flat.operator("CAST", [bits], numbers, "CastOptions", InDataType=_TYPES["int32"], OutDataType=0)
     flat.operator("ADD", [seen, numbers], y, "AddOptions")

@@ -57,6 +57,40 @@ def _bounded(cell: Cell) -> Callable[[Any], Any]:
     return lambda x: T.max(T.min(x, limit), -limit)
 
 
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """Pieces of loops that kernels of all cells are made of, for TVMScript."""
+
+    place: Any
+    product: Any
+    end: Any
+
+
+def _loops(cell: Cell) -> Loops:
+    from tvm.script import tirx as T  # noqa: N812
+
+    hidden, width, backwards = cell.hidden, cell.width, cell.backwards
+
+    def place(t: Any, b: Any, lengths: Any) -> Any:
+        """The step that is read and written in turn t; backwards, a short sequence begins at its own end."""
+        return T.Select(t < lengths[b], lengths[b] - 1 - t, t) if backwards else t
+
+    @T.inline
+    def product(sums, read, b, r, block):
+        """Add a block of a matrix times row b of what is read; the sums stay in registers."""
+        for k in T.serial(hidden):
+            for v in T.vectorized(width):
+                sums[v] = sums[v] + read[b, k] * r[block, k, v]
+
+    @T.inline
+    def end(y, place, b, block, state):
+        """A block of the new state is an output."""
+        for v in T.vectorized(width):
+            y[place, b, block * width + v] = state[b, block * width + v]
+
+    return Loops(place, product, end)
+
+
 def lstm_kernel(cell: Cell) -> Any:
     """Inputs x, r, h0, c0, lengths, p; outputs y, h, c. Gates as in ONNX: input, output, forget, cell."""
     from tvm.script import tirx as T  # noqa: N812
@@ -64,7 +98,7 @@ def lstm_kernel(cell: Cell) -> Any:
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     gates, blocks, lanes = 4 * hidden, 4 * hidden // width, hidden // width
     f, g, h = cell.activations
-    bounded, backwards, coupled = _bounded(cell), cell.backwards, cell.coupled
+    bounded, coupled, loops = _bounded(cell), cell.coupled, _loops(cell)
 
     def gate(sums: Any, gate_number: int, p: Any, peephole: int, memory: Any, b: Any, at: Any) -> Any:
         """A gate before its activation, which may peep at the memory."""
@@ -94,13 +128,11 @@ def lstm_kernel(cell: Cell) -> Any:
                 memory[b, j] = c0[b, j]
             for t in T.serial(steps):
                 for b in T.serial(batch):
-                    place = T.meta_var(T.Select(t < lengths[b], lengths[b] - 1 - t, t) if backwards else t)
+                    place = T.meta_var(loops.place(t, b, lengths))
                     for block in T.serial(blocks):
                         for v in T.vectorized(width):
                             sums[v] = x[place, b, block * width + v]
-                        for k in T.serial(hidden):
-                            for v in T.vectorized(width):
-                                sums[v] = sums[v] + state[b, k] * r[block, k, v]
+                        loops.product(sums, state, b, r, block)
                         for v in T.vectorized(width):
                             pre[block * width + v] = sums[v]
                     for block in T.serial(lanes):
@@ -120,8 +152,7 @@ def lstm_kernel(cell: Cell) -> Any:
                                 state[b, block * width + v] = f(
                                     gate(pre, 1, p, 1, memory, b, block * width + v)
                                 ) * h(memory[b, block * width + v])
-                            for v in T.vectorized(width):
-                                y[place, b, block * width + v] = state[b, block * width + v]
+                            loops.end(y, place, b, block, state)
                         else:
                             for v in T.vectorized(width):
                                 y[t, b, block * width + v] = T.float32(0.0)
@@ -136,7 +167,7 @@ def gru_kernel(cell: Cell) -> Any:
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     gates, lanes = 3 * hidden, hidden // width
     f, g = cell.activations
-    bounded, backwards, reset_after = _bounded(cell), cell.backwards, cell.reset_after
+    bounded, reset_after, loops = _bounded(cell), cell.reset_after, _loops(cell)
 
     @T.prim_func(s_tir=True)
     def gru(
@@ -151,63 +182,47 @@ def gru_kernel(cell: Cell) -> Any:
         T.func_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
         with T.sblock("gru"):
             sums = T.sblock_alloc_buffer((width,), "float32", scope="local")
-            update = T.sblock_alloc_buffer((hidden,), "float32")
-            reset = T.sblock_alloc_buffer((hidden,), "float32")
+            gate = T.sblock_alloc_buffer((2 * hidden,), "float32")
+            reset = T.sblock_alloc_buffer((batch, hidden), "float32")
             new = T.sblock_alloc_buffer((hidden,), "float32")
             for b, j in T.grid(batch, hidden):
                 state[b, j] = h0[b, j]
             for t in T.serial(steps):
                 for b in T.serial(batch):
-                    place = T.meta_var(T.Select(t < lengths[b], lengths[b] - 1 - t, t) if backwards else t)
-                    for block in T.serial(lanes):
+                    place = T.meta_var(loops.place(t, b, lengths))
+                    for block in T.serial(2 * lanes):
                         for v in T.vectorized(width):
                             sums[v] = x[place, b, block * width + v]
-                        for k in T.serial(hidden):
-                            for v in T.vectorized(width):
-                                sums[v] = sums[v] + state[b, k] * r[block, k, v]
+                        loops.product(sums, state, b, r, block)
                         for v in T.vectorized(width):
-                            update[block * width + v] = f(bounded(sums[v]))
+                            gate[block * width + v] = f(bounded(sums[v]))
+                    for j in T.serial(hidden):
+                        reset[b, j] = gate[hidden + j] * state[b, j]
                     for block in T.serial(lanes):
-                        for v in T.vectorized(width):
-                            sums[v] = x[place, b, hidden + block * width + v]
-                        for k in T.serial(hidden):
+                        if reset_after:
                             for v in T.vectorized(width):
-                                sums[v] = sums[v] + state[b, k] * r[lanes + block, k, v]
-                        for v in T.vectorized(width):
-                            if reset_after:
-                                reset[block * width + v] = f(bounded(sums[v]))
-                            else:
-                                reset[block * width + v] = f(bounded(sums[v])) * state[b, block * width + v]
-                    for block in T.serial(lanes):
-                        for v in T.vectorized(width):
-                            if reset_after:
                                 sums[v] = rb[block * width + v]
-                            else:
-                                sums[v] = x[place, b, 2 * hidden + block * width + v] + rb[block * width + v]
-                        for k in T.serial(hidden):
+                            loops.product(sums, state, b, r, 2 * lanes + block)
                             for v in T.vectorized(width):
-                                if reset_after:
-                                    sums[v] = sums[v] + state[b, k] * r[2 * lanes + block, k, v]
-                                else:
-                                    sums[v] = sums[v] + reset[k] * r[2 * lanes + block, k, v]
-                        for v in T.vectorized(width):
-                            if reset_after:
                                 new[block * width + v] = g(
                                     bounded(
                                         x[place, b, 2 * hidden + block * width + v]
-                                        + reset[block * width + v] * sums[v]
+                                        + gate[hidden + block * width + v] * sums[v]
                                     )
                                 )
-                            else:
+                        else:
+                            for v in T.vectorized(width):
+                                sums[v] = x[place, b, 2 * hidden + block * width + v] + rb[block * width + v]
+                            loops.product(sums, reset, b, r, 2 * lanes + block)
+                            for v in T.vectorized(width):
                                 new[block * width + v] = g(bounded(sums[v]))
                     for block in T.serial(lanes):
                         if t < lengths[b]:
                             for v in T.vectorized(width):
-                                state[b, block * width + v] = new[block * width + v] + update[
+                                state[b, block * width + v] = new[block * width + v] + gate[
                                     block * width + v
                                 ] * (state[b, block * width + v] - new[block * width + v])
-                            for v in T.vectorized(width):
-                                y[place, b, block * width + v] = state[b, block * width + v]
+                            loops.end(y, place, b, block, state)
                         else:
                             for v in T.vectorized(width):
                                 y[t, b, block * width + v] = T.float32(0.0)
@@ -222,7 +237,7 @@ def rnn_kernel(cell: Cell) -> Any:
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     lanes = hidden // width
     (f,) = cell.activations
-    bounded, backwards = _bounded(cell), cell.backwards
+    bounded, loops = _bounded(cell), _loops(cell)
 
     @T.prim_func(s_tir=True)
     def rnn(
@@ -241,21 +256,18 @@ def rnn_kernel(cell: Cell) -> Any:
                 state[b, j] = h0[b, j]
             for t in T.serial(steps):
                 for b in T.serial(batch):
-                    place = T.meta_var(T.Select(t < lengths[b], lengths[b] - 1 - t, t) if backwards else t)
+                    place = T.meta_var(loops.place(t, b, lengths))
                     for block in T.serial(lanes):
                         for v in T.vectorized(width):
                             sums[v] = x[place, b, block * width + v]
-                        for k in T.serial(hidden):
-                            for v in T.vectorized(width):
-                                sums[v] = sums[v] + state[b, k] * r[block, k, v]
+                        loops.product(sums, state, b, r, block)
                         for v in T.vectorized(width):
                             new[block * width + v] = f(bounded(sums[v]))
                     for block in T.serial(lanes):
                         if t < lengths[b]:
                             for v in T.vectorized(width):
                                 state[b, block * width + v] = new[block * width + v]
-                            for v in T.vectorized(width):
-                                y[place, b, block * width + v] = new[block * width + v]
+                            loops.end(y, place, b, block, state)
                         else:
                             for v in T.vectorized(width):
                                 y[t, b, block * width + v] = T.float32(0.0)
