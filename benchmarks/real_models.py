@@ -79,8 +79,11 @@ SHAPES: dict[str, Shapes] = {
     "silero_vad_16k_op15.onnx": {"input": (1, 512), "state": (2, 1, 128)},
     "silero_vad_op18_ifless.onnx": {"input": (1, 512), "state": (2, 1, 128)},
     "silero_vad_16k_sequence.onnx": {"input": (10, 576)},
+    "openwakeword/silero_vad.onnx": {"input": (1, 1280), "h": (2, 1, 64), "c": (2, 1, 64)},
+    "openwakeword/melspectrogram.onnx": {"input": (1, 16000)},
+    "pyopen-wakeword/melspectrogram.tflite": {"serving_default_input:0": (1, 16000)},
 }
-"""Sizes for open dimensions, as their packages use them."""
+"""Sizes for open dimensions, as their packages use them; with the package where several have that file."""
 
 VALUES = {"sr": 16000}
 """Inputs that have to have a certain value."""
@@ -199,8 +202,9 @@ def shapes_for(path: Path) -> Shapes:
     from tuneloom.errors import ModelError
     from tuneloom.tuners.tvm.importing.sources import import_model
 
-    if path.name in SHAPES:
-        return SHAPES[path.name]
+    for name in (f"{path.parent.name}/{path.name}", path.name):
+        if name in SHAPES:
+            return SHAPES[name]
     try:
         import_model(str(path))
     except ModelError as error:

@@ -196,3 +196,10 @@ def test_a_huge_constant_is_not_computed() -> None:
     graph = clean(model(nodes, (1, 1, 1), {"size": np.array([1 << 20, 1 << 20, 4])}), {"x": (1, 1, 1)}, "net")
     assert kinds(graph) == ["ConstantOfShape", "ReduceSum", "Add"]
     assert isinstance(assembled(graph), onnx.ModelProto)
+
+
+def test_shapes_that_are_too_small_for_a_window_are_refused_at_the_node() -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="first")]
+    net = model(nodes, (1, 1, "n"), {"w": np.zeros((1, 1, 9), dtype=np.float32)})
+    with pytest.raises(ModelError, match=r"node first \(Conv\) can't take inputs of the shapes 1×1×4, 1×1×9"):
+        clean(net, {"x": (1, 1, 4)}, "net")

@@ -220,6 +220,9 @@ class Cleaner:
             return {}, ModelError(f"{self.where}: {_contradiction(node, types, error)}")
         except Exception:
             return {}, None
+        if any(_is_negative(kind) for kind in found.values()):
+            reason = ValueError("a size of its output would be negative, so they are too small")
+            return {}, ModelError(f"{self.where}: {_contradiction(node, types, reason)}")
         return found, None
 
     def _schema(self, node: Any) -> Any:
@@ -292,6 +295,11 @@ def _count(kind: Any) -> int:
     for size in shape:
         total *= size
     return total
+
+
+def _is_negative(kind: Any) -> bool:
+    dims = kind.tensor_type.shape.dim if kind is not None and kind.HasField("tensor_type") else ()
+    return any(dim.dim_value < 0 for dim in dims)
 
 
 def _of_shape(node: Any, shape: tuple[int, ...]) -> Any:

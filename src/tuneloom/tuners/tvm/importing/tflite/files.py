@@ -57,6 +57,7 @@ def import_tflite(
     """
     load_tvm()
     graph = model.Subgraphs(0)
+    _check_tensors(model, where)
     bound = bind(_declared(graph), shapes, where)
     refused: dict[int, str] = {}
     module = _module(model, bound.shapes, {}, refused, where)
@@ -75,6 +76,21 @@ def import_tflite(
         notes=(*bound.notes, *(_note(part) for part in parts.values())),
         foreign=tuple(part.foreign for part in parts.values()),
     )
+
+
+def _check_tensors(model: Any, where: str) -> None:
+    """Refuse what no program has that computes its outputs from its inputs alone."""
+    from tflite.TensorType import TensorType
+
+    graph = model.Subgraphs(0)
+    for number in range(graph.OperatorsLength()):
+        operator = graph.Operators(number)
+        kinds = {graph.Tensors(int(n)).Type() for n in operator.OutputsAsNumpy()}
+        if kinds & {TensorType.RESOURCE, TensorType.VARIANT}:
+            raise ModelError(
+                f"{where}: {kind_of(model, operator)} keeps a state from one run to the next; "
+                "export the model with its state as inputs and outputs"
+            )
 
 
 def _module(
