@@ -1,7 +1,9 @@
 """Which values of an ONNX graph can pass between TVM and another runtime, and which are fixed in size."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.cleaning.constants import static_shape
 
 _NUMBERS = frozenset(
@@ -15,6 +17,16 @@ _NUMBERS = frozenset(
 def crosses(kind: Any) -> bool:
     """Whether both sides can hold a value of this type: a tensor of numbers, of any shape."""
     return kind is not None and kind.HasField("tensor_type") and number_type(kind) in _NUMBERS
+
+
+def require_tensors(names: Sequence[str], types: Mapping[str, Any], what: str, where: str) -> None:
+    """Raise ModelError for an input or output that is known to be something else than numbers."""
+    for name in names:
+        if types.get(name) is not None and not crosses(types[name]):
+            raise ModelError(
+                f"{where}: {what} {name!r} is not a tensor of numbers (a sequence, a map or text?); export "
+                "without it, a classifier of scikit-learn with zipmap=False and whole numbers as labels"
+            )
 
 
 def number_type(kind: Any) -> str:

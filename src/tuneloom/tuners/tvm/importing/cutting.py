@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled, part_of
 from tuneloom.tuners.tvm.importing.cleaning.graph import CleanGraph, captured
 from tuneloom.tuners.tvm.importing.crossing import crosses, relax_type
@@ -17,14 +16,12 @@ ALL = ("*",)
 """Stands for all nodes of a graph where nodes are named."""
 
 
-def cut(graph: CleanGraph, refused: Collection[str], where: str) -> tuple[CleanGraph, dict[str, ForeignPart]]:
+def cut(graph: CleanGraph, refused: Collection[str]) -> tuple[CleanGraph, dict[str, ForeignPart]]:
     """The graph with one node for each part, and the parts by the name of that node.
 
     `refused` are nodes by their first output. Neighbours are in one part unless a node
-    between them would then have to run before and after it. Raises ModelError for an output that is no
-    tensor of numbers.
+    between them would then have to run before and after it.
     """
-    _check_outputs(graph, where)
     refused = _with_owners(graph, refused)
     groups = _groups(graph, refused)
     if _is_torn(graph, groups):
@@ -56,15 +53,6 @@ def left_whole(graph: CleanGraph, model: Any) -> tuple[CleanGraph, dict[str, For
     operators = tuple(dict.fromkeys(one.op_type for one in graph.nodes))
     part = ForeignPart(function=function, operators=operators, content=content)
     return replace(graph, nodes=[node]), {function: part}
-
-
-def _check_outputs(graph: CleanGraph, where: str) -> None:
-    for name in graph.outputs:
-        if not crosses(graph.types.get(name)):
-            raise ModelError(
-                f"{where}: output {name!r} is not a tensor of numbers (a sequence, a map or text?); export "
-                "without it, a classifier of scikit-learn with zipmap=False and whole numbers as labels"
-            )
 
 
 def _with_owners(graph: CleanGraph, refused: Collection[str]) -> set[str]:

@@ -13,7 +13,7 @@ from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.cleaning.graph import captured
 from tuneloom.tuners.tvm.importing.converters import better_converters
-from tuneloom.tuners.tvm.importing.crossing import is_fixed, open_shape
+from tuneloom.tuners.tvm.importing.crossing import is_fixed, open_shape, require_tensors
 from tuneloom.tuners.tvm.importing.cutting import ALL, DOMAIN, cut, first_output, foreign_call, left_whole
 from tuneloom.tuners.tvm.importing.foreign_types import types_by_running, undefined_values
 from tuneloom.tuners.tvm.importing.half import as_declared, as_single, has_half
@@ -65,6 +65,8 @@ def import_onnx(
     bound = bind(declared_shapes(model), shapes, where)
     helped = not only_tvm and find_spec("onnxruntime") is not None
     graph = _cleaned(model, bound.shapes, where, helped)
+    require_tensors(graph.inputs, graph.types, "input", where)
+    require_tensors(graph.outputs, graph.types, "output", where)
     graph, parts = _divided(graph, model, where, _Cutting(only_tvm, helped, tuple(left), trial))
     module = converted(graph, where)
     return Converted(
@@ -103,7 +105,7 @@ def _divided(
     if refused and not how.helped:
         raise ModelError(f"{where}: {_refusal(refused[0], how.only_tvm)}")
     foreign = [*(first_output(one.node) for one in refused), *how.left]
-    return cut(graph, foreign, where) if foreign else (graph, {})
+    return cut(graph, foreign) if foreign else (graph, {})
 
 
 def _outputs(module: Any, model: Any, graph: CleanGraph, where: str) -> Described:

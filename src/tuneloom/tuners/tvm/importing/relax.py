@@ -49,6 +49,9 @@ def describe_outputs(
     result = module["main"].ret_ty
     fields = list(result.fields) if hasattr(result, "fields") else [result]
     shown = list(names) if len(names) == len(fields) else [f"output_{i}" for i in range(len(fields))]
+    for name, one in zip(shown, fields, strict=True):
+        if not hasattr(one, "dtype"):
+            raise ModelError(f"{where}: the type of output {name!r} is not known; export without it")
     return [
         (
             name,

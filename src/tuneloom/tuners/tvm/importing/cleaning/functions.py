@@ -3,10 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
+_CHANGED = frozenset(
+    (
+        *(f"Reduce{kind}" for kind in ("Max", "Min", "Mean", "Prod", "L1", "L2", "LogSum", "LogSumExp")),
+        *("ReduceSum", "ReduceSumSquare", "Squeeze", "Unsqueeze", "Split", "Softmax", "LogSoftmax", "Resize"),
+        *("Pad", "Clip", "Slice", "TopK", "Dropout", "Upsample", "DFT", "BatchNormalization"),
+    )
+)
+"""Operators that got another meaning with some version: most others only got more types."""
+
 
 def body_of(node: Any, types: Mapping[str, Any], versions: Mapping[str, int]) -> Any | None:
-    """The function that defines a node, with the node's attributes put in; None if it has none."""
-    import onnx
+    """The function that defines a node, with the node's attributes put in.
+
+    None if it has none, or none that is made of operators as this version of ONNX has them.
+    """
     from onnx import defs
 
     if node.domain not in ("", "ai.onnx"):
@@ -14,24 +25,53 @@ def body_of(node: Any, types: Mapping[str, Any], versions: Mapping[str, int]) ->
     version = versions.get("", 1)
     try:
         schema = defs.get_schema(node.op_type, version, "")
-    except defs.SchemaError:
+        body = _plain(schema, version) or _fitting(schema, version, node, types)
+    except Exception:  # no such operator, or a definition that does not fit these types
         return None
-    if schema.has_function:
-        body = onnx.FunctionProto()
-        body.CopyFrom(schema.function_body)
-    elif schema.has_context_dependent_function:
-        given = [types[name] for name in node.input if name]
-        try:
-            text = schema.get_context_dependent_function(
-                node.SerializeToString(), [kind.SerializeToString() for kind in given]
-            )
-        except Exception:
-            return None
-        body = onnx.FunctionProto.FromString(text)
-    else:
+    if body is None or not _means_the_same(body, version):
         return None
     _put_in(body.node, {a.name: a for a in node.attribute} | _defaults(schema, node))
     return body
+
+
+def _plain(schema: Any, version: int) -> Any | None:
+    """A definition that is the same for all types, the newest that this version has."""
+    import onnx
+
+    known = [one for one in schema.function_opset_versions if one <= version]
+    if not known:
+        return None
+    body = onnx.FunctionProto()
+    found = schema.get_function_with_opset_version(max(known))
+    body.CopyFrom(onnx.FunctionProto.FromString(found) if isinstance(found, bytes) else found)
+    return body
+
+
+def _fitting(schema: Any, version: int, node: Any, types: Mapping[str, Any]) -> Any | None:
+    """A definition that depends on the types of the node's inputs."""
+    import onnx
+
+    known = [one for one in schema.context_dependent_function_opset_versions if one <= version]
+    if not known:
+        return None
+    given = [types[name].SerializeToString() for name in node.input if name]
+    text = schema.get_context_dependent_function_with_opset_version(
+        max(known), node.SerializeToString(), given
+    )
+    return onnx.FunctionProto.FromString(text)
+
+
+def _means_the_same(body: Any, version: int) -> bool:
+    """Whether the operators of a definition are still what they were when it was written."""
+    from onnx import defs
+
+    written = max((one.version for one in body.opset_import if one.domain == ""), default=version)
+    return all(
+        defs.get_schema(one.op_type, written, "").since_version
+        == defs.get_schema(one.op_type, version, "").since_version
+        for one in body.node
+        if one.domain in ("", "ai.onnx") and one.op_type in _CHANGED
+    )
 
 
 def _defaults(schema: Any, node: Any) -> dict[str, Any]:
