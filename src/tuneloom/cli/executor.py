@@ -54,9 +54,12 @@ def run_executor(options: argparse.Namespace) -> int:
         farm=options.farm,
         insecure=options.insecure,
     )
-    print("executing submitted runs; Ctrl-C or SIGTERM to stop", file=sys.stderr)
-    serve_runs(settings, until_idle=options.until_idle)
+    serve_runs(settings, until_idle=options.until_idle, began=_say_so)
     return 0
+
+
+def _say_so() -> None:
+    print("executing submitted runs; Ctrl-C or SIGTERM to stop", file=sys.stderr, flush=True)
 
 
 def _end_with_input() -> None:

@@ -231,3 +231,18 @@ def test_what_is_too_old_is_removed_without_the_extra_for_serving(
     open_store(tmp_path / "store.db").close()
     assert main(["serve", "gc", "--store", str(tmp_path / "store.db")]) == 0
     assert capsys.readouterr().out == "removed 0 items, 0.0 MB\n"
+
+
+def test_an_executor_refuses_a_farm_file_that_is_not_there_before_it_says_that_it_executes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, words = said(capsys, "executor", "--farm", "missing.toml")
+    assert code == 2 and words.count("\n") == 1 and "missing.toml" in words
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "many"])
+def test_a_board_names_a_port_that_is_none_before_the_key_that_is_missing(
+    port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, words = said(capsys, "board", "serve", f"--port={port}")
+    assert code == 2 and f"must be a port from 0 to 65535, got {port!r}" in words

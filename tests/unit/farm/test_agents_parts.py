@@ -1,6 +1,7 @@
 """What an agent keeps: cargo with receipts, files by digest."""
 
 import hashlib
+import os
 import pickle
 from pathlib import Path
 
@@ -88,3 +89,41 @@ def test_what_a_call_writes_comes_back_and_leaves_nothing_behind(tmp_path: Path)
     assert cache.collected("1") is None
     unpack(written, tmp_path / "here")
     assert (tmp_path / "here" / "part" / "model.so").read_bytes() == b"code"
+
+
+def kept(folder: Path, data: bytes, age_s: float) -> str:
+    """A file that was last used so long ago; its digest."""
+    digest = hashlib.sha256(data).hexdigest()
+    FileCache(folder).keep(digest, data)
+    os.utime(folder / "files" / digest, (0, 1e9 - age_s))
+    return digest
+
+
+def reading(digest: str) -> Call:
+    reads = ReadFiles(folder="/far", digests={"net.onnx": digest})
+    return Call(function="f", arguments=("/far/net.onnx",), reads=reads)
+
+
+def test_the_least_recently_used_file_goes_when_there_is_no_room(tmp_path: Path) -> None:
+    cache = FileCache(tmp_path, most_bytes=20)
+    old, newer = kept(tmp_path, b"1" * 10, 30), kept(tmp_path, b"2" * 10, 20)
+    cache.located(reading(old), "1")
+    cache.collected("1")
+    gone = cache.keep(hashlib.sha256(b"3" * 10).hexdigest(), b"3" * 10)
+    assert gone == {newer} and old in cache.digests and len(cache.digests) == 2
+
+
+def test_a_file_that_a_running_call_reads_never_goes_not_even_for_another_agent(tmp_path: Path) -> None:
+    cache, other = FileCache(tmp_path, most_bytes=10), FileCache(tmp_path, most_bytes=10)
+    needed = kept(tmp_path, b"1" * 10, 30)
+    placed = cache.located(reading(needed), "1")
+    assert other.keep(hashlib.sha256(b"2" * 10).hexdigest(), b"2" * 10) == frozenset()
+    assert Path(placed.arguments[0]).read_bytes() == b"1" * 10
+    cache.forget("1")
+    assert needed in other.keep(hashlib.sha256(b"3" * 10).hexdigest(), b"3" * 10)
+
+
+def test_a_call_whose_file_is_gone_does_not_begin(tmp_path: Path) -> None:
+    cache = FileCache(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        cache.located(reading("0" * 64), "1")

@@ -1,13 +1,15 @@
 """The driver of a farm, with agents that say what a script lets them say."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
-from tuneloom.engine.calls import Call, CallEnded, Lost, Place, Raised, Returned
+from tuneloom.engine.calls import Call, CallEnded, Lost, Place, Raised, ReadFiles, Returned
 from tuneloom.engine.ray.api import AgentLine, Gone, Inbox, Letter, Node, Roll
 from tuneloom.engine.ray.cargo import Receipt
 from tuneloom.engine.ray.engine import SILENCE_S, RayEngine
@@ -16,6 +18,7 @@ from tuneloom.engine.ray.messages import (
     CargoMissing,
     Charge,
     Drop,
+    FilesGone,
     Hello,
     Order,
     Start,
@@ -290,3 +293,19 @@ def test_what_cannot_be_built_again_ends_the_call_instead_of_repeating_it_for_ev
     line.end(line.started()[1], "no artifact")
     (ended,) = engine.poll(0)
     assert isinstance(ended, CallEnded) and isinstance(ended.result, Raised)
+
+
+def test_a_file_that_had_to_go_on_a_machine_travels_there_again(
+    engine: ClockedEngine, tmp_path: Path
+) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"weights")
+    reads = ReadFiles(folder=str(tmp_path), digests={"net.onnx": "d"})
+    call = replace(on("b", str(tmp_path / "net.onnx")), reads=reads)
+    line = engine.cluster.lines["b"]
+    for told in ((), (FilesGone(digests=frozenset({"d"})),)):
+        line.tell(*told)
+        engine.poll(0)
+        engine.start("it", call)
+        engine.start("again", call)
+        engine.poll(0)
+    assert [type(order).__name__ for order in line.orders] == ["KeepFile", "Start", "Start"] * 2

@@ -1,6 +1,6 @@
 """A long-living executor: it carries out what others submit, until it is asked to end."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from tuneloom.app.kinds.finding import KINDS, kind_named
@@ -17,12 +17,18 @@ MOST_RUNS = 16
 """Runs that one executor weaves together at a time."""
 
 
-def serve_runs(settings: RunSettings, *, until_idle: bool = False, most_runs: int = MOST_RUNS) -> None:
+def serve_runs(
+    settings: RunSettings,
+    *,
+    until_idle: bool = False,
+    most_runs: int = MOST_RUNS,
+    began: Callable[[], None] = lambda: None,
+) -> None:
     """Claim and carry out runs of a store; SIGTERM and Ctrl-C let running stages end and give runs back.
 
     What the scheduler decided is logged with a run of the executor's own, whose view shows its devices
-    even while they are idle. With `until_idle` it ends
-    when there is nothing left to claim.
+    even while they are idle. With `until_idle` it ends when there is nothing left to claim. `began` is
+    called when nothing can be refused any more.
     """
     policy_named(settings.policy)
     force = workforce_for_kinds([kind_named(name) for name in kind_entries()], settings)
@@ -43,6 +49,7 @@ def serve_runs(settings: RunSettings, *, until_idle: bool = False, most_runs: in
             aim=force.aimed,
         )
         with _logged(store, executor, heartbeat):
+            began()
             executor.serve(until_idle=until_idle)
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import assert_never
 
-from tuneloom.engine.calls import CallEnded
+from tuneloom.engine.calls import Call, CallEnded, Lost
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.ray.cargo import Hold, MissingCargo, Receipt, unpacked
 from tuneloom.engine.ray.files import FileCache
@@ -21,6 +21,7 @@ from tuneloom.engine.ray.messages import (
     CargoMissing,
     Charge,
     Drop,
+    FilesGone,
     Hello,
     KeepFile,
     Order,
@@ -166,7 +167,7 @@ class Agent:
             case Drop():
                 self._hold.drop(order.cargo)
             case KeepFile():
-                self._files.keep(order.digest, order.data)
+                self._tell_gone(self._files.keep(order.digest, order.data))
             case _:
                 assert_never(order)
 
@@ -177,7 +178,24 @@ class Agent:
         except MissingCargo as missing:
             self._reports.put(CargoMissing(id=order.id, receipt=missing.receipt))
         else:
-            self._engine.start(order.id, self._files.located(call, order.id))
+            self._start_located(order.id, call)
+
+    def _start_located(self, id: str, call: Call) -> None:
+        """Begin a call; one whose files are gone is lost, and comes again with them."""
+        assert self._engine is not None and self._files is not None
+        try:
+            located = self._files.located(call, id)
+        except FileNotFoundError as error:
+            wanted = call.reads.digests.values() if call.reads is not None else ()
+            self._tell_gone(frozenset(wanted) - self._files.digests)
+            now_s, lost = self.clock(), Lost(reason=f"a file is not there any more: {error.filename}")
+            self._reports.put(CallEnded(id=id, result=lost, started_s=now_s, ended_s=now_s))
+        else:
+            self._engine.start(id, located)
+
+    def _tell_gone(self, digests: frozenset[str]) -> None:
+        if digests:
+            self._reports.put(FilesGone(digests=digests))
 
     def _found(self, receipt: Receipt) -> bytes:
         kept = self._hold.find(receipt.id)

@@ -15,6 +15,7 @@ from tuneloom.engine.ray.messages import (
     CallWrote,
     CargoMissing,
     Charge,
+    FilesGone,
     Hello,
     Tidings,
 )
@@ -195,6 +196,8 @@ class RayEngine:
                 self._reports += self._desk.ended(link, report.ended, report.files)
             case CargoMissing():
                 self._reports += self._desk.missing(link, report)
+            case FilesGone():
+                link.files -= report.digests
             case AgentBroke():
                 self._lose(link, report.reason)
             case ResourceJoined() | ResourceLeft() | MachineLost() | ResourceDisturbed():

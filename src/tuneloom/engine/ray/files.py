@@ -1,7 +1,6 @@
 """Files of calls on a machine that is not the run's: read by digest, written into a folder of their own."""
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.engine.calls import Call, ReadFiles
+from tuneloom.engine.ray.blobs import MOST_BYTES, Blobs
 
 _SOURCE = "source"
 
@@ -17,34 +17,33 @@ _SOURCE = "source"
 class FileCache:
     """Keeps files by digest in a folder; they stay there, so that each travels to a machine once.
 
-    Calls see them under their own names, in a folder for each set of files.
+    Calls see them under their own names, in a folder for each set of files; what a call reads is not
+    removed before it has ended.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._blobs = folder / "files"
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self._blobs = Blobs(folder / "files", most_bytes)
         self._sets = folder / "sets"
         self._writing: dict[str, Path] = {}
+        self._reading: dict[str, list[int]] = {}
 
     @property
     def digests(self) -> frozenset[str]:
         """What is here already."""
-        if not self._blobs.is_dir():
-            return frozenset()
-        return frozenset(path.name for path in self._blobs.iterdir() if "." not in path.name)
+        return self._blobs.digests
 
-    def keep(self, digest: str, data: bytes | None) -> None:
-        """Take a file in; raises ValueError if it is not what its digest says."""
-        if data is None or hashlib.sha256(data).hexdigest() != digest:
-            raise ValueError(f"a file got lost or changed on its way; its digest is {digest}")
-        self._blobs.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=self._blobs, suffix=".part", delete=False) as growing:
-            growing.write(data)
-        os.replace(growing.name, self._blobs / digest)
+    def keep(self, digest: str, data: bytes | None) -> frozenset[str]:
+        """Take a file in; the answer is what had to go for it. Raises ValueError for a wrong digest."""
+        return self._blobs.keep(digest, data)
 
     def located(self, call: Call, id: str) -> Call:
-        """The call with paths of this machine: its files are linked, its folder is a new one."""
+        """The call with paths of this machine: its files are linked, its folder is a new one.
+
+        Raises FileNotFoundError for a file that is not here any more.
+        """
         paths: dict[str, str] = {}
         if call.reads is not None:
+            self._reading[id] = self._blobs.hold(call.reads.digests.values())
             paths |= self._linked(call.reads)
         if call.writes is not None:
             self._writing[id] = Path(tempfile.mkdtemp(prefix="tuneloom-"))
@@ -52,9 +51,10 @@ class FileCache:
         return with_paths(call, paths) if paths else call
 
     def collected(self, id: str) -> Mapping[str, bytes] | None:
-        """What a call wrote into its folder, which is gone then; None for one that writes nothing."""
+        """A call ended: what it wrote into its folder, which is gone then; None if it writes nothing."""
         folder = self._writing.get(id)
         if folder is None:
+            self.forget(id)
             return None
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         written = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
@@ -62,7 +62,8 @@ class FileCache:
         return written
 
     def forget(self, id: str) -> None:
-        """A call ends without its folder being asked for."""
+        """A call ended, and nobody wants what it wrote."""
+        self._blobs.let_go(self._reading.pop(id, ()))
         folder = self._writing.pop(id, None)
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -76,7 +77,7 @@ class FileCache:
             place.parent.mkdir(parents=True, exist_ok=True)
             if not place.exists():
                 place.unlink(missing_ok=True)
-                place.symlink_to(self._blobs / digest)
+                place.symlink_to(self._blobs.path(digest))
             paths[str(Path(reads.folder) / name)] = str(place)
         return paths
 

@@ -121,7 +121,14 @@ class CallWrote:
     files: Mapping[str, bytes] = field(repr=False)
 
 
-AgentReport = EngineReport | CargoMissing | AgentBroke | CallWrote
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesGone:
+    """Files are not on a machine any more: others needed their room."""
+
+    digests: frozenset[str]
+
+
+AgentReport = EngineReport | CargoMissing | AgentBroke | CallWrote | FilesGone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

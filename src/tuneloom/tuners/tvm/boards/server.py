@@ -371,13 +371,20 @@ def serve_board(host: str, port: int, key: str) -> None:
     BoardServer(listener, key, facts, serve_tvm, say).run()
 
 
+def port_number(text: str) -> int:
+    """A port from a command line; argparse says what is wrong with it. Sockets would take it modulo 65536."""
+    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, got {text!r}")
+    return int(text)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options, the same with and without Tuneloom."""
     parser.add_argument("--key", required=True, help="the board's key in the farm file")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument(
         "--port",
-        type=int,
+        type=port_number,
         default=DEFAULT_PORT,
         help=f"port to listen on (default: {DEFAULT_PORT}; 0: any that is free)",
     )
