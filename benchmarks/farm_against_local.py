@@ -4,7 +4,7 @@ Usage: python benchmarks/farm_against_local.py [--model zoo:squeezenet] [--trial
 
 Both tune the same model with the same seed, one after the other, in turn, each in a process of its
 own. Counted is the time from the first stage of tuning to the last trial: starting Ray and importing
-TVM happen once a run and are told apart.
+TVM happen once a run and are told apart. Pairs are added to those that the file has.
 """
 
 import argparse
@@ -98,18 +98,27 @@ def parsed(trials: int, pairs: int, out: Path, about: str | None) -> argparse.Na
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="zoo:squeezenet")
     parser.add_argument("--trials", type=int, default=trials)
-    parser.add_argument("--pairs", type=int, default=pairs)
+    parser.add_argument("--pairs", type=int, default=pairs, help="how many more to measure")
+    parser.add_argument("--fresh", action="store_true", help="forget the pairs that the file has")
     parser.add_argument("--out", type=Path, default=out)
     return parser.parse_args()
 
 
+def known_pairs(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """What an earlier start of the program has measured of the same."""
+    if options.fresh or not options.out.exists():
+        return []
+    told_before = json.loads(options.out.read_text())
+    return list(told_before["pairs"]) if told_before["model"] == options.model else []
+
+
 def main() -> None:
     options = parsed(96, 3, OUT, __doc__)
-    pairs: list[dict[str, Any]] = []
+    pairs = known_pairs(options)
     with tempfile.TemporaryDirectory() as folder:
         farm = Path(folder) / "farm.toml"
         farm.write_text('engine = "ray"\n')
-        for number in range(options.pairs):
+        for number in range(len(pairs), len(pairs) + options.pairs):
             spec = spec_of(options.model, options.trials, number)
             pairs.append(pair_of(spec, {"local": None, "ray": str(farm)}, number))
             options.out.write_text(json.dumps(told(options.model, pairs), indent=1) + "\n")

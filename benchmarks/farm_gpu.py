@@ -11,9 +11,8 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from farm_against_local import pair_of, parsed, spec_of, told
+from farm_against_local import known_pairs, pair_of, parsed, spec_of, told
 from tuneloom.engine.gpus import visible_gpus
 
 OUT = Path(__file__).parent / "results" / "farm_gpu.json"
@@ -43,10 +42,10 @@ def main() -> int:
     if not gpus:
         print("farm_gpu.py needs an NVIDIA GPU; nvidia-smi shows none", file=sys.stderr)
         return 2
-    pairs: list[dict[str, Any]] = []
+    pairs = known_pairs(options)
     with tempfile.TemporaryDirectory() as folder:
         sides = farms_in(Path(folder))
-        for number in range(options.pairs):
+        for number in range(len(pairs), len(pairs) + options.pairs):
             spec = spec_of(options.model, options.trials, number, target="cuda")
             pairs.append(pair_of(spec, sides, number))
             found = {"device": gpus[0].name, **told(options.model, pairs)}
