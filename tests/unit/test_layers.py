@@ -29,7 +29,7 @@ RANK = {
 ONLY_IN = {
     "tvm": ("tuners/tvm", "transfer/traces"),
     "tvm_ffi": ("tuners/tvm", "transfer/traces"),
-    "ray": ("engine/ray",),
+    "ray": ("engine/ray/cluster.py",),
     "sqlalchemy": ("store",),
     "fastapi": ("server",),
     "starlette": ("server",),

@@ -13,10 +13,11 @@ import pytest
 from tuneloom.app.farm.checking import check_farm
 from tuneloom.app.farm.joining import FarmSettings
 from tuneloom.app.farm.reading import read_farm
-from tuneloom.app.runs.service import RunOutcome, RunSettings, resume, tune
+from tuneloom.app.runs.service import RunOutcome, RunSettings, tune
+from tuneloom.app.runs.serving import serve_runs
 from tuneloom.errors import FarmError, StoreError
 from tuneloom.model import Budget, JobSpec
-from tuneloom.store import open_existing
+from tuneloom.store import JobStatus, RunStatus, open_existing
 from tuneloom.testing.onnx_models import write_network
 
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ def test_a_node_that_ray_does_not_have_is_refused_with_its_line(farm: Path) -> N
         tune([mock_spec(4)], settings_of(farm))
 
 
-def test_a_killed_driver_takes_its_agents_along_and_its_run_is_continued(farm: Path) -> None:
+def test_a_killed_driver_takes_its_agents_along_and_an_executor_of_the_farm_takes_its_run_over(
+    farm: Path,
+) -> None:
     settings = settings_of(farm)
     words = ["tune", "mock:tasks=3,size=200,build=0.02,profile=0.02", "--trials", "60", "--batch", "8"]
     words += ["--device", "pine", "--farm", str(farm), "--store", str(settings.store), "--quiet"]
@@ -179,8 +182,11 @@ def test_a_killed_driver_takes_its_agents_along_and_its_run_is_continued(farm: P
             pytest.fail(f"it ended after {done} trials")
     driver.kill()
     driver.wait()
-    outcome = resume("last", settings.store)
-    assert outcome.failure is None
+    serve_runs(settings, until_idle=True)
+    with closing(open_existing(settings.store)) as store:
+        (run,) = (run for run in store.runs() if store.jobs(run.id))
+        outcome = RunOutcome(run=run.id, jobs=tuple(store.jobs(run.id)), failure=None)
+    assert run.status is RunStatus.FINISHED and outcome.jobs[0].status is JobStatus.FINISHED
     require_every_trial_once(outcome, settings.store or "", 60)
 
 

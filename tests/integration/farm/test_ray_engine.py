@@ -3,15 +3,16 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import CallEnded, Place, Returned
-from tuneloom.engine.ray.engine import RayEngine
+from tuneloom.engine.ray.engine import PATIENCE_S, RayEngine
 from tuneloom.engine.ray.messages import Charge
-from tuneloom.engine.reports import ResourceJoined
+from tuneloom.engine.reports import MachineLost, ResourceJoined
 from tuneloom.model import Host
 from tuneloom.testing.engine_contract import EngineContract
 from tuneloom.testing.surveys import SMALL
@@ -77,24 +78,42 @@ class TestRayEngine(EngineContract):
         assert isinstance(engine, RayEngine)
         os.kill(int(engine.facts[machine]["pid"]), signal.SIGKILL)
 
-    def test_a_machine_whose_agent_died_is_used_again(self, engine: Engine) -> None:
-        assert isinstance(engine, RayEngine)
-        self.lose_machine(engine, "birch")
-        joined = self._await(
-            engine,
-            lambda report: isinstance(report, ResourceJoined) and isinstance(report.offer.resource, Host),
-        )
-        assert isinstance(joined, ResourceJoined) and joined.offer.resource.machine == "birch"
-        engine.start("it", self.call("add", 1, 2))
-        assert isinstance(self._ends(engine, "it")[0], CallEnded)
-
-    def test_workers_end_with_their_agent(self, engine: Engine) -> None:
+    def test_workers_end_with_their_agent_and_its_machine_is_used_again(self, engine: Engine) -> None:
         engine.start("it", self.call("where", worker="w"))
         (ended,) = self._ends(engine, "it")
         assert isinstance(ended.result, Returned)
         worker = int(ended.result.value[0])
         os.kill(worker, 0)
         self.lose_machine(engine, "birch")
-        self._await(engine, lambda report: isinstance(report, ResourceJoined))
+        self._require_back(engine, "birch")
         with pytest.raises(ProcessLookupError):
             os.kill(worker, 0)
+
+    def test_a_machine_whose_agent_hangs_is_lost_and_used_again(
+        self, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert isinstance(engine, RayEngine)
+        monkeypatch.setattr("tuneloom.engine.ray.engine.SILENCE_S", 2 * PATIENCE_S)
+        hung = int(engine.facts["birch"]["pid"])
+        os.kill(hung, signal.SIGSTOP)
+        try:
+            lost = self._await(engine, lambda r: isinstance(r, MachineLost) and r.name == "birch")
+            assert isinstance(lost, MachineLost) and lost.reason == "it has not answered for 10 s"
+            self._require_back(engine, "birch")
+            assert engine.facts["birch"]["pid"] != hung
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(hung, signal.SIGKILL)
+
+    def _require_back(self, engine: Engine, machine: str) -> None:
+        joined = self._await(
+            engine,
+            lambda report: (
+                isinstance(report, ResourceJoined)
+                and isinstance(report.offer.resource, Host)
+                and report.offer.resource.machine == machine
+            ),
+        )
+        assert joined is not None
+        engine.start("again", self.call("add", 1, 2))
+        assert isinstance(self._ends(engine, "again")[0], CallEnded)

@@ -12,7 +12,7 @@ import pytest
 from tuneloom.engine.calls import Call, CallEnded, Lost, Place, Raised, ReadFiles, Returned
 from tuneloom.engine.ray.api import AgentLine, Gone, Inbox, Letter, Node, Roll
 from tuneloom.engine.ray.cargo import Receipt
-from tuneloom.engine.ray.engine import SILENCE_S, RayEngine
+from tuneloom.engine.ray.engine import READY_S, SILENCE_S, START_S, RayEngine
 from tuneloom.engine.ray.messages import (
     AgentBroke,
     CargoMissing,
@@ -36,6 +36,7 @@ class ScriptedLine:
 
     def __init__(self, machine: str, inbox: Inbox, clock: "Clock", *, broken: str = "") -> None:
         self.machine, self._inbox, self._clock, self._broken = machine, inbox, clock, broken
+        self.slow = self.mute = False
         self.orders: list[Order] = []
         self.holders: dict[str, AgentLine] = {}
         self.hung_up = False
@@ -57,6 +58,8 @@ class ScriptedLine:
         self.tell(CallEnded(id=start.id, result=Returned(value=value), started_s=now_s - 1, ended_s=now_s))
 
     def ask_hello(self) -> None:
+        if self.slow:
+            return
         if self._broken:
             self.say(AgentBroke(reason=self._broken))
         else:
@@ -67,7 +70,8 @@ class ScriptedLine:
         """The script says when there are some."""
 
     def ask_clock(self) -> None:
-        self.say(self.now_s())
+        if not self.mute:
+            self.say(self.now_s())
 
     def order(self, number: int, orders: Sequence[Order], holders: Mapping[str, AgentLine]) -> None:
         self.orders += orders
@@ -88,6 +92,8 @@ class ScriptedCluster:
         self.names = list(names)
         self.lines: dict[str, ScriptedLine] = {}
         self.broken: dict[str, str] = {}
+        self.slow: set[str] = set()
+        self.mute: set[str] = set()
 
     def nodes(self) -> tuple[Node, ...]:
         return tuple(Node(id=f"id-{n}", name=n, label=n, here=n == self.names[0]) for n in self.names)
@@ -95,6 +101,7 @@ class ScriptedCluster:
     def agent(self, node: Node, charge: Charge) -> ScriptedLine:
         broken = self.broken.get(node.name, "")
         line = self.lines[node.name] = ScriptedLine(node.name, self.inbox, self.clock, broken=broken)
+        line.slow, line.mute = node.name in self.slow, node.name in self.mute
         return line
 
     def parcel(self, data: bytes) -> Any:
@@ -180,6 +187,39 @@ def test_a_silent_machine_is_lost_and_gets_a_new_agent(engine: ClockedEngine) ->
     assert joined == ["b/host", "b/cpu0"]
     old.tell(CallEnded(id="0", result=Returned(value=1), started_s=0, ended_s=1))
     assert list(engine.poll(0)) == []
+
+
+def pass_time(engine: ClockedEngine, seconds: float) -> None:
+    """Let time pass in which the machine of the driver tells that nothing happened."""
+    for _ in range(int(seconds / 10)):
+        engine.cluster.clock.now_s += 10
+        for name in ("a", "b"):
+            engine.cluster.lines[name].tell()
+        engine.poll(0)
+        engine.poll(0)
+
+
+def test_an_agent_that_is_not_ready_is_waited_for_as_long_as_it_answers(engine: ClockedEngine) -> None:
+    engine.cluster.names += ["busy", "dead"]
+    engine.cluster.slow, engine.cluster.mute = {"busy", "dead"}, {"dead"}
+    engine.cluster.inbox.put(Roll(nodes=engine.cluster.nodes()))
+    engine.poll(0)
+    busy, dead = engine.cluster.lines["busy"], engine.cluster.lines["dead"]
+    pass_time(engine, START_S + 20)
+    assert dead.hung_up and not busy.hung_up
+    busy.slow = False
+    busy.ask_hello()
+    engine.poll(0)
+    assert "busy" in engine.facts
+
+
+def test_an_agent_that_is_never_ready_is_given_up_after_a_quarter_of_an_hour(engine: ClockedEngine) -> None:
+    engine.cluster.names.append("busy")
+    engine.cluster.slow = {"busy"}
+    engine.cluster.inbox.put(Roll(nodes=engine.cluster.nodes()))
+    engine.poll(0)
+    pass_time(engine, READY_S + 10)
+    assert engine.absent == {"busy": "its agent was not ready after 900 s"}
 
 
 def test_a_machine_that_leaves_the_cluster_is_not_tried_again_until_it_is_back(engine: ClockedEngine) -> None:

@@ -163,6 +163,29 @@ def use_own_niceness() -> None:
     os.environ.setdefault("RAY_worker_niceness", "0")
 
 
+def several_nodes(head: Mapping[str, Any]) -> Any:
+    """Ray's simulation of a cluster on this machine, with such a head and a token of its own."""
+    from ray.cluster_utils import Cluster as SeveralNodes
+
+    use_new_token()
+    use_own_niceness()
+    return SeveralNodes(initialize_head=True, head_node_args=dict(head))
+
+
+def start_node(address: str, *words: str) -> "subprocess.Popen[bytes]":
+    """Let a process join a cluster as a node; whoever gets it ends it."""
+    command = [
+        sys.executable,
+        "-m",
+        "ray.scripts.scripts",
+        "start",
+        f"--address={address}",
+        "--block",
+        *words,
+    ]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def _running_here() -> str:
     from ray._private.services import canonicalize_bootstrap_address
 

@@ -30,7 +30,10 @@ SILENCE_S = 30.0
 """A machine that has said nothing for so long is lost."""
 
 START_S = 180.0
-"""An agent that is not ready after so long is given up."""
+"""An agent that has said nothing for so long since it was started is given up."""
+
+READY_S = 900.0
+"""An agent that is not ready after so long is given up, though it answers: a busy machine imports slowly."""
 
 _GLANCE_S = 0.5
 
@@ -79,14 +82,19 @@ class RayEngine:
         return {name: absence.reason for name, absence in self._absent.items()}
 
     def prepare(self) -> None:
-        """Start agents on all machines and wait until they are ready; raises EngineError if none is."""
+        """Start agents on all machines and wait until they are ready; raises EngineError if none is.
+
+        Those that take minutes are not waited for if others are ready: they join later.
+        """
         if self._prepared:
             return
         self._prepared = True
         for node in self._cluster.nodes():
             self._begin(node)
         until_s = self.now_s() + START_S
-        while self.now_s() < until_s and any(link.hello is None for link in self._links.values()):
+        while any(link.hello is None for link in self._links.values()):
+            if self.now_s() >= until_s and self.facts:
+                break
             self._hear(_GLANCE_S)
         self._reports = [r for r in self._reports if not isinstance(r, ResourceJoined | MachineLost)]
         if not self._links:
@@ -223,10 +231,11 @@ class RayEngine:
         self._looked_s = now_s
         for link in list(self._links.values()):
             link.ask_clock(now_s)
-            if link.hello is None and now_s - link.since_s > START_S:
-                self._lose(link, f"its agent was not ready after {START_S:g} s")
-            elif link.hello is not None and now_s - link.heard_s > SILENCE_S:
-                self._lose(link, f"it has not answered for {SILENCE_S:g} s")
+            limit_s = START_S if link.hello is None else SILENCE_S
+            if now_s - link.heard_s > limit_s:
+                self._lose(link, f"it has not answered for {limit_s:g} s")
+            elif link.hello is None and now_s - link.since_s > READY_S:
+                self._lose(link, f"its agent was not ready after {READY_S:g} s")
         for absence in [each for each in self._absent.values() if each.again_s <= now_s]:
             self._begin(absence.node, absence.tries)
 

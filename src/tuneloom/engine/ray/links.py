@@ -39,7 +39,9 @@ class Link:
         """It is ready; its clock is not older than this, for the answer took some time."""
         self.hello, self.greeted_s = hello, now_s
         self.files |= hello.files
-        self._offset_s = now_s - hello.now_s
+        self._offset_s, self._trip_s = now_s - hello.now_s, float("inf")
+        if self._asked_s is not None and self._asked_s < 0:
+            self._asked_s = None  # what was told while it started, and was busy, is not exact
 
     def worked_s(self, now_s: float) -> float:
         """How long it has been ready; 0 if it never was."""
@@ -54,9 +56,9 @@ class Link:
             self._number += 1
 
     def ask_clock(self, now_s: float) -> None:
-        """Compare clocks, unless that was done lately or is under way."""
+        """Compare clocks, unless that was done lately or is under way; also a sign of life."""
         due = self._asked_s is None or (self._asked_s < 0 and now_s + self._asked_s >= _CLOCK_S)
-        if self.hello is not None and due:
+        if due:
             self._asked_s = now_s
             self.line.ask_clock()
 

@@ -1,11 +1,10 @@
-"""Several machines on one, for tests and benchmarks: Ray's own simulation of nodes."""
+"""Several machines on one, for tests and benchmarks, by Ray's own simulation of nodes."""
 
 import subprocess
-import sys
 from contextlib import suppress
 from typing import Any
 
-from tuneloom.engine.ray.cluster import RayCluster, connect, use_new_token, use_own_niceness
+from tuneloom.engine.ray.cluster import RayCluster, connect, several_nodes, start_node
 
 _STORE_BYTES = 128 << 20
 
@@ -17,11 +16,7 @@ class SimulatedCluster:
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        from ray.cluster_utils import Cluster
-
-        use_new_token()
-        use_own_niceness()
-        self._cluster = Cluster(initialize_head=True, head_node_args=_node(names[0]))
+        self._cluster = several_nodes(_node(names[0]))
         self._nodes: dict[str, Any] = {names[0]: self._cluster.head_node}
         self._apart: list[subprocess.Popen[bytes]] = []
         for name in names[1:]:
@@ -44,10 +39,8 @@ class SimulatedCluster:
 
     def add_apart(self, name: str) -> None:
         """A machine joins some time later; whoever asks for it does not wait, in any thread."""
-        words = ["start", f"--address={self.address}", f"--node-name={name}", "--num-cpus=1", "--block"]
-        store = f"--object-store-memory={_STORE_BYTES}"
-        command = [sys.executable, "-m", "ray.scripts.scripts", *words, store]
-        self._apart.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        words = [f"--node-name={name}", "--num-cpus=1", f"--object-store-memory={_STORE_BYTES}"]
+        self._apart.append(start_node(self.address, *words))
 
     def kill(self, name: str) -> None:
         """A machine goes down with everything on it."""
