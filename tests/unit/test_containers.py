@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CONTAINERFILE = (ROOT / "containers" / "Containerfile").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -40,3 +42,27 @@ def test_no_image_runs_as_root() -> None:
     final = [stage for stage in stages if "ENTRYPOINT" in stage]
     assert len(final) == 3
     assert all("\nUSER 10001\n" in stage for stage in final)
+
+
+def test_every_group_of_the_cluster_gets_the_token_once() -> None:
+    yaml = pytest.importorskip("yaml")
+    values = yaml.safe_load((ROOT / "containers" / "kuberay-values.yaml").read_text())
+    shared = [variable["name"] for variable in values["common"]["containerEnv"]]
+    assert shared == ["RAY_AUTH_MODE", "RAY_AUTH_TOKEN"]
+    for group in (values["head"], values["worker"], *values["additionalWorkerGroups"].values()):
+        own = [variable["name"] for variable in group["containerEnv"]]  # the chart fails without a list
+        assert not set(own) & set(shared)
+        assert group["securityContext"]["runAsNonRoot"]
+
+
+def test_the_farm_on_one_machine_has_images_that_are_built_and_a_network_of_its_own() -> None:
+    yaml = pytest.importorskip("yaml")
+    compose = yaml.safe_load((ROOT / "containers" / "compose.yaml").read_text())
+    targets = {service["build"]["target"] for service in compose["services"].values()}
+    assert targets <= set(re.findall(r"^FROM \S+ AS (\S+)$", CONTAINERFILE, flags=re.M))
+    assert compose["networks"]["farm"] == {"internal": True}
+    assert "6379" not in str([service.get("ports") for service in compose["services"].values()])
+    for service in compose["services"].values():
+        assert set(service.get("networks", ())) <= set(compose["networks"])
+        named = {str(volume).partition(":")[0] for volume in service.get("volumes", ())}
+        assert {name for name in named if not name.startswith(".")} <= set(compose["volumes"])
