@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Sequence
 from tuneloom.errors import SchedulingError
 from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.messages import StageFinished
-from tuneloom.scheduling.moves import JobState
+from tuneloom.scheduling.moves import JOB_FINISHING
 from tuneloom.scheduling.records import Job
 from tuneloom.scheduling.stages import DeviceDemand, JobTicket, SlotDemand, StageRequest
 
@@ -32,7 +32,7 @@ def require_continuation(job: Job, event: StageFinished) -> None:
     """Raise SchedulingError unless a job goes on with something or says that it is done."""
     if event.done and event.ready:
         raise SchedulingError(f"job {job.id!r} said it is done and gave {len(event.ready)} more stages")
-    if job.state is JobState.FINISHING:
+    if job.state is JOB_FINISHING:
         return
     require_acceptable(job.id, event.ready, job.stages)
     if not event.done and not event.ready and len(job.stages) == 1:

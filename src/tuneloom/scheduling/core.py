@@ -25,9 +25,9 @@ from tuneloom.scheduling.messages import (
     StartStage,
     StopStage,
 )
-from tuneloom.scheduling.moves import JobState
+from tuneloom.scheduling.moves import JOB_FINISHING, JOB_RUNNING, JOB_WAITING, JobState
 from tuneloom.scheduling.policies.base import Policy
-from tuneloom.scheduling.records import EndedJob, Job, StageState
+from tuneloom.scheduling.records import STAGE_RUNNING, EndedJob, Job
 from tuneloom.scheduling.roll import Roll
 from tuneloom.scheduling.stage_desk import StageDesk
 
@@ -64,7 +64,8 @@ class Core:
         """Take one event in; the answer is complete, nothing is postponed to a later call."""
         self._commands = []
         now_s = self.now_s
-        self.now_s = max(now_s, event.at_s)
+        if event.at_s > now_s:
+            self.now_s = event.at_s
         try:
             self._apply(event)
         except SchedulingError:
@@ -131,9 +132,9 @@ class Core:
         if event.done:
             self._desk.withdraw_all(job)
             self._desk.forget_waiting(job)
-            if job.running and job.state is not JobState.FINISHING:
-                job.move(JobState.FINISHING)
-        elif job.state is not JobState.FINISHING:
+            if job.running and job.state is not JOB_FINISHING:
+                job.move(JOB_FINISHING)
+        elif job.state is not JOB_FINISHING:
             self._desk.queue(job, event.ready, self.now_s)
         self._settle(job, done=event.done)
 
@@ -165,7 +166,7 @@ class Core:
         if job is None:
             return
         for stage in list(job.stages.values()):
-            if stage.state is StageState.RUNNING:
+            if stage.state is STAGE_RUNNING:
                 self._commands.append(StopStage(job=job.id, stage=stage.request.id))
                 job.stopped.add(stage.request.id)
                 self._desk.release(stage, self.now_s, finished=False)
@@ -182,7 +183,7 @@ class Core:
         job = self._roll.live_job(event.job)
         if job is None or job.state not in (JobState.PAUSING, JobState.PAUSED):
             return
-        job.move(JobState.RUNNING if job.running else JobState.WAITING)
+        job.move(JOB_RUNNING if job.running else JOB_WAITING)
         self._desk.offer_held(job, self.now_s)
 
     def _job_reprioritised(self, event: JobReprioritised) -> None:
@@ -198,10 +199,10 @@ class Core:
         """Make the state agree with the number of running stages."""
         if job.running:
             return
-        if done or job.state is JobState.FINISHING:
+        if done or job.state is JOB_FINISHING:
             self._end(job, JobState.FINISHED)
-        elif job.state is JobState.RUNNING:
-            job.move(JobState.WAITING)
+        elif job.state is JOB_RUNNING:
+            job.move(JOB_WAITING)
         elif job.state is JobState.PAUSING:
             job.move(JobState.PAUSED)
 
@@ -218,11 +219,11 @@ class Core:
         while (choice := policy.choose(now_s)) is not None:
             stage, grant = choice
             self.floor.take(stage, grant, now_s)
-            stage.grant, stage.state, stage.started_s = grant, StageState.RUNNING, now_s
+            stage.grant, stage.state, stage.started_s = grant, STAGE_RUNNING, now_s
             job = stage.job
             job.running += 1
-            if job.state is JobState.WAITING:
-                job.move(JobState.RUNNING)
+            if job.state is JOB_WAITING:
+                job.move(JOB_RUNNING)
             policy.started(stage, now_s)
             if stage.request.home:
                 self._desk.started(stage, now_s)

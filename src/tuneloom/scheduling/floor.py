@@ -42,7 +42,8 @@ class Seat:
     def advance(self, at_s: float) -> None:
         """Count the time up to now as busy for every slot in use."""
         if self.taken:
-            self.busy_slot_s += min(self.taken, self.slots) * (at_s - self.changed_s)
+            used = self.taken if self.taken < self.slots else self.slots
+            self.busy_slot_s += used * (at_s - self.changed_s)
         self.changed_s = at_s
 
 

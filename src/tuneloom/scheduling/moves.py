@@ -28,6 +28,8 @@ _W, _R, _P, _Z, _F = (
     JobState.PAUSED,
     JobState.FINISHING,
 )
+JOB_WAITING, JOB_RUNNING, JOB_FINISHING = _W, _R, _F
+"""The states that are asked for with every event: to look a member up in its class takes far longer."""
 
 MOVES: Mapping[tuple[JobState | None, JobState], str] = {
     (None, _W): "submitted",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tuneloom.scheduling.moves import LEGAL, JobState, require_move
+from tuneloom.scheduling.moves import JOB_RUNNING, JOB_WAITING, LEGAL, JobState, require_move
 from tuneloom.scheduling.stages import Grant, JobTicket, StageRequest
 
 
@@ -13,6 +13,10 @@ class StageState(StrEnum):
     HELD = "held"
     WAITING = "waiting"
     RUNNING = "running"
+
+
+STAGE_HELD, STAGE_WAITING, STAGE_RUNNING = StageState
+"""Looked up once, as the states of jobs are."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +54,7 @@ class Job:
     @property
     def accepts_starts(self) -> bool:
         """Whether a stage of this job may start now."""
-        return self.state is JobState.RUNNING or self.state is JobState.WAITING
+        return self.state is JOB_RUNNING or self.state is JOB_WAITING
 
     def move(self, new: JobState) -> None:
         """Change the state; raises SchedulingError for a move that is not in the table."""

@@ -1,7 +1,7 @@
 """Who is here and who was: the jobs that the core knows."""
 
 from tuneloom.errors import SchedulingError
-from tuneloom.scheduling.records import EndedJob, Job, Stage, StageState
+from tuneloom.scheduling.records import STAGE_RUNNING, EndedJob, Job, Stage
 
 
 class Roll:
@@ -22,7 +22,7 @@ class Roll:
         """The running stage, or None for a late result of one that was stopped."""
         job = self.jobs.get(job_name)
         stage = job.stages.get(stage_name) if job is not None else None
-        if stage is not None and stage.state is StageState.RUNNING:
+        if stage is not None and stage.state is STAGE_RUNNING:
             return stage
         job = self.live_job(job_name)
         if stage_name in (job.stopped if job is not None else self.ended[job_name].stopped):

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.homes import Homes
-from tuneloom.scheduling.moves import JobState
+from tuneloom.scheduling.moves import JOB_FINISHING
 from tuneloom.scheduling.policies.base import Policy
-from tuneloom.scheduling.records import Job, Stage, StageState
+from tuneloom.scheduling.records import STAGE_HELD, STAGE_RUNNING, STAGE_WAITING, Job, Stage
 from tuneloom.scheduling.stages import StageRequest
 
 
@@ -29,7 +29,7 @@ class StageDesk:
     def requeue(self, stage: Stage, at_s: float) -> None:
         """A running stage was lost: it starts over, unless its job needs nothing any more."""
         self.release(stage, at_s, finished=False)
-        if stage.job.state is JobState.FINISHING:
+        if stage.job.state is JOB_FINISHING:
             del stage.job.stages[stage.request.id]
             return
         stage.queued_s = at_s
@@ -58,7 +58,7 @@ class StageDesk:
     def _rebind(self, job: Job, home: str, at_s: float) -> None:
         for stage in job.stages.values():
             request = stage.request
-            if request.home != home or stage.state is not StageState.WAITING:
+            if request.home != home or stage.state is not STAGE_WAITING:
                 continue
             if self._homes.at_home(request) is not request:
                 self._policy.withdrawn(stage)
@@ -70,32 +70,32 @@ class StageDesk:
         stage.job.running -= 1
         self._policy.ended(stage, at_s, finished=finished)
         stage.grant = None
-        stage.state = StageState.HELD
+        stage.state = STAGE_HELD
 
     def offer_held(self, job: Job, at_s: float) -> None:
         """A job goes on: its held stages stand in line again."""
         for stage in job.stages.values():
-            if stage.state is StageState.HELD:
+            if stage.state is STAGE_HELD:
                 self._offer(stage, at_s)
 
     def withdraw_all(self, job: Job) -> None:
         """No stage of this job may start for now."""
         for stage in job.stages.values():
-            if stage.state is StageState.WAITING:
-                stage.state = StageState.HELD
+            if stage.state is STAGE_WAITING:
+                stage.state = STAGE_HELD
                 self._policy.withdrawn(stage)
 
     def forget_waiting(self, job: Job) -> None:
         """A job is done: what does not run is dropped."""
         for name, stage in list(job.stages.items()):
-            if stage.state is not StageState.RUNNING:
+            if stage.state is not STAGE_RUNNING:
                 del job.stages[name]
 
     def _offer(self, stage: Stage, at_s: float) -> None:
         if not stage.job.accepts_starts:
-            stage.state = StageState.HELD
+            stage.state = STAGE_HELD
             return
-        stage.state = StageState.WAITING
+        stage.state = STAGE_WAITING
         if stage.request.home:
             stage.request = self._homes.at_home(stage.request)
         self._policy.queued(stage, at_s)

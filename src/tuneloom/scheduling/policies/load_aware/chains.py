@@ -88,7 +88,7 @@ class Chains:
             left_s, rest = remaining_s * fraction, rest - fraction
             self._left[key] = self._left.get(key, 0.0) + left_s - use.left_s
             use.left_s = left_s
-        host_left_s = remaining_s * max(0.0, rest)
+        host_left_s = remaining_s * rest if rest > 0 else 0.0
         self._host_left_s += host_left_s - appetite.host_left_s
         appetite.host_left_s = host_left_s
 

@@ -91,7 +91,8 @@ class Pool:
         if ahead_s > 0:
             tag = self._forgive(ahead_s, chain)
         else:
-            tag += max(ahead_s, -self.level_s / 2)
+            floor_s = -self.level_s / 2
+            tag += ahead_s if ahead_s > floor_s else floor_s
         account.used[self.name] = tag
         return tag
 
@@ -133,5 +134,6 @@ class Pool:
         self._service.add(service_s)
         stage_s = self._service.value * self._parts / self._stages
         self.chain_s = CHAIN_STAGES * stage_s
-        self.level_s = max(self._ageing_s, LEVEL_STAGES * stage_s)
+        level_s = LEVEL_STAGES * stage_s
+        self.level_s = level_s if level_s > self._ageing_s else self._ageing_s
         account.used[self.name] += (service_s - charged_s) / account.job.ticket.weight

@@ -38,6 +38,8 @@ class Feeding:
 
     def soonest(self, lines: list[Line], first_rank: float) -> LineEntry | None:
         """The stage that soonest feeds the scarcest device key that is about to run dry."""
+        if len(lines) == 1 and lines[0].size == 1:
+            return None  # who comes first is the only one
         tries = TRIES
         for key in self._pressure.scarcest():
             best: LineEntry | None = None

@@ -15,16 +15,18 @@ A wide stage counts only for the host that is kept free for it, or for any if no
 
 
 class HostLines:
-    """All waiting host stages, and which hosts are worth a look since something changed."""
+    """All waiting host stages, `size` of them, and which hosts are worth a look since something changed."""
 
     def __init__(self, floor: Floor) -> None:
         self._floor = floor
         self._groups: dict[str | None, Lines] = {None: {}}
         self.named_to_look_at: dict[str, None] = {}
         self.look_at_any = False
+        self.size = 0
 
     def add(self, entry: LineEntry, needs: SlotDemand) -> None:
         """A stage starts to wait."""
+        self.size += 1
         group = self._groups.get(needs.host)
         if group is None:
             group = self._groups[needs.host] = {}
@@ -39,6 +41,7 @@ class HostLines:
 
     def remove(self, entry: LineEntry, needs: SlotDemand) -> None:
         """A stage waits no more; a host that was kept free for it is free for others."""
+        self.size -= 1
         self._groups[needs.host][needs.slots].remove(entry)
         if entry.reserved is not None:
             self.named_to_look_at[entry.reserved] = None
@@ -77,10 +80,10 @@ class HostLines:
                 wide = _earlier(wide, head)
         return fitting, first, wide
 
-    @property
-    def size(self) -> int:
-        """How many stages wait in all lines."""
-        return sum(line.size for group in self._groups.values() for line in group.values())
+    def looked_at_all(self) -> None:
+        """Nothing waits, so no host is worth a look."""
+        self.named_to_look_at.clear()
+        self.look_at_any = False
 
 
 def _earlier(one: LineEntry | None, other: LineEntry) -> LineEntry:

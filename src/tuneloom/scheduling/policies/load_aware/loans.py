@@ -6,7 +6,7 @@ from tuneloom.model import Device
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.policies.load_aware.lines import LineEntry
 from tuneloom.scheduling.policies.load_aware.pressure import Pressure
-from tuneloom.scheduling.records import Stage, StageState
+from tuneloom.scheduling.records import STAGE_RUNNING, Stage
 
 TOLERANCE = 1.25
 """How much longer than the device's expected wait a borrowing stage may be."""
@@ -79,7 +79,7 @@ class Loans:
         heap = self._due.get(key)
         while heap:
             due_s, _, started_s, stage = heap[0]
-            if stage.state is StageState.RUNNING and stage.started_s == started_s:
+            if stage.state is STAGE_RUNNING and stage.started_s == started_s:
                 return due_s
             heappop(heap)
         return None

@@ -122,9 +122,11 @@ class LoadAware:
         assert stage.grant is not None
         if finished:
             host = stage.grant.resource
-            self._predictions.learn(request, seconds / self._speeds.factor(host))
-            if isinstance(needs, SlotDemand) and host in self._floor.hosts:
+            if host in self._floor.hosts:
+                self._predictions.learn(request, seconds / self._speeds.factor(host))
                 self._speeds.learn(host, entry.average_s, seconds)
+            else:
+                self._predictions.learn(request, seconds)
             notes.appetite.compare(request.expected_s, seconds)
             self._just_done = stage
         self._look_at(stage.grant.resource)
@@ -206,6 +208,9 @@ class LoadAware:
 
     def _choose_host_stage(self) -> Choice | None:
         lines = self._host_lines
+        if not lines.size:
+            lines.looked_at_all()
+            return None
         while lines.named_to_look_at:
             name = next(iter(lines.named_to_look_at))
             host = self._floor.hosts.get(name)

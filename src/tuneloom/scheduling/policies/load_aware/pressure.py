@@ -28,11 +28,13 @@ class Pressure:
             if use is None:
                 use = appetite.keys[key] = KeyUse()
             use.spent_s += seconds
+        on_devices = 0.0
         for name, use in appetite.keys.items():
             fraction = use.spent_s / total_s if total_s > 0 else 0.0
             self._demand[name] += fraction - use.fraction
             use.fraction = fraction
-        host_fraction = 1.0 - sum(use.fraction for use in appetite.keys.values())
+            on_devices += fraction
+        host_fraction = 1.0 - on_devices
         self._host_demand += host_fraction - appetite.host_fraction
         appetite.host_fraction = host_fraction
 
