@@ -1,10 +1,13 @@
 """What the handlers of a server share."""
 
+import math
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.app.service.seeing import device_keys
 from tuneloom.server.glances import Glances, job_look, overview_look
 from tuneloom.server.inspector import Inspector
 from tuneloom.server.metrics import Metrics
@@ -12,7 +15,9 @@ from tuneloom.server.rates import Buckets
 from tuneloom.server.settings import ServerSettings
 from tuneloom.server.stores import StorePool
 from tuneloom.server.sweeper import Sweeper
-from tuneloom.store import open_store
+from tuneloom.store import Store, open_store
+
+_FRESH_S = 1.0
 
 
 @dataclass(slots=True)
@@ -29,6 +34,7 @@ class Service:
     sweeper: Sweeper
     draining: bool = False
     watched: "Counter[str]" = field(default_factory=Counter)
+    _devices: tuple[float, frozenset[str]] = (-math.inf, frozenset())
 
     @classmethod
     def begin(cls, settings: ServerSettings) -> "Service":
@@ -50,6 +56,14 @@ class Service:
     def run_options(self) -> dict[str, Any]:
         """What is kept with the run of a job."""
         return {"policy": self.settings.policy, "device_cores": self.settings.device_cores}
+
+    def device_keys(self, store: Store) -> frozenset[str]:
+        """The keys of devices that executors have, as of the last second: whoever submits asks for them."""
+        at_s, known = self._devices
+        if time.monotonic() - at_s > _FRESH_S:
+            known = device_keys(store)
+            self._devices = (time.monotonic(), known)
+        return known
 
     @property
     def streams(self) -> int:

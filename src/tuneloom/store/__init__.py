@@ -12,6 +12,7 @@ from tuneloom.store.api import (
 )
 from tuneloom.store.fencing import taken_over
 from tuneloom.store.files.base import digest_of
+from tuneloom.store.names import owner_of
 from tuneloom.store.opening import default_place, open_existing, open_store
 from tuneloom.store.records import (
     BankRow,
@@ -91,5 +92,6 @@ __all__ = [
     "digest_of",
     "open_existing",
     "open_store",
+    "owner_of",
     "taken_over",
 ]

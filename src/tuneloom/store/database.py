@@ -8,17 +8,21 @@ another process wrote in between.
 """
 
 import os
+import random
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import OperationalError
 
 from tuneloom.errors import StoreError
 from tuneloom.store.faults import told_as_store_errors
 
+_AGAIN_S = 0.002
 POSTGRES_SETTINGS = "-c synchronous_commit=on -c lock_timeout={ms}"
 
 
@@ -75,7 +79,7 @@ class Database:
     def _sqlite(self, url: URL) -> Engine:
         engine = create_engine(url, connect_args={"timeout": self._patience_s, "check_same_thread": False})
         event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
+        event.listen(engine, "begin", _begin_sqlite(self._patience_s))
         return engine
 
     def _postgres(self, url: URL) -> Engine:
@@ -90,6 +94,39 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+def _begin_sqlite(patience_s: float) -> Callable[[Connection], None]:
+    """Begins transactions; one that writes waits for the lock by asking for it every few milliseconds.
+
+    SQLite itself would sleep up to 100 ms between its tries, and miss most of the short gaps that a
+    busy writer leaves.
+    """
+
+    def begin(connection: Connection) -> None:
+        if not connection.get_execution_options().get("writes", False):
+            connection.exec_driver_sql("BEGIN")
+            return
+        end_s = time.monotonic() + patience_s
+        _wait_at_most(connection, 0.0)
+        try:
+            while not _locked_now(connection, last=time.monotonic() >= end_s):
+                time.sleep(_AGAIN_S * (0.5 + random.random()))
+        finally:
+            _wait_at_most(connection, patience_s)
+
+    return begin
+
+
+def _locked_now(connection: Connection, *, last: bool) -> bool:
+    """Whether we have the write lock now; raises if we should have had it by now."""
+    try:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    except OperationalError as error:
+        if last or not str(getattr(error.orig, "sqlite_errorname", "")).startswith("SQLITE_BUSY"):
+            raise
+        return False
+    return True
+
+
+def _wait_at_most(connection: Connection, seconds: float) -> None:
+    driver: Any = connection.connection.dbapi_connection
+    driver.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}").close()

@@ -20,3 +20,8 @@ def fresh_name() -> str:
     """A random name such as `amber-heron-42`; the caller makes sure that it is not taken."""
     adjective, noun = secrets.choice(ADJECTIVES.split()), secrets.choice(NOUNS.split())
     return f"{adjective}-{noun}-{secrets.randbelow(90) + 10}"
+
+
+def owner_of(run: str) -> str:
+    """The owner of the files that a run needs."""
+    return f"run:{run}"

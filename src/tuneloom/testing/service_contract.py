@@ -15,6 +15,7 @@ from tuneloom.store import (
     Store,
     Submission,
     TenantLimits,
+    owner_of,
 )
 from tuneloom.testing.opened_store import OpenAgain, OpenedStore
 from tuneloom.testing.store_contract import CONV, HERE, failed, measured
@@ -181,6 +182,17 @@ class SubmissionContract(OpenedStore):
         assert store.run(job.id).status is RunStatus.WAITING
         assert store.job(job.job).spec == {"trials": 8}
         assert store.submitted_job(job.id, "weavers") == job
+
+    def test_a_new_job_is_noted_and_owns_its_files_at_once(self, store: Store) -> None:
+        digest = store.put_blob([b"net"], "model:weavers")
+        entry = AuditEntry(tenant="weavers", token="t", action="submit job", subject="", request_id="r")
+        asked = submission(key="k", spec={"files": {"net.onnx": digest}})
+        job, _ = store.submit_job(asked, {}, entry)
+        store.submit_job(asked, {}, entry)
+        assert [(each.action, each.subject) for each in store.audit()] == [("submit job", job.id)]
+        store.drop_blobs("model:weavers")
+        assert store.has_blob(digest)
+        assert store.drop_blobs(owner_of(job.id)) == 1
 
     def test_a_job_of_another_tenant_is_not_there(self, store: Store) -> None:
         job, _ = store.submit_job(submission(), {})

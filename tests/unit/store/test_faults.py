@@ -155,3 +155,23 @@ def _write_beyond_a_limit(path: Path, job: str) -> int:
     except StoreError as error:
         return 0 if "disk is full" in str(error) else 3
     return 4
+
+
+def test_a_writer_takes_the_lock_as_soon_as_another_gives_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path / "store.db")
+    other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            other.execute("ROLLBACK")
+
+    monkeypatch.setattr("tuneloom.store.database.time.sleep", pause)
+    store.create_run("tune")
+    assert len(pauses) == 3 and max(pauses) < 0.01
+    store.close()
+    other.close()

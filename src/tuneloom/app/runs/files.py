@@ -9,7 +9,7 @@ from pathlib import Path
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.engine.calls import ReadFiles
 from tuneloom.model import JobSpec
-from tuneloom.store import Store, default_place, digest_of
+from tuneloom.store import Store, default_place, digest_of, owner_of
 from tuneloom.store.files.base import PIECE
 
 
@@ -28,11 +28,6 @@ def own_files(store: Store, run: str, specs: Sequence[JobSpec]) -> None:
     for spec in specs:
         for digest in spec.files.values():
             store.use_blob(digest, owner_of(run))
-
-
-def owner_of(run: str) -> str:
-    """The owner of a run's files."""
-    return f"run:{run}"
 
 
 def files_of(spec: JobSpec) -> ReadFiles | None:

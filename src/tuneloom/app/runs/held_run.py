@@ -11,12 +11,12 @@ from tuneloom.app.bundles import folders
 from tuneloom.app.kinds.base import JobContext, JobProgram
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.runs.bookkeeping import Book
-from tuneloom.app.runs.files import localised, owner_of
+from tuneloom.app.runs.files import localised
 from tuneloom.app.runs.view import RunView
 from tuneloom.app.service.bundles import keep_bundle, with_folder
 from tuneloom.errors import OutputError, StoreError, TuneloomError
 from tuneloom.model import JobSpec, Trial
-from tuneloom.store import JobRecord, JobStatus, Lease, Page, RunStatus, Share, Store, taken_over
+from tuneloom.store import JobRecord, JobStatus, Lease, Page, RunStatus, Share, Store, owner_of, taken_over
 
 TrialListener = Callable[[str, Trial], None]
 """Told of every trial of a job right after it was committed."""

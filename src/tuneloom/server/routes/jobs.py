@@ -6,7 +6,6 @@ from fastapi import APIRouter, Header, Query, Response
 
 from tuneloom.app.runs.wishing import wish
 from tuneloom.app.service.expecting import as_submission, expectation
-from tuneloom.app.service.seeing import device_keys
 from tuneloom.app.service.submitting import Requester, submission_of
 from tuneloom.server.bodies.asked import JobAsked, PriorityAsked
 from tuneloom.server.bodies.jobs import ExpectationTold, JobDetails, JobPage, Status
@@ -40,11 +39,8 @@ def submit_job(
     values = {field: value for field, value in asked.model_dump().items() if value is not None}
     with service.stores.lent() as store:
         submission = submission_of(store, values, _requester(service, store, caller), idempotency_key)
-        job, new = store.submit_job(submission, service.run_options)
-        for digest in job.spec.get("files", {}).values():
-            store.use_blob(digest, f"run:{job.id}")
-        if new:
-            store.add_audit(caller.entry("submit job", job.id, model=job.model))
+        noted = caller.entry("submit job", "", model=submission.model)
+        job, new = store.submit_job(submission, service.run_options, noted)
         expected = expectation(store, submission)
     response.status_code = 201 if new else 200
     response.headers["Location"] = f"/api/v1/jobs/{job.id}"
@@ -68,7 +64,7 @@ def _requester(service: Service, store: Store, caller: Caller) -> Requester:
         token=caller.token,
         limits=tenant.limits,
         tuners=service.settings.tuners,
-        devices=device_keys(store),
+        devices=service.device_keys(store),
     )
 
 

@@ -98,8 +98,13 @@ class ModelStore(Protocol):
 class SubmissionStore(Protocol):
     """Jobs of tenants. Each is a run of its own."""
 
-    def submit_job(self, submission: Submission, options: Mapping[str, Json]) -> tuple[SubmittedJob, bool]:
+    def submit_job(
+        self, submission: Submission, options: Mapping[str, Json], entry: AuditEntry | None = None
+    ) -> tuple[SubmittedJob, bool]:
         """Leave a job for an executor and say whether it is new; all is written or nothing.
+
+        Its files belong to its run from then on. With an `entry`, a new job is noted in the audit log; its
+        id becomes the subject.
 
         The same idempotency key and request give the job that is there already. Raises
         ConflictError for a key that was used for another request, QuotaError if the tenant

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Row, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 from tuneloom.store.encoding import from_json, to_json
 from tuneloom.store.queries import Queries
@@ -15,10 +15,8 @@ class AuditQueries(Queries):
     """The part of a store that `AuditStore` describes."""
 
     def add_audit(self, entry: AuditEntry) -> None:
-        row = asdict(entry) | {"at": self._clock(), "detail": to_json(dict(entry.detail))}
-        del row["number"]
         with self._database.writing() as connection:
-            connection.execute(insert(AUDIT).values(**row))
+            insert_entry(connection, entry, self._clock())
 
     def audit(
         self,
@@ -37,6 +35,13 @@ class AuditQueries(Queries):
             query = query.where(AUDIT.c.number < before)
         with self._database.reading() as connection:
             return [_entry(row) for row in connection.execute(query)]
+
+
+def insert_entry(connection: Connection, entry: AuditEntry, now: float) -> None:
+    """Add a line inside the caller's transaction."""
+    row = asdict(entry) | {"at": now, "detail": to_json(dict(entry.detail))}
+    del row["number"]
+    connection.execute(insert(AUDIT).values(**row))
 
 
 def _entry(row: Row[Any]) -> AuditEntry:

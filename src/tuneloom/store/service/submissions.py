@@ -1,6 +1,7 @@
 """Jobs of tenants in the database: submitted once, listed by pages."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
@@ -9,12 +10,14 @@ from tuneloom.errors import ConflictError, QuotaError
 from tuneloom.store.encoding import from_json
 from tuneloom.store.jobs import insert_job
 from tuneloom.store.leases import is_dead
-from tuneloom.store.queries import insert_or_replace
+from tuneloom.store.names import owner_of
+from tuneloom.store.queries import insert_once, insert_or_replace
 from tuneloom.store.records import JobStatus, Json, RunStatus
 from tuneloom.store.runs import RunQueries
-from tuneloom.store.service.records import BundleRecord, Submission, SubmittedJob, TenantLimits
+from tuneloom.store.service.audit import insert_entry
+from tuneloom.store.service.records import AuditEntry, BundleRecord, Submission, SubmittedJob, TenantLimits
 from tuneloom.store.service.tenants import locked_limits, usage_of
-from tuneloom.store.tables.runs import JOBS, LEASES, TRIALS, VIEWS
+from tuneloom.store.tables.runs import BLOB_USES, JOBS, LEASES, TRIALS, VIEWS
 from tuneloom.store.tables.service import BUNDLES, SUBMISSIONS
 
 COMMAND = "service"
@@ -28,7 +31,9 @@ _OF_TRIAL = ("id", "task_key", "outcome", "best_s", "build_s", "profile_s", "cre
 class SubmissionQueries(RunQueries):
     """The part of a store that `SubmissionStore` describes."""
 
-    def submit_job(self, submission: Submission, options: Mapping[str, Json]) -> tuple[SubmittedJob, bool]:
+    def submit_job(
+        self, submission: Submission, options: Mapping[str, Json], entry: AuditEntry | None = None
+    ) -> tuple[SubmittedJob, bool]:
         with self._database.writing() as connection:
             limits = locked_limits(connection, submission.tenant)
             earlier = _earlier(connection, submission)
@@ -38,6 +43,10 @@ class SubmissionQueries(RunQueries):
             run = self._insert(connection, COMMAND, options, RunStatus.WAITING)
             insert_job(connection, run, submission.name, submission.spec, self._clock())
             connection.execute(insert(SUBMISSIONS).values(run=run, **self._columns(submission)))
+            for digest in submission.spec.get("files", {}).values():
+                insert_once(connection, BLOB_USES, {"digest": digest, "owner": owner_of(run)})
+            if entry is not None:
+                insert_entry(connection, replace(entry, subject=run), self._clock())
             return _submitted(connection.execute(_JOINED.where(SUBMISSIONS.c.run == run)).one()), True
 
     def submitted_job(self, run: str, tenant: str | None = None) -> SubmittedJob | None:
