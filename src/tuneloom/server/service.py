@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuneloom.app.service.seeing import device_keys
-from tuneloom.server.glances import Glances, job_look, overview_look
+from tuneloom.server.glances import EVERY_S, Glances, job_look, overview_look
 from tuneloom.server.inspector import Inspector
 from tuneloom.server.metrics import Metrics
 from tuneloom.server.rates import Buckets
@@ -18,6 +18,7 @@ from tuneloom.server.sweeper import Sweeper
 from tuneloom.store import Store, open_store
 
 _FRESH_S = 1.0
+_MANY = 100
 
 
 @dataclass(slots=True)
@@ -69,6 +70,11 @@ class Service:
     def streams(self) -> int:
         """How many event streams are open."""
         return self.watched.total()
+
+    @property
+    def pause_s(self) -> float:
+        """How long streams wait between events: longer where many are open, since tuning needs the cores."""
+        return EVERY_S * max(1.0, self.streams / _MANY)
 
     def watch(self, name: str) -> None:
         """A stream of a job or of an overview begins."""

@@ -67,6 +67,16 @@ def test_what_resources_do_for_others_is_not_told(served: Served) -> None:
     assert "secret-net" not in text + shown and '"busy"' in text + shown
 
 
+def test_many_streams_are_told_more_rarely(served: Served) -> None:
+    service = served.client.app.state.service  # type: ignore[attr-defined]
+    pauses = []
+    for count in (1, 100, 250):
+        service.watched["job"] = count
+        pauses.append(service.pause_s)
+    del service.watched["job"]
+    assert pauses == [1.0, 1.0, 2.5]
+
+
 def test_a_mark_that_is_not_ours_counts_as_none() -> None:
     assert mark_of("1'; DROP TABLE-x") == mark_of(None) == Mark()
     assert mark_of("12-0123456789ab") == Mark(12, "0123456789ab")
@@ -90,5 +100,6 @@ def test_an_event_is_made_once_for_all_who_listen(served: Served, monkeypatch: p
     monkeypatch.setattr(server_events, "_made", counted)
     monkeypatch.setattr(glances, "EVERY_S", 1e6)
     told = asyncio.run(all_heard())
-    assert all(stream == told[0] for stream in told) and len(told[0]) == 4
+    assert all(stream == told[0] for stream in told)
+    assert [text.count("event: ") for text in told[0]] == [0, 3], "all that happened is sent at once"
     assert len(made) == 2, "one event with trials and one with the view"
