@@ -27,6 +27,15 @@ def test_a_submitted_job_waits_in_the_store(served: Served) -> None:
     assert served.client.get(answer.headers["location"], headers=served.headers()).json() == told
 
 
+def test_installed_packages_are_looked_through_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked(**_: Any) -> Any:
+        raise AssertionError("reading the metadata of all packages takes longer than all else")
+
+    assert submit(served).status_code == 201
+    monkeypatch.setattr("tuneloom.app.kinds.finding.entry_points", looked)
+    assert submit(served).status_code == 201
+
+
 def test_the_same_key_makes_one_job(served: Served) -> None:
     first, again = submit(served, key="k1"), submit(served, key="k1")
     assert (first.status_code, again.status_code) == (201, 200)

@@ -1,7 +1,8 @@
 """Kinds of jobs by name and by model; found by entry points."""
 
+import sys
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from tuneloom.app.kinds.base import JobKind
@@ -15,9 +16,22 @@ ZOO = "zoo"
 """Built-in networks: a scheme of the fallback's own."""
 
 
+def registered(group: str) -> tuple[EntryPoint, ...]:
+    """What packages registered in a group; looked up once for each path that packages are imported from.
+
+    To look is to read the metadata of every installed package.
+    """
+    return _registered(group, tuple(sys.path))
+
+
+@cache
+def _registered(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))
+
+
 def kind_names() -> list[str]:
     """Every kind there is: those registered as kinds, and tuners that come without one."""
-    return sorted({point.name for group in (KINDS, TUNERS) for point in entry_points(group=group)})
+    return sorted({point.name for group in (KINDS, TUNERS) for point in registered(group)})
 
 
 @cache
@@ -26,11 +40,11 @@ def kind_named(name: str) -> JobKind:
 
     Raises InputError naming the kinds there are.
     """
-    for point in entry_points(group=KINDS):
+    for point in registered(KINDS):
         if point.name == name:
             kind: JobKind = point.load()
             return kind
-    if any(point.name == name for point in entry_points(group=TUNERS)):
+    if any(point.name == name for point in registered(TUNERS)):
         return tuner_kind(name)
     raise InputError(f"no tuner named {name!r}; known: {', '.join(kind_names())}", field="tuner")
 
@@ -40,8 +54,8 @@ def kind_for(model: str) -> JobKind:
     scheme, colon, _ = model.partition(":")
     if colon and scheme in kind_names():
         return kind_named(scheme)
-    registered = (kind_named(point.name) for point in entry_points(group=KINDS))
-    found = next((kind for kind in registered if kind.takes(model)), None)
+    kinds = (kind_named(point.name) for point in registered(KINDS))
+    found = next((kind for kind in kinds if kind.takes(model)), None)
     if found is None and colon and scheme.isidentifier() and scheme != ZOO and not Path(model).exists():
         raise InputError(
             f"{model}: no tuner named {scheme!r}; known: {', '.join(kind_names())}", field="model"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
-from tuneloom.app.kinds.finding import KINDS, kind_named
+from tuneloom.app.kinds.finding import KINDS, kind_named, registered
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.executor import Executor
 from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
@@ -70,6 +70,4 @@ def _logged(store: Store, executor: Executor, heartbeat: Heartbeat) -> Iterator[
 
 def kind_entries() -> list[str]:
     """The kinds that are registered as such; tuners of strangers are loaded when a job asks for them."""
-    from importlib.metadata import entry_points
-
-    return [point.name for point in entry_points(group=KINDS)]
+    return [point.name for point in registered(KINDS)]
