@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tuneloom.app.runs.files import owner_of
-from tuneloom.store import Store, WishKind
+from tuneloom.store import Store, WishKind, owner_of
 
 _NOTHING: Mapping[str, Any] = {}
 
