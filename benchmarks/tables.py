@@ -459,6 +459,14 @@ SECTIONS = (
         draw=real_models,
     ),
     Section(
+        results="further_models.json",
+        title="Models that nothing was made for",
+        about="A second set, tried when the first one agreed: files in other packages, and small networks "
+        "with random weights, exported by `torch.export` and to ONNX by both exporters of PyTorch.",
+        command="benchmarks/real_models.py --further",
+        draw=real_models,
+    ),
+    Section(
         results="onnx_operators.json",
         title="Node tests of ONNX",
         about="A sample of the cases that the package `onnx` ships, by operator: how many pass in TVM alone "

@@ -9,6 +9,7 @@ from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled, part_of
 from tuneloom.tuners.tvm.importing.cleaning.graph import CleanGraph, captured
 from tuneloom.tuners.tvm.importing.crossing import crosses, relax_type
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
+from tuneloom.tuners.tvm.importing.small_steps import with_small_steps
 
 DOMAIN = "tuneloom"
 KIND = "Part"
@@ -20,9 +21,9 @@ def cut(graph: CleanGraph, refused: Collection[str]) -> tuple[CleanGraph, dict[s
     """The graph with one node for each part, and the parts by the name of that node.
 
     `refused` are nodes by their first output. Neighbours are in one part unless a node
-    between them would then have to run before and after it.
+    between them would then have to run before and after it; small nodes between two parts join them.
     """
-    refused = _with_owners(graph, refused)
+    refused = with_small_steps(graph, _with_owners(graph, refused))
     groups = _groups(graph, refused)
     if _is_torn(graph, groups):
         groups = dict.fromkeys(_between(graph, refused), 0)
