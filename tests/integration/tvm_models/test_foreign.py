@@ -219,3 +219,18 @@ def test_a_node_that_fails_a_trial_goes_to_the_other_runtime(tmp_path: Path) -> 
 
     parts = import_model(str(path), trial=no_exponentials).foreign
     assert [part.operators for part in parts] == [("Det", "Exp"), ("Det",)]
+
+
+def test_shapes_behind_an_operator_of_another_domain_are_known(
+    imported: Callable[[Any], ImportedModel],
+) -> None:
+    nodes = [
+        helper.make_node("Scaler", ["x"], ["s"], domain="ai.onnx.ml", offset=[0.5], scale=[2.0]),
+        helper.make_node("MatMul", ["s", "s"], ["y"]),
+    ]
+    entry = helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, 3))
+    graph = helper.make_graph(nodes, "net", [entry], [plain_output("y")])
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = imported(helper.make_model(graph, opset_imports=domains, ir_version=8))
+    assert [part.operators for part in model.foreign] == [("Scaler",)]
+    assert model.outputs[0].shape == (3, 3)

@@ -9,13 +9,13 @@ from tuneloom.tuners.tvm.importing.cleaning.assembling import part_of
 
 
 def undefined_values(graph: CleanGraph) -> list[str]:
-    """Values that operators outside ONNX's own definitions make: nobody can derive their types."""
+    """Values that operators outside ONNX's own domain make and whose shapes nobody derives."""
     return [
         name
         for node in graph.nodes
         if node.domain not in ("", "ai.onnx")
         for name in node.output
-        if name and graph.types.get(name) is None
+        if name and graph.shape(name) is None
     ]
 
 

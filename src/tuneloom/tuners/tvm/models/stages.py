@@ -57,8 +57,18 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
     except InputError as error:
         return error
     summary = _summary(all_lowered)
+    if not summary.tasks:
+        return ModelError(f"{recipe.source}: {_nothing(summary)}")
     keep(recipe, summary)
     return summary
+
+
+def _nothing(summary: ModelSummary) -> str:
+    """Why there is nothing to tune in a model."""
+    others = sorted({kind for part in summary.foreign for kind in part["operators"]})
+    if not others:
+        return "it only passes values on, so there is nothing to tune"
+    return f"TVM takes nothing of it ({', '.join(others)}), so there is nothing to tune; use its own runtime"
 
 
 def _summary(all_lowered: Sequence[LoweredModel]) -> ModelSummary:

@@ -200,9 +200,10 @@ class Cleaner:
         """
         import onnx
 
+        told = {name: self._told[name] for name in node.output if name in self._told}
         schema = self._schema(node)
-        if schema is None:
-            return {name: self._told[name] for name in node.output if name in self._told}, None
+        if schema is None or told:
+            return told, None
         constants, types = self.result.constants, self.result.types
         if any(name and types.get(name) is None for name in node.input):
             return {}, None
