@@ -7,6 +7,9 @@ import numpy as np
 
 from tuneloom.tuners.tvm.importing.known_values import known_value
 
+Simple = Callable[[Any, list[Any]], Any]
+"""Computes the outputs of an operator from its inputs: one array, or a list of them."""
+
 
 class KnownValues:
     """Part of a converter of TVM: what is known already is a value from then on, not an operator."""
@@ -15,14 +18,24 @@ class KnownValues:
         inputs, outputs = self.get_input_tensors(operator), self.get_output_tensors(operator)
         kind = self.get_op_code_str(operator)
         if kind == "SHAPE":
-            value = np.array([int(size) for size in self.get_tensor_shape(inputs[0])])
-        elif kind in _SIMPLE and self._is_whole(outputs[0]) and all(self._is_known(one) for one in inputs):
-            value = _SIMPLE[kind](operator, [self.get_tensor_value(one) for one in inputs])
+            values: Any = np.array(self._sizes(inputs[0]))
+        elif kind in SIMPLE and self._is_whole(outputs[0]) and all(self._is_known(one) for one in inputs):
+            values = SIMPLE[kind](operator, [self.get_tensor_value(one) for one in inputs])
         else:
             return False
-        kind_of_number = self.get_tensor_type_as_numpy(outputs[0])
-        self.set_prefetched_node(outputs[0].tensor_idx, value.astype(kind_of_number))
+        for output, value in zip(outputs, values if isinstance(values, list) else [values], strict=True):
+            kind_of_number = self.get_tensor_type_as_numpy(output)
+            self.set_prefetched_node(output.tensor_idx, np.asarray(value).astype(kind_of_number))
         return True
+
+    def _sizes(self: Any, tensor: Any) -> list[int]:
+        """The shape of a tensor as it is computed; files have ones where a shape was open."""
+        if self.has_expr(tensor.tensor_idx):
+            kind = getattr(self.get_expr(tensor.tensor_idx), "ty", None)
+            extents = getattr(getattr(kind, "shape", None), "values", None)
+            if extents is not None and all(hasattr(extent, "value") for extent in extents):
+                return [int(extent) for extent in extents]
+        return [int(size) for size in self.get_tensor_shape(tensor)]
 
     def _is_whole(self: Any, tensor: Any) -> bool:
         return np.dtype(self.get_tensor_type_as_numpy(tensor)).kind in "iu"
@@ -75,14 +88,57 @@ def _sliced(operator: Any, values: list[Any]) -> Any:
     return np.asarray(data[tuple(places)])
 
 
-_SIMPLE: dict[str, Callable[[Any, list[Any]], Any]] = {
+def _split(operator: Any, values: list[Any]) -> Any:
+    data, sizes, axis = values
+    ends = np.cumsum(np.where(sizes < 0, data.shape[int(axis)] - sizes[sizes >= 0].sum(), sizes))
+    return list(np.split(data, ends[:-1], axis=int(axis)))
+
+
+def _joined(operator: Any, values: list[Any]) -> Any:
+    from tflite.ConcatenationOptions import ConcatenationOptions
+
+    return np.concatenate(values, axis=_options(operator, ConcatenationOptions()).Axis())
+
+
+def _gathered(operator: Any, values: list[Any]) -> Any:
+    from tflite.GatherOptions import GatherOptions
+
+    return np.take(values[0], values[1], axis=_options(operator, GatherOptions()).Axis())
+
+
+def _reduced(reduce: Any) -> Simple:
+    def compute(operator: Any, values: list[Any]) -> Any:
+        from tflite.ReducerOptions import ReducerOptions
+
+        axes = tuple(np.asarray(values[1]).reshape(-1).tolist())
+        return reduce(values[0], axis=axes, keepdims=_options(operator, ReducerOptions()).KeepDims())
+
+    return compute
+
+
+def _two(compute: Any) -> Simple:
+    return lambda operator, values: compute(values[0], values[1])
+
+
+SIMPLE: dict[str, Simple] = {
     "PACK": _packed,
     "STRIDED_SLICE": _sliced,
+    "SPLIT_V": _split,
+    "CONCATENATION": _joined,
+    "GATHER": _gathered,
+    "REDUCE_PROD": _reduced(np.prod),
+    "SUM": _reduced(np.sum),
+    "RANGE": lambda operator, values: np.arange(*(one.item() for one in values)),
     "CAST": lambda operator, values: values[0],
     "NEG": lambda operator, values: -values[0],
-    "ADD": lambda operator, values: values[0] + values[1],
-    "SUB": lambda operator, values: values[0] - values[1],
-    "MUL": lambda operator, values: values[0] * values[1],
+    "RESHAPE": _two(np.reshape),
+    "ADD": _two(np.add),
+    "SUB": _two(np.subtract),
+    "MUL": _two(np.multiply),
+    "FLOOR_DIV": _two(np.floor_divide),
+    "FLOOR_MOD": _two(np.mod),
+    "MAXIMUM": _two(np.maximum),
+    "MINIMUM": _two(np.minimum),
 }
 """Arithmetic on shapes, as converters of other frameworks leave it in a graph."""
 
