@@ -463,7 +463,7 @@ SECTIONS = (
         title="Models that nothing was made for",
         about="A second set, tried when the first one agreed: files in other packages, and small networks "
         "with random weights, exported by `torch.export` and to ONNX by both exporters of PyTorch.",
-        command="benchmarks/real_models.py --further",
+        command="benchmarks/real_models.py",
         draw=real_models,
     ),
     Section(
