@@ -118,10 +118,11 @@ class TimedSimulator(Simulator):
         handle = self.core.handle
 
         def timed(event: Event) -> list[Command]:
-            start_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
+            # The clock of CPU time is a system call, so it is read outside of the other's interval.
+            cpu_ns, start_ns = time.thread_time_ns(), time.perf_counter_ns()
             commands = handle(event)
-            self.cpu_ns.append(time.thread_time_ns() - cpu_ns)
             self.decisions_ns.append(time.perf_counter_ns() - start_ns)
+            self.cpu_ns.append(time.thread_time_ns() - cpu_ns)
             return commands
 
         self.core.handle = timed  # type: ignore[method-assign]
