@@ -24,7 +24,7 @@ from typing import Any
 from tuneloom.app.requests.sources import located
 from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.model import Budget, JobSpec
-from tuneloom.store import open_existing
+from tuneloom.store import SpanRecord, open_existing
 
 OUT = Path(__file__).parent / "results" / "farm_against_local.json"
 TUNING = ("select", "build", "profile", "update", "canary")
@@ -62,10 +62,15 @@ def measure(spec: JobSpec, farm: str | None) -> dict[str, Any]:
         "failures": result.get("failures"),
         "latency_before_s": result.get("latency_before_s"),
         "latency_after_s": result.get("latency_after_s"),
+        "busy_s": {kind: round(sum(_length_s(spans, kind)), 2) for kind in TUNING},
         "tuning_s": tuning_s,
         "wall_s": wall_s,
         "trials_per_minute": 60 * kept / tuning_s,
     }
+
+
+def _length_s(spans: list[SpanRecord], kind: str) -> list[float]:
+    return [span.end_s - span.start_s for span in spans if span.kind == kind]
 
 
 def apart(spec: JobSpec, farm: str | None) -> dict[str, Any]:
