@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneloom.cli.numbers import count, positive, seed, whole
 from tuneloom.errors import InputError
-from tuneloom.model import REUSE, JobSpec, MeasuringRules
+from tuneloom.model import DTYPES, REUSE, JobSpec, MeasuringRules
 
 if TYPE_CHECKING:
     from tuneloom.app.runs.service import RunOutcome
@@ -123,7 +123,23 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-tvm",
         action="store_true",
-        help="refuse a model that TVM can't take as a whole (default: ONNX Runtime runs the rest)",
+        help="leave nothing to ONNX Runtime (default: it runs what TVM can't take, and what it runs faster)",
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="int8 computes convolutions and products in 8 bits, calibrated on --samples (default: float32)",
+    )
+    parser.add_argument(
+        "--samples", metavar="FILE.npz", help="inputs to calibrate int8 on: an array under each input's name"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=positive,
+        default=0.1,
+        metavar="R",
+        help="refuse int8 if it changes the outputs on the samples by more, relatively (default: 0.1)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument(
@@ -290,6 +306,9 @@ def job_values(options: argparse.Namespace) -> dict[str, Any]:
         "seed": options.seed,
         "reuse": options.reuse,
         "only_tvm": options.only_tvm,
+        "dtype": options.dtype,
+        "samples": str(Path(options.samples).absolute()) if options.samples else None,
+        "tolerance": options.tolerance,
         "priority": options.priority,
         "deadline_s": options.deadline,
         "waits_for_devices": options.wait_for_devices,

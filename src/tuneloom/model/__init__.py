@@ -2,9 +2,10 @@
 
 from tuneloom.model.board import Board, DeviceGone
 from tuneloom.model.budget import Budget
-from tuneloom.model.job import REUSE, JobSpec
+from tuneloom.model.job import DTYPES, REUSE, JobSpec
 from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.opened import (
+    EXACT,
     CheckResult,
     Handover,
     ModelRecipe,
@@ -31,6 +32,8 @@ from tuneloom.model.trial import Artifact, Candidate, Failure, FailureKind, Meas
 from tuneloom.model.tuner import Search, SearchOptions, SeededSearch, TaskSource, Tuner
 
 __all__ = [
+    "DTYPES",
+    "EXACT",
     "LOCAL",
     "REUSE",
     "ROUND",

@@ -8,6 +8,8 @@ from tuneloom.model.budget import Budget
 from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE
 
+DTYPES = ("float32", "int8")
+"""In which type a model may compute."""
 REUSE = ("auto", "off", "transfer", "share", "transfer-only")
 """What a job may do with schedules of other tasks."""
 
@@ -19,7 +21,8 @@ class JobSpec:
     `arrival_s` and `deadline_s` count from the submission of the job. `out` is the folder of
     the bundle; without one, none is written. `extra` is what its tuner alone understands.
     `files` are digests of what the job reads, by name beside its model. `more_shapes` are further sets of
-    shapes for the same bundle; with `pad` it takes smaller inputs too.
+    shapes for the same bundle; with `pad` it takes smaller inputs too. With another `dtype` than float32
+    outputs may be off by `tolerance`, which is measured on the `samples`, the path of a NumPy archive.
     """
 
     name: str
@@ -40,6 +43,9 @@ class JobSpec:
     waits_for_devices: bool = False
     layout: str = "blocked"
     only_tvm: bool = False
+    dtype: str = "float32"
+    samples: str | None = None
+    tolerance: float = 0.1
     reuse: str = "auto"
     out: str | None = None
     extra: dict[str, str] = field(default_factory=dict)
@@ -52,6 +58,12 @@ class JobSpec:
         SEED.require("seed", self.seed)
         WHOLE.require("priority", self.priority)
         NOT_NEGATIVE.require("arrival_s", self.arrival_s)
+        POSITIVE.require("tolerance", self.tolerance)
+        if self.dtype not in DTYPES:
+            raise InputError(f"unknown dtype {self.dtype!r}; known: {', '.join(DTYPES)}", field="dtype")
+        if (self.dtype == "float32") != (self.samples is None):
+            words = "needs --samples FILE.npz" if self.samples is None else "takes no --samples"
+            raise InputError(f"dtype {self.dtype} {words}", field="samples")
         if self.deadline_s is not None:
             POSITIVE.require("deadline_s", self.deadline_s)
         for shapes in (self.shapes, *self.more_shapes):

@@ -6,7 +6,8 @@ from typing import Any
 
 from tuneloom.model.task import Task
 
-_TOLERANCE = 1e-3
+EXACT = 1e-3
+"""How far outputs may be apart by rounding alone."""
 
 Shapes = Mapping[str, tuple[int, ...]]
 """Shapes of inputs by name."""
@@ -31,6 +32,10 @@ class ModelRecipe:
     target: str
     layout: str = "blocked"
     only_tvm: bool = False
+    dtype: str = "float32"
+    samples: str = ""
+    tolerance: float = 0.1
+    """How far outputs may be off where `dtype` is not float32, measured on these samples."""
     left: tuple[str, ...] = ()
     """Nodes that are left to ONNX Runtime, by their first outputs, because it runs them faster."""
     cores: int = 1
@@ -126,7 +131,8 @@ class CheckResult:
     foreign_shares: Mapping[str, float] = field(default_factory=dict)
     own_runtime: OwnRuntime | None = None
     by_shape: tuple[tuple[float, float], ...] = ()
+    tolerance: float = EXACT
 
     @property
     def same(self) -> bool:
-        return self.difference <= _TOLERANCE
+        return self.difference <= self.tolerance

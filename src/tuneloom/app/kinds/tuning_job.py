@@ -59,6 +59,9 @@ class TuningJob:
             target=spec.target,
             layout=spec.layout,
             only_tvm=spec.only_tvm,
+            dtype=spec.dtype,
+            samples=spec.samples or "",
+            tolerance=spec.tolerance,
             cores=max(1, self._context.device_cores),
             looks=looks_folder(),
         )

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from tuneloom.errors import InputError
-from tuneloom.model import REUSE
+from tuneloom.model import DTYPES, REUSE
 from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE, NumberKind
 
 
@@ -83,6 +83,9 @@ SHARED: Mapping[str, FieldType] = {
     "waits_for_devices": YES_OR_NO,
     "layout": TEXT,
     "only_tvm": YES_OR_NO,
+    "dtype": one_of(DTYPES),
+    "samples": TEXT,
+    "tolerance": POSITIVE,
     "reuse": one_of(REUSE),
 }
 """What several jobs may have in common."""

@@ -20,6 +20,9 @@ _SPEC_KEYS = (
     "arrival_s",
     "layout",
     "only_tvm",
+    "dtype",
+    "samples",
+    "tolerance",
     "reuse",
 )
 DEFAULT_TRIALS = 1000

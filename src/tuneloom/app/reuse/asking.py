@@ -41,6 +41,9 @@ def plan_model(spec: JobSpec, place: str | None = None) -> tuple[JobPlan, tuple[
         target=spec.target,
         layout=spec.layout,
         only_tvm=spec.only_tvm,
+        dtype=spec.dtype,
+        samples=spec.samples or "",
+        tolerance=spec.tolerance,
     )
     found: ModelSurvey = call_in_worker(_SURVEY, recipe)
     store = open_existing(place)

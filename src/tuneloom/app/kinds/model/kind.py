@@ -8,6 +8,7 @@ from tuneloom.app.bundles.looks import looks_folder
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.engine.calls import Call
+from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 from tuneloom.tuners.tvm.importing.naming import is_zoo, model_name, source_files
 from tuneloom.tuners.tvm.importing.sources import require_source
@@ -20,12 +21,14 @@ _AIMING_S = 120.0
 
 def _check(spec: JobSpec) -> None:
     require_source(spec.model)
+    if spec.dtype != "float32" and spec.more_shapes:
+        raise InputError(f"{spec.name}: {spec.dtype} is for one set of shapes; give each input one --shape")
     if spec.out is not None:
         require_free(Path(spec.out))
 
 
 def _refusal(spec: JobSpec) -> Call:
-    arguments = (spec.model, [dict(spec.shapes), *spec.more_shapes], spec.target, spec.only_tvm)
+    arguments = (spec.model, [dict(spec.shapes), *spec.more_shapes], spec.target, spec.only_tvm, spec.samples)
     worker = f"import:{sha256(repr(arguments).encode()).hexdigest()[:16]}"
     return Call(
         function=REFUSAL, arguments=(*arguments, looks_folder()), worker=worker, timeout_s=_IMPORTING_S

@@ -202,17 +202,17 @@ def to_plain(data: Any, channels: int, line: bool = False) -> Any:
     )
 
 
-def pad(data: Any, window: Window, axes: tuple[int, int], *, lowest: bool = False) -> Any:
-    """A border of zeros, or of the lowest value, around the image."""
-    from tvm import te, topi
+def pad(data: Any, window: Window, axes: tuple[int, int], *, lowest: bool = False, value: Any = 0.0) -> Any:
+    """A border of zeros, of another value, or of the lowest one, around the image."""
+    from tvm import te, tirx, topi
 
     if not any(window.padding):
         return data
     top, left, bottom, right = window.padding
     before, after = [0] * len(data.shape), [0] * len(data.shape)
     before[axes[0]], before[axes[1]], after[axes[0]], after[axes[1]] = top, left, bottom, right
-    value = te.min_value(data.dtype) if lowest else 0.0
-    return topi.nn.pad(data, before, after, pad_value=value, name="padded")
+    filled = te.min_value(data.dtype) if lowest else tirx.const(value, data.dtype)
+    return topi.nn.pad(data, before, after, pad_value=filled, name="padded")
 
 
 def _window_axes(window: Window) -> tuple[Any, Any]:

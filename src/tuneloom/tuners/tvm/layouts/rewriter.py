@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.layouts import compute, values, winograd
+from tuneloom.tuners.tvm.layouts import compute, dots, values, winograd
 from tuneloom.tuners.tvm.layouts.groups import Groups
-from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Value
+from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Quantised, Restored, Value
 
 Rule = Callable[["Rewriter", Any, Any], bool]
 """Rewrites what a variable is bound to; returns False when it does not apply."""
@@ -54,10 +54,14 @@ class Rewriter:
 
     def is_blocked(self, value: Value) -> bool:
         """Whether the value has a blocked form already, or will have one."""
+        if isinstance(value, Quantised | Restored):
+            return self.is_blocked(value.source if isinstance(value, Quantised) else value.whole)
         return value.blocked is not None or (isinstance(value, OpenConv | OpenConcat) and value.plain is None)
 
     def blocked(self, value: Value) -> Any:
         """The value's blocked form, made when it is missing."""
+        if value.blocked is None and isinstance(value, Quantised | Restored):
+            value.blocked = self._converted(value, self.blocked)
         if value.blocked is None and value.plain is None:
             value.blocked = self._close(value)
         if value.blocked is None:
@@ -70,6 +74,8 @@ class Rewriter:
         """The value's plain form, made when it is missing."""
         from tvm import relax
 
+        if value.plain is None and isinstance(value, Quantised | Restored):
+            value.plain = self._converted(value, self.plain)
         if value.plain is None:
             blocked = self.blocked(value)
             if set(value.shape[2:]) == {1} and value.shape[1] % self.lanes == 0:
@@ -78,6 +84,12 @@ class Rewriter:
                 options = {"channels": value.shape[1], "line": len(value.shape) == 3}
                 value.plain = self.kernel(compute.to_plain, [blocked], "to_plain", **options)
         return value.plain
+
+    def _converted(self, value: Quantised | Restored, form: Callable[[Value], Any]) -> Any:
+        """Whole numbers made of floats or the other way round, in one of the two forms."""
+        if isinstance(value, Quantised):
+            return self.kernel(dots.quantised, [form(value.source)], "quantised", scale=value.scale)
+        return self.kernel(dots.restored, [form(value.whole)], "restored", scale=value.whole.scale)
 
     def keep(self, var: Any, expression: Any) -> None:
         """Emit an operator as it was, on plain operands."""
@@ -165,6 +177,8 @@ class Rewriter:
         from tvm import relax
 
         data = conv.data
+        if isinstance(data, Restored) and not self._is_first(conv) and conv.groups == 1:
+            return self._dots(conv, data.whole)
         apart = isinstance(data, OpenConcat) and data.sole and data.blocked is None and conv.groups == 1
         if apart and 2 * conv.weight.shape[0] <= conv.weight.shape[1]:
             result = self._sum_of_convolutions(conv, data)
@@ -190,7 +204,7 @@ class Rewriter:
     def _convolution(self, conv: OpenConv) -> Any:
         from tvm import relax
 
-        first = not self.is_blocked(conv.data) and conv.data.shape[1] < self.lanes
+        first = self._is_first(conv)
         if conv.depthwise:
             weight = relax.const(values.pack_depthwise_weight(conv.weight, self.lanes))
             arguments = [self.blocked(conv.data), weight]
@@ -206,6 +220,24 @@ class Rewriter:
         weight = relax.const(values.pack_weight(conv.weight, self.lanes))
         arguments = [self.blocked(conv.data), weight]
         return self.kernel(compute.conv2d, arguments, "conv2d", window=conv.window)
+
+    def _is_first(self, conv: OpenConv) -> bool:
+        """Whether a convolution reads an image with few channels, as the first layer of a network does."""
+        return not self.is_blocked(conv.data) and conv.data.shape[1] < self.lanes
+
+    def _dots(self, conv: OpenConv, data: Quantised) -> Any:
+        """A convolution of 8-bit whole numbers, its scales and bias included."""
+        from tvm import relax
+
+        whole, step = dots.quantise_weight(conv.weight)
+        last = dots.factor_and_shift(whole, step, conv.bias, data.scale)
+        arguments = [
+            self.blocked(data),
+            relax.const(dots.pack_dots(whole, self.lanes)),
+            *(self.channel_constant(one, 0.0) for one in last),
+        ]
+        options = {"window": conv.window, "zero": data.scale.zero}
+        return self.kernel(dots.conv2d_dots, arguments, "conv2d_dots", **options)
 
     def _grouped(self, conv: OpenConv) -> Any:
         from tvm import relax
@@ -253,3 +285,13 @@ def scalar(expression: Any) -> float | None:
     """The value of a constant with one element, None for anything else."""
     found = constant(expression)
     return float(found.item()) if found is not None and found.size == 1 else None
+
+
+def whole_number(expression: Any) -> int | None:
+    """The value of a constant whole number, None for anything else."""
+    import tvm
+
+    if not isinstance(expression, tvm.ir.GenericConst) or not hasattr(expression.value, "numpy"):
+        return None
+    found = expression.value.numpy()
+    return int(found.item()) if found.size == 1 and found.dtype.kind in "iu" else None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.tuners.tvm.layouts import compute
-from tuneloom.tuners.tvm.layouts.operators import activations, along_lines, images, products
+from tuneloom.tuners.tvm.layouts.operators import activations, along_lines, images, products, rounding
 from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, constant, static_shape
 from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Value
 from tuneloom.tuners.tvm.layouts.windows import Window
@@ -246,5 +246,7 @@ def _together(*rooms: dict[str, Rule]) -> dict[str, tuple[Rule, ...]]:
     return {name: tuple(room[name] for room in rooms if name in room) for name in names}
 
 
-RULES = _together(activations.RULES, _BLOCKED, images.RULES, products.RULES, along_lines.RULES)
+RULES = _together(
+    activations.RULES, _BLOCKED, images.RULES, products.RULES, along_lines.RULES, rounding.RULES
+)
 """The rules of every operator, to be tried in order."""

@@ -57,6 +57,21 @@ class OpenConcat(Value):
     sole: bool = False
 
 
+@dataclass(slots=True, kw_only=True)
+class Quantised(Value):
+    """A value as 8-bit whole numbers, made of floats when it is asked for."""
+
+    source: Value
+    scale: Any
+
+
+@dataclass(slots=True, kw_only=True)
+class Restored(Value):
+    """Floats that stand for 8-bit whole numbers; products may take those instead."""
+
+    whole: Quantised
+
+
 def blocks(channels: int, lanes: int) -> int:
     """How many blocks hold this many channels.
 

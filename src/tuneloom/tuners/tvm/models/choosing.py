@@ -25,7 +25,6 @@ _MARGIN = 1.02
 """By how much the model has to be faster for TVM to lose it: less may be chance."""
 _LEAST_S = 1e-3
 """A model that takes less is not cut: calls of another runtime would count."""
-_TOLERANCE = 1e-3
 RUNTIME = "onnxruntime"
 
 
@@ -36,7 +35,7 @@ def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
     """
     proposals = [ALL, *_pieces(recipe, schedules, seed, device)]
     tried = [_tried(recipe, left, schedules, seed, device) for left in proposals]
-    exact = [one for one in tried if one.difference <= _TOLERANCE]
+    exact = [one for one in tried if one.difference <= stages.tolerance_of(recipe)]
     best = min(exact, key=lambda one: median(one.seconds) / median(one.tvm_s), default=None)
     if best is None or median(best.tvm_s) < _MARGIN * median(best.seconds):
         return None
@@ -46,11 +45,11 @@ def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
 
 
 def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[tuple[str, ...]]:
-    """The pieces of a model that ONNX Runtime runs faster; none of a model under several shapes."""
-    if recipe.more_shapes:
+    """The pieces of a model that ONNX Runtime runs faster; none under several shapes or in int8."""
+    if recipe.more_shapes or recipe.dtype != "float32":
         return []
     tuned = stages.tuned_model(recipe, schedules)
-    values = stages.seeded_inputs(tuned.inputs, seed)
+    values = stages.values_for(recipe, tuned.inputs, seed)
     run = _run(tuned, device, values)
     warmed(run)
     if median(all_in_turn([run], 0.0)[0]) < _LEAST_S:
@@ -93,7 +92,7 @@ def _round(
 ) -> _Round:
     tuned = stages.tuned_model(recipe, schedules)
     proposed = stages.tuned_model(divided, schedules)
-    values = stages.seeded_inputs(proposed.inputs, seed)
+    values = stages.values_for(recipe, proposed.inputs, seed)
     rival = open_rival(RUNTIME, recipe.source, proposed.inputs, proposed.outputs, recipe.cores)
     runs = [_run(tuned, device, values), _run(proposed, device, values), lambda: rival(values)]
     expected, got, _ = map(warmed, runs)

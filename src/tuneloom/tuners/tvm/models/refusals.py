@@ -6,24 +6,36 @@ from tuneloom.errors import InputError
 from tuneloom.model import Shapes
 from tuneloom.tuners.tvm.models.remembering import was_taken
 from tuneloom.tuners.tvm.models.stages import imported_model
+from tuneloom.tuners.tvm.quantising.calibrating import require_dots
+from tuneloom.tuners.tvm.quantising.samples import read_samples
 from tuneloom.tuners.tvm.targets.linking import require_linker
 from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
 def refusal(
-    source: str, shape_sets: Sequence[Shapes], target: str, only_tvm: bool = False, looks: str = ""
+    source: str,
+    shape_sets: Sequence[Shapes],
+    target: str,
+    only_tvm: bool = False,
+    samples: str | None = None,
+    looks: str = "",
 ) -> InputError | None:
     """Why a model can't be tuned for a target; None if it can be imported under each of these sets of shapes.
 
-    Runs in a worker; the imported model stays there for the job that follows. One that was taken before is
-    not imported to answer this.
+    So are samples that don't fit it, and a target without instructions for them. Runs in a worker; the
+    imported model stays there for the job that follows. One that was taken before is not imported to answer
+    this, unless there are samples to look at.
     """
     try:
-        require_linker(resolve_target(target).config)
-        if was_taken(looks, source, shape_sets, target, only_tvm):
+        spec = resolve_target(target)
+        require_linker(spec.config)
+        if samples is None and was_taken(looks, source, shape_sets, target, only_tvm):
             return None
         for shapes in shape_sets:
-            imported_model(source, shapes, only_tvm=only_tvm)
+            imported = imported_model(source, shapes, only_tvm=only_tvm)
+            if samples is not None:
+                require_dots(spec)
+                read_samples(samples, imported.inputs)
     except InputError as error:
         return error
     return None

@@ -31,7 +31,7 @@ _MOST = 200
 
 def recall(recipe: ModelRecipe) -> ModelSummary | None:
     """What is known of a model from an earlier look; None if nothing is, or if it can't be read."""
-    if not recipe.looks:
+    if not recipe.looks or recipe.samples:  # what samples tell may have changed
         return None
     try:
         data = json.loads(gzip.decompress((Path(recipe.looks) / _name(recipe)).read_bytes()))
@@ -42,7 +42,7 @@ def recall(recipe: ModelRecipe) -> ModelSummary | None:
 
 def keep(recipe: ModelRecipe, summary: ModelSummary) -> None:
     """Keep what was seen of a model; without a word if there is no place for it. Old looks give way."""
-    if not recipe.looks:
+    if not recipe.looks or recipe.samples:
         return
     folder = Path(recipe.looks)
     with suppress(OSError):

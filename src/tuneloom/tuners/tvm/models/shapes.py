@@ -25,6 +25,7 @@ def added(checks: Sequence[CheckResult]) -> CheckResult:
         return checks[0]
     return CheckResult(
         difference=max(check.difference for check in checks),
+        tolerance=checks[0].tolerance,
         tuned_s=_sums([check.tuned_s for check in checks]),
         untuned_s=_sums([check.untuned_s for check in checks]),
         foreign_shares={name: share for check in checks for name, share in check.foreign_shares.items()},

@@ -13,9 +13,19 @@ from typing import Any
 import numpy as np
 
 from tuneloom.errors import InputError, ModelError, OutputError
-from tuneloom.model import CheckResult, ModelRecipe, ModelSummary, Shapes, ShapeVariant, Task, TensorInfo
+from tuneloom.model import (
+    EXACT,
+    CheckResult,
+    ModelRecipe,
+    ModelSummary,
+    Shapes,
+    ShapeVariant,
+    Task,
+    TensorInfo,
+)
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.cutting import ALL
 from tuneloom.tuners.tvm.importing.onnx_graphs import Trial
 from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
@@ -30,15 +40,18 @@ from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
 from tuneloom.tuners.tvm.models.remembering import keep, recall
 from tuneloom.tuners.tvm.models.shapes import added, export_all
+from tuneloom.tuners.tvm.quantising.calibrating import Quantising, quantise
+from tuneloom.tuners.tvm.quantising.samples import read_samples
 from tuneloom.tuners.tvm.targets.facts import target_facts
-from tuneloom.tuners.tvm.targets.target import resolve_target
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 _imported: dict[tuple[str, str], ImportedModel] = {}
 _models: dict[str, LoweredModel] = {}
 _tuned: dict[str, CompiledModel] = {}
 _schedules: dict[str, dict[str, str]] = {}
 _plain: dict[str, CompiledModel] = {}
-_TOLERANCE = 1e-3
+SPARE = 2.0
+"""How much further off than all samples together a single one may be."""
 _TIMING_S = 1.0
 _MOST_RUNS = 300
 
@@ -162,6 +175,8 @@ def lowered_model(recipe: ModelRecipe) -> LoweredModel:
 def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
     spec, options = resolve_target(recipe.target, cores=recipe.cores), LowerOptions(layout=layout)
     model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left)
+    if recipe.dtype != "float32" and layout != "plain" and recipe.left != ALL:
+        return lower(_quantised(recipe, model, spec), spec, options)
     try:
         return lower(model, spec, options)
     except Exception as error:
@@ -179,6 +194,13 @@ def _tried(recipe: ModelRecipe, trial: Trial) -> ImportedModel:
     )
     _imported[_asked(recipe.source, recipe.shapes, recipe.only_tvm, recipe.left)] = found
     return found
+
+
+def _quantised(recipe: ModelRecipe, model: ImportedModel, target: TargetSpec) -> ImportedModel:
+    """The model in the type that was asked for; a note tells how far its outputs are off."""
+    how = Quantising(samples=recipe.samples, tolerance=recipe.tolerance)
+    found = quantise(model, target, how)
+    return replace(found.model, notes=(*model.notes, found.note))
 
 
 def forget(recipe: ModelRecipe) -> None:
@@ -224,7 +246,7 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
     tuned_model(recipe, schedules)
     compile_plain(recipe)
     tuned, plain = _tuned[key].open(device), _plain[key].open(device)
-    values = seeded_inputs(_models[key].inputs, seed)
+    values = values_for(recipe, _models[key].inputs, seed)
     expected, got = plain.run(values), tuned.run(values)
     difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
     tuned_s, untuned_s = time_in_turn(tuned, plain, values)
@@ -232,6 +254,7 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
     here = device == "cpu" and board_session() is None
     return CheckResult(
         difference=difference,
+        tolerance=tolerance_of(recipe),
         tuned_s=tuned_s,
         untuned_s=untuned_s,
         foreign_shares=foreign_shares(_tuned[key], device, values),
@@ -241,17 +264,18 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
 
 def guilty_kernels(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[str]:
     """Which schedules change the model's outputs, found by compiling with each alone."""
-    found = [_guilty(lowered_model(variant), schedules, seed, device) for variant in recipe.variants()]
+    found = [_guilty(variant, schedules, seed, device) for variant in recipe.variants()]
     return list(dict.fromkeys(task for tasks in found for task in tasks))
 
 
-def _guilty(lowered: LoweredModel, schedules: dict[str, str], seed: int, device: str) -> list[str]:
-    values = seeded_inputs(lowered.inputs, seed)
+def _guilty(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[str]:
+    lowered = lowered_model(recipe)
+    values = values_for(recipe, lowered.inputs, seed)
     expected = build_model(lowered, {}).open(device).run(values)
     guilty = []
     for task, trace in schedules.items():
         got = build_model(lowered, {task: trace}).open(device).run(values)
-        if max(relative_difference(a, b) for a, b in zip(got, expected, strict=True)) > _TOLERANCE:
+        if max(relative_difference(a, b) for a, b in zip(got, expected, strict=True)) > tolerance_of(recipe):
             guilty.append(task)
     return guilty
 
@@ -265,6 +289,21 @@ def export_model(recipe: ModelRecipe, schedules: dict[str, str], folder: str) ->
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return OutputError(f"can't write {folder}: {reason}; free some space or choose another --out")
     return None
+
+
+def values_for(recipe: ModelRecipe, inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:
+    """What a model is checked and timed with: seeded values, or a sample where precision is lower.
+
+    Values that were not calibrated for would tell nothing about the outputs.
+    """
+    if recipe.dtype == "float32":
+        return seeded_inputs(inputs, seed)
+    return read_samples(recipe.samples, inputs)[0]
+
+
+def tolerance_of(recipe: ModelRecipe) -> float:
+    """How far the outputs of a tuned model may be from those of the untuned one."""
+    return EXACT if recipe.dtype == "float32" else SPARE * recipe.tolerance
 
 
 def seeded_inputs(inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:

@@ -46,7 +46,7 @@ def _slower(
 ) -> dict[str, float]:
     tuned = model_stages.tuned_model(recipe, schedules)
     lowered = model_stages._models[recipe.key]
-    values = model_stages.seeded_inputs(lowered.inputs, seed)
+    values = model_stages.values_for(recipe, lowered.inputs, seed)
     other = build_model(lowered, model_stages.usable(lowered, instead), guess=True)
     given, own = times_in_turn(tuned.open_here(device), other.open_here(device), values)
     names: dict[str, list[str]] = {}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _REDUCE = 2
+_FOUR = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,8 @@ class Shape:
     trimmed: bool = False
     """Whether the anchor computes more than the result needs, so that tiles fit."""
 
+    dots: bool = False
+    """Whether the anchor adds products of 8-bit whole numbers, four of them along its last reduction."""
     panel: int = 1
     """How many neighbouring vectors of the operand with lanes lie together; 1 if unknown."""
     wide: bool = True
@@ -70,6 +73,7 @@ def shape_of(module: Any, lanes: int) -> Shape | None:
         windowed=not _broadcasts(blocks[at]),
         operands=_operands(blocks[at]),
         trimmed=_extents(blocks[at]) != _extents(blocks[-1]),
+        dots=_adds_dots(blocks[at]),
         panel=_panel(blocks[at]) // lanes,
         wide=_is_wide(blocks[at]),
     )
@@ -110,12 +114,19 @@ def _is_wide(block: Any) -> bool:
 
 def _panel(block: Any) -> int:
     lane = _spatial(block)[-1].var
-    widths = [_shape(region)[-1] for region in block.reads if _mentions(region, lane)]
+    last = -2 if _adds_dots(block) else -1
+    widths = [_shape(region)[last] for region in block.reads if _mentions(region, lane)]
     return min(widths, default=1)
 
 
 def _shape(region: Any) -> list[int]:
     return [int(getattr(extent, "value", 1)) for extent in region.source.ty.shape] or [1]
+
+
+def _adds_dots(block: Any) -> bool:
+    reduced = [var for var in block.iter_vars if int(var.iter_type) == _REDUCE]
+    kinds = {str(region.source.ty.dtype) for region in block.reads}
+    return kinds <= {"int8", "uint8"} and int(getattr(reduced[-1].dom.extent, "value", 0)) == _FOUR
 
 
 def _reductions(block: Any) -> int:

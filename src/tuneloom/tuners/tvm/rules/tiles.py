@@ -53,7 +53,9 @@ def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -
     _place_padding(sch, shape, variant, outer, target)
     if target.cores > 1:
         _share(sch, outer, shape, target)
-    sch.decompose_reduction(anchor, reduction)
+    first = sch.decompose_reduction(anchor, reduction)
+    if shape.dots:
+        _with_dots(sch, anchor, first, target)
 
 
 def _share(sch: Any, outer: list[Any], shape: Shape, target: TargetSpec) -> None:
@@ -149,10 +151,14 @@ def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape, target: Ta
     loops = sch.get_loops(anchor)[outer:]
     spatial, reduction = loops[: -shape.reductions], loops[-shape.reductions :]
     spatial[-1:] = _within_panels(sch, spatial[-1], shape, target)
-    sch.reorder(*reduction, *_inner_order(spatial[:-1], shape), spatial[-1])
+    if shape.dots:
+        spatial[-1:] = sch.split(spatial[-1], [None, target.lanes])
+    four = [reduction.pop()] if shape.dots else []
+    sch.reorder(*reduction, *_inner_order(spatial[:-1], shape), spatial[-1], *four)
     for loop in spatial[:-1]:
         sch.unroll(loop)
-    sch.vectorize(spatial[-1])
+    if not shape.dots:
+        sch.vectorize(spatial[-1])
     extent = int(sch.get(reduction[-1]).extent)
     step = max(size for size in (1, 2, 3, 4, 7) if extent % size == 0)
     tile = sch.sample_perfect_tile(
@@ -161,6 +167,13 @@ def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape, target: Ta
     around, unrolled = sch.split(reduction[-1], list(tile))
     sch.unroll(unrolled)
     return reduction[0] if len(reduction) > 1 else around
+
+
+def _with_dots(sch: Any, anchor: Any, first: Any, target: TargetSpec) -> None:
+    """One instruction for four products in all lanes, and zeros in vectors before."""
+    sch.vectorize(sch.get_loops(first)[-1])
+    assert target.dots is not None
+    sch.tensorize(sch.get_loops(anchor)[-2], target.dots.name)
 
 
 def _within_panels(sch: Any, last: Any, shape: Shape, target: TargetSpec) -> list[Any]:

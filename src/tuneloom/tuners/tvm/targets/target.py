@@ -7,6 +7,7 @@ from typing import Any
 
 from tuneloom.errors import TargetError
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.targets.dots import DotInstruction, dots_of
 from tuneloom.tuners.tvm.targets.gpu import cuda_config
 from tuneloom.tuners.tvm.targets.linking import linker_of, machine_of
 
@@ -35,6 +36,9 @@ class TargetSpec:
     vector_registers: int = 16
     broadcasts_from_memory: bool = True
     """Whether a product takes one number from memory for all lanes; else it needs a register."""
+
+    dots: DotInstruction | None = None
+    """The instruction that adds four products of 8-bit numbers in every lane, if there is one."""
 
     @property
     def lanes(self) -> int:
@@ -135,6 +139,7 @@ def _cpu_spec(config: dict[str, Any], cores: int) -> TargetSpec:
         vector_bits=_vector_bits(features),
         vector_registers=32 if features & _MANY_REGISTERS else 16,
         broadcasts_from_memory="neon" not in features,
+        dots=dots_of(features),
     )
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.layouts import matrices
+from tuneloom.tuners.tvm.layouts import dots, matrices
 from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, constant, static_shape
-from tuneloom.tuners.tvm.layouts.values import Array, pack_matrix
+from tuneloom.tuners.tvm.layouts.values import Array, Quantised, Restored, pack_matrix
 
 _WORTH_PACKING = 4
 """With so many rows a right side that must be packed in every run is worth it."""
@@ -30,9 +30,26 @@ def _with_constant(rewriter: Rewriter, var: Any, data: Any, matrix: Array, left:
     from tvm import relax
 
     rows, width = int(np.prod(left[:-1])), int(matrix.shape[1])
+    value = rewriter.value(data)
+    if isinstance(value, Restored) and matrix.shape[0] % dots.FOUR == 0:
+        _with_whole_numbers(rewriter, var, value.whole, matrix, rows)
+        return
     panel = matrices.panel_width(rows, width, rewriter.lanes)
-    arguments = [rewriter.plain(rewriter.value(data)), relax.const(pack_matrix(matrix, panel))]
+    arguments = [rewriter.plain(value), relax.const(pack_matrix(matrix, panel))]
     rewriter.emit_plain(var, matrices.product, arguments, "product", width=width)
+
+
+def _with_whole_numbers(rewriter: Rewriter, var: Any, data: Quantised, matrix: Array, rows: int) -> None:
+    """A product of 8-bit whole numbers with a constant matrix."""
+    from tvm import relax
+
+    width = int(matrix.shape[1])
+    panel = matrices.panel_width(rows, width, rewriter.lanes)
+    whole, step = dots.quantise_weight(np.ascontiguousarray(matrix.T))
+    packed = dots.pack_dot_panels(whole, panel)
+    last = (relax.const(one) for one in dots.factor_and_shift(whole, step, None, data.scale))
+    arguments = [rewriter.plain(data), relax.const(packed), *last]
+    rewriter.emit_plain(var, dots.product_dots, arguments, "product_dots", width=width)
 
 
 def _with_variable(

@@ -1,0 +1,32 @@
+"""Floats that become 8-bit whole numbers and back: products between them may work on those."""
+
+from typing import Any
+
+from tuneloom.tuners.tvm.layouts.dots import Scale
+from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, scalar, static_shape, whole_number
+from tuneloom.tuners.tvm.layouts.values import Quantised, Restored
+
+_EIGHT_BITS = ("int8", "uint8")
+
+
+def _quantize(rewriter: Rewriter, var: Any, call: Any) -> bool:
+    step, zero = scalar(call.args[1]), whole_number(call.args[2])
+    dtype, shape = str(call.attrs.out_dtype), static_shape(var)
+    if step is None or zero is None or shape is None or dtype not in _EIGHT_BITS:
+        return False
+    scale = Scale(step=step, zero=zero, dtype=dtype)
+    rewriter.bind(var, Quantised(shape=shape, source=rewriter.value(call.args[0]), scale=scale))
+    return True
+
+
+def _dequantize(rewriter: Rewriter, var: Any, call: Any) -> bool:
+    data, shape = rewriter.value(call.args[0]), static_shape(var)
+    if not isinstance(data, Quantised) or shape is None or str(call.attrs.out_dtype) != "float32":
+        return False
+    if (scalar(call.args[1]), whole_number(call.args[2])) != (data.scale.step, data.scale.zero):
+        return False
+    rewriter.bind(var, Restored(shape=shape, whole=data))
+    return True
+
+
+RULES: dict[str, Rule] = {"relax.quantize": _quantize, "relax.dequantize": _dequantize}

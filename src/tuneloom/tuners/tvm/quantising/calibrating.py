@@ -1,0 +1,141 @@
+"""A model in 8-bit whole numbers, their scales found on the user's samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tuneloom.errors import InputError, TargetError
+from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.importing.sources import ImportedModel
+from tuneloom.tuners.tvm.layouts.dots import Scale
+from tuneloom.tuners.tvm.lowering.folding import fold_constants
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
+from tuneloom.tuners.tvm.models.differences import relative_difference
+from tuneloom.tuners.tvm.models.final import Array, build_model
+from tuneloom.tuners.tvm.quantising.points import rounded, sources_of, with_ranges
+from tuneloom.tuners.tvm.quantising.samples import read_samples
+from tuneloom.tuners.tvm.targets.target import TargetSpec
+
+_STEPS = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantisedModel:
+    """A model that works on whole numbers where it can, and how far its outputs are from those in floats."""
+
+    model: ImportedModel
+    difference: float
+    agreeing: float | None
+    """For how many of the samples, as a share, the largest output is the same; None without classes."""
+    samples: int
+    points: int
+
+    @property
+    def note(self) -> str:
+        """What the user should know."""
+        text = (
+            f"int8: outputs differ by {self.difference:.1%} from those in float32 on {self.samples} samples"
+        )
+        return text + ("" if self.agreeing is None else f", the largest is the same on {self.agreeing:.0%}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantising:
+    """What the user said about it: where the samples are, and how far outputs may be off."""
+
+    samples: str
+    tolerance: float = field(default=0.1)
+
+
+def require_dots(target: TargetSpec) -> None:
+    """Raise TargetError if a CPU has no instruction for 8-bit products."""
+    if target.dots is None:
+        name = target.mcpu or target.kind
+        raise TargetError(
+            f"int8 needs AVX-512 VNNI or ARM's dot product instructions, and {name} has neither; omit --dtype"
+        )
+
+
+def quantise(imported: ImportedModel, target: TargetSpec, how: Quantising) -> QuantisedModel:
+    """The model with its constant products in int8.
+
+    Raises InputError for samples that don't fit, for a model without such products, and for outputs
+    beyond the tolerance.
+    """
+    require_dots(target)
+    samples = read_samples(how.samples, imported.inputs)
+    folded = replace(imported, module=fold_constants(imported.module))
+    sources = sources_of(folded.module, target.lanes)
+    if not sources:
+        raise InputError(
+            f"{imported.name} has no convolution or product that int8 could speed up; omit --dtype"
+        )
+    expected, ranges = _ranges(folded, sources, target, samples)
+    scales = {
+        source: scale_of(low, high, target) for source, (low, high) in zip(sources, ranges, strict=True)
+    }
+    module = rounded(folded.module, scales, target.lanes)
+    made = replace(folded, module=module, digest=f"{imported.digest}-int8")
+    got = _outputs(lower(made, target), samples)
+    difference = max(
+        relative_difference(a, b) for a, b in zip(_stacked(got), _stacked(expected), strict=True)
+    )
+    if not difference <= how.tolerance:
+        raise InputError(
+            f"int8 changes the outputs of {imported.name} by {difference:.1%}, more than the tolerance of "
+            f"{how.tolerance:.1%}; raise --tolerance, or omit --dtype"
+        )
+    return QuantisedModel(
+        model=made,
+        difference=difference,
+        agreeing=_agreeing(got, expected),
+        samples=len(samples),
+        points=len(sources),
+    )
+
+
+def scale_of(low: float, high: float, target: TargetSpec) -> Scale:
+    """Steps that reach from the least to the greatest value, zero among them exactly."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    step = max(high - low, 1e-12) / _STEPS
+    assert target.dots is not None
+    least = int(np.iinfo(target.dots.data).min)
+    return Scale(step=step, zero=round(-low / step) + least, dtype=target.dots.data)
+
+
+def _ranges(
+    imported: ImportedModel, sources: Sequence[Any], target: TargetSpec, samples: Sequence[Sequence[Array]]
+) -> tuple[list[list[Array]], list[tuple[float, float]]]:
+    """The outputs of the model in floats for every sample, and between which values each variable lies."""
+    extra = tuple(TensorInfo(name=f"range_{n}", shape=(), dtype="float32") for n in range(2 * len(sources)))
+    watched = replace(
+        imported,
+        module=with_ranges(imported.module, list(sources)),
+        outputs=(*imported.outputs, *extra),
+    )
+    found = _outputs(lower(watched, target), samples)
+    count = len(imported.outputs)
+    extremes = np.array([[float(one) for one in outputs[count:]] for outputs in found])
+    lows, highs = extremes[:, 0::2].min(axis=0), extremes[:, 1::2].max(axis=0)
+    pairs = [(float(low), float(high)) for low, high in zip(lows, highs, strict=True)]
+    return [outputs[:count] for outputs in found], pairs
+
+
+def _outputs(lowered: LoweredModel, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    running = build_model(lowered, {}, guess=True).open_here()
+    return [running.run(values) for values in samples]
+
+
+def _stacked(found: Sequence[Sequence[Array]]) -> list[Array]:
+    return [np.stack(one) for one in zip(*found, strict=True)]
+
+
+def _agreeing(got: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> float | None:
+    """How often the largest of the first output is the same, where that has classes along its last axis."""
+    first = expected[0][0]
+    if first.ndim != 2 or first.shape[1] < 2:
+        return None
+    pairs = [(a[0].argmax(axis=1), b[0].argmax(axis=1)) for a, b in zip(got, expected, strict=True)]
+    return float(np.mean([np.mean(a == b) for a, b in pairs]))

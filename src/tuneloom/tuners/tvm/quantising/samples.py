@@ -1,0 +1,61 @@
+"""Inputs that a user gives to find out which values a model meets."""
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuneloom.errors import InputError
+from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.models.final import Array
+
+MOST = 64
+"""How many samples are looked at."""
+
+
+def read_samples(path: str, inputs: Sequence[TensorInfo]) -> list[list[Array]]:
+    """The samples of a NumPy archive, each with one array for every input.
+
+    An input has an array under its name, of its own shape or with more along its first axis. Raises
+    InputError for anything else.
+    """
+    stored = _read(path)
+    parts = [_parts(path, stored, info) for info in inputs]
+    counts = {len(part) for part in parts}
+    if len(counts) > 1:
+        told = ", ".join(f"{len(part)} of {info.name!r}" for part, info in zip(parts, inputs, strict=True))
+        raise InputError(f"{path}: every input needs as many samples as the others, got {told}")
+    return [list(one) for one in zip(*parts, strict=True)][:MOST]
+
+
+def _read(path: str) -> dict[str, Array]:
+    try:
+        with np.load(Path(path), allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"can't read samples from {path}: {error}; write them with numpy.savez(path, INPUT=values, …)"
+        ) from error
+
+
+def _parts(path: str, stored: dict[str, Array], info: TensorInfo) -> list[Array]:
+    if info.name not in stored:
+        known = ", ".join(map(repr, stored)) or "nothing"
+        raise InputError(f"{path} has no samples for input {info.name!r}; it has {known}")
+    value = stored[info.name]
+    first, *rest = info.shape or (1,)
+    fits = value.ndim == len(info.shape) and list(value.shape[1:]) == rest and value.shape[0] % first == 0
+    if not fits or value.size == 0:
+        wanted = ", ".join(["N" if first == 1 else f"N × {first}", *map(str, rest)])
+        raise InputError(f"{path}: samples of {info.name!r} must be ({wanted}), got {_shown(value.shape)}")
+    if value.dtype.kind != np.dtype(info.dtype).kind:
+        raise InputError(f"{path}: samples of {info.name!r} must be {info.dtype}, got {value.dtype}")
+    if not np.isfinite(value.astype(np.float64)).all():
+        raise InputError(f"{path}: samples of {info.name!r} must be finite numbers")
+    return list(np.split(value.astype(info.dtype), value.shape[0] // first))
+
+
+def _shown(shape: Any) -> str:
+    return "(" + ", ".join(map(str, shape)) + ")"

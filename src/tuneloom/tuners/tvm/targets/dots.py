@@ -1,0 +1,94 @@
+"""Instructions that add four products of 8-bit numbers in every lane of a vector, as TVM can use them."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+_registered: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotInstruction:
+    """An instruction: which feature of a CPU it is, its name in LLVM, its lanes, and the type of its data."""
+
+    feature: str
+    llvm: str
+    lanes: int
+    data: str
+
+    @property
+    def name(self) -> str:
+        """Under which name schedules ask for it."""
+        return f"tuneloom_dots_{self.lanes}x4_{self.data}"
+
+
+KNOWN = (
+    DotInstruction(feature="avx512vnni", llvm="llvm.x86.avx512.vpdpbusd.512", lanes=16, data="uint8"),
+    DotInstruction(feature="dotprod", llvm="llvm.aarch64.neon.sdot.v4i32.v16i8", lanes=4, data="int8"),
+)
+
+
+def dots_of(features: Collection[str]) -> DotInstruction | None:
+    """The instruction of a CPU with these features, if it has one; this process can schedule with it then."""
+    found = next((one for one in KNOWN if one.feature in features), None)
+    if found is not None and found.name not in _registered:
+        _register(found)
+        _registered.add(found.name)
+    return found
+
+
+def _register(dot: DotInstruction) -> None:
+    from tvm.s_tir import TensorIntrin
+
+    TensorIntrin.register(dot.name, _loops(dot), _instruction(dot), override=True)
+
+
+def _loops(dot: DotInstruction) -> Any:
+    """What the instruction computes, as loops: they are what a schedule replaces."""
+    from tvm.script import tirx as T  # noqa: N812 - the name that TVM's scripts have
+
+    lanes, kind = dot.lanes, dot.data
+
+    @T.prim_func(s_tir=True)
+    def loops(a: T.handle, b: T.handle, c: T.handle) -> None:
+        x = T.match_buffer(a, (4,), kind, offset_factor=1)
+        w = T.match_buffer(b, (lanes, 4), "int8", offset_factor=1)
+        s = T.match_buffer(c, (lanes,), "int32", offset_factor=1, scope="local")
+        with T.sblock("root"):
+            T.reads(s[0:lanes], x[0:4], w[0:lanes, 0:4])
+            T.writes(s[0:lanes])
+            for i in T.serial(0, lanes):
+                for k in T.serial(0, 4):
+                    with T.sblock("update"):
+                        vi, vk = T.axis.remap("SR", [i, k])
+                        s[vi] = s[vi] + T.cast(x[vk], "int32") * T.cast(w[vi, vk], "int32")
+
+    return loops
+
+
+def _instruction(dot: DotInstruction) -> Any:
+    """The same as one instruction: four bytes of data meet four of the weights in every lane."""
+    from tvm.script import tirx as T  # noqa: N812 - the name that TVM's scripts have
+
+    lanes, kind, name = dot.lanes, dot.data, dot.llvm
+    four, bytes_, sums = f"{kind}x4", f"int8x{4 * lanes}", f"int32x{lanes}"
+    operand = sums if dot.data == "uint8" else bytes_  # as LLVM declares them
+
+    @T.prim_func(s_tir=True)
+    def instruction(a: T.handle, b: T.handle, c: T.handle) -> None:
+        x = T.match_buffer(a, (4,), kind, offset_factor=1)
+        w = T.match_buffer(b, (lanes, 4), "int8", offset_factor=1)
+        s = T.match_buffer(c, (lanes,), "int32", offset_factor=1, scope="local")
+        with T.sblock("root"):
+            T.reads(s[0:lanes], x[0:4], w[0:lanes, 0:4])
+            T.writes(s[0:lanes])
+            data = T.broadcast(T.reinterpret(x.vload([0], four), dtype="int32"), lanes)
+            s[T.ramp(T.int32(0), 1, lanes)] = T.call_llvm_pure_intrin(
+                T.llvm_lookup_intrinsic_id(name),
+                s.vload([0], dtype=sums),
+                T.reinterpret(data, dtype=operand),
+                T.reinterpret(w.vload([0, 0], dtype=bytes_), dtype=operand),
+                dtype=sums,
+            )
+
+    return instruction

@@ -1,0 +1,82 @@
+"""Models in int8: close to the model in floats, by dot products, refused where they are not."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tuneloom.errors import InputError, TargetError
+from tuneloom.tuners.tvm.importing.sources import ImportedModel
+from tuneloom.tuners.tvm.lowering.graph import lower
+from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
+from tuneloom.tuners.tvm.quantising.calibrating import Quantising, quantise
+from tuneloom.tuners.tvm.rules.generator import has_template
+from tuneloom.tuners.tvm.targets.target import TargetSpec
+
+CHANNELS = 32
+
+
+def network() -> Any:
+    """Convolutions with padding, strides and a way around, then a product."""
+    random = np.random.default_rng(5)
+    shapes = {
+        "first": (CHANNELS, 3, 3, 3),
+        "second": (CHANNELS, CHANNELS, 3, 3),
+        "third": (CHANNELS, CHANNELS, 1, 1),
+    }
+    weights = {
+        name: random.standard_normal(shape) / np.sqrt(np.prod(shape[1:])) for name, shape in shapes.items()
+    }
+    weights |= {"bias": random.standard_normal(CHANNELS), "matrix": random.standard_normal((CHANNELS, 24))}
+    nodes = [
+        helper.make_node("Conv", ["x", "first"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "second", "bias"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("LeakyRelu", ["c"], ["d"]),
+        helper.make_node("Conv", ["d", "third"], ["e"]),
+        helper.make_node("Add", ["e", "b"], ["f"]),
+        helper.make_node("GlobalAveragePool", ["f"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["h"]),
+        helper.make_node("MatMul", ["h", "matrix"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 18, 18))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 24))],
+        [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> str:
+    path = tmp_path / "samples.npz"
+    np.savez(path, x=np.random.default_rng(6).standard_normal((4, 3, 18, 18)).astype(np.float32))
+    return str(path)
+
+
+def test_a_network_in_int8_is_close_to_itself_in_floats_and_refused_beyond_the_tolerance(
+    imported: Callable[[Any], ImportedModel], host: TargetSpec, samples: str
+) -> None:
+    if host.dots is None:
+        pytest.skip("this CPU has no dot products")
+    model = imported(network())
+    found = quantise(model, host, Quantising(samples=samples, tolerance=0.1))
+    assert 0 < found.difference < 0.1 and found.points == 3 and found.samples == 4
+    tasks = extract(lower(found.model, host))
+    dots = [task for task in tasks if "dots" in task.name]
+    assert len(dots) == 3 and all(has_template(unpack(task).module, host) for task in dots)
+    with pytest.raises(InputError, match=r"int8 changes the outputs of net by .* more than the tolerance"):
+        quantise(model, host, Quantising(samples=samples, tolerance=found.difference / 2))
+
+
+def test_a_cpu_without_dot_products_is_refused_before_anything_is_done(
+    imported: Callable[[Any], ImportedModel], host: TargetSpec
+) -> None:
+    with pytest.raises(TargetError, match="int8 needs"):
+        quantise(imported(network()), replace(host, dots=None), Quantising(samples="missing.npz"))
