@@ -166,26 +166,30 @@ def global_avg_pool2d(data: Any) -> Any:
 def to_blocked(data: Any, lanes: int) -> Any:
     """Plain (batch, channels, height, width) to blocked; missing channels are zero.
 
-    Without a height, the result is an image of one row.
+    Without a height, the result is an image of one row; with a depth, each plane is an image of the batch.
     """
     from tvm import te, tirx
 
     batch, channels, *sizes = data.shape
     blocks = block_count(int(channels), lanes)
-    height, width = sizes if len(sizes) == 2 else (1, sizes[0])
+    depth, height, width = [1] * (3 - len(sizes)) + list(sizes)
 
     def value(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
-        place = (y, x) if len(sizes) == 2 else (x,)
+        place = (n % depth, y, x)[3 - len(sizes) :]
+        n = n // depth if len(sizes) == 3 else n
         if blocks * lanes == int(channels):
             return data[n, o * lanes + c, *place]
         zero = tirx.const(0, data.dtype)
         return tirx.if_then_else(o * lanes + c < channels, data[n, o * lanes + c, *place], zero)
 
-    return te.compute((batch, blocks, height, width, lanes), value, name="to_blocked")
+    return te.compute((batch * depth, blocks, height, width, lanes), value, name="to_blocked")
 
 
-def to_plain(data: Any, channels: int, line: bool = False) -> Any:
-    """Blocked to plain; added channels are left out, and with `line` the height too."""
+def to_plain(data: Any, channels: int, line: bool = False, depth: int = 0) -> Any:
+    """Blocked to plain; added channels are left out, and with `line` the height too.
+
+    With a depth, so many images of the batch are the planes of a volume.
+    """
     from tvm import te
 
     batch, _, height, width, lanes = data.shape
@@ -193,6 +197,12 @@ def to_plain(data: Any, channels: int, line: bool = False) -> Any:
         return te.compute(
             (batch, channels, width),
             lambda n, c, x: data[n, c // lanes, 0, x, c % lanes],
+            name="to_plain",
+        )
+    if depth:
+        return te.compute(
+            (batch // depth, channels, depth, height, width),
+            lambda n, c, z, y, x: data[n * depth + z, c // lanes, y, x, c % lanes],
             name="to_plain",
         )
     return te.compute(

@@ -11,6 +11,8 @@ from tuneloom.tuners.tvm.layouts import compute, dots, values, winograd
 from tuneloom.tuners.tvm.layouts.groups import Groups
 from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Quantised, Restored, Value
 
+VOLUME = 5
+"""How many axes a plain tensor with a depth has; its blocked form has an image for each plane."""
 Rule = Callable[["Rewriter", Any, Any], bool]
 """Rewrites what a variable is bound to; returns False when it does not apply."""
 
@@ -81,7 +83,8 @@ class Rewriter:
             if set(value.shape[2:]) == {1} and value.shape[1] % self.lanes == 0:
                 value.plain = self._builder.emit(relax.op.reshape(blocked, value.shape))
             else:
-                options = {"channels": value.shape[1], "line": len(value.shape) == 3}
+                depth = value.shape[2] if len(value.shape) == VOLUME else 0
+                options = {"channels": value.shape[1], "line": len(value.shape) == 3, "depth": depth}
                 value.plain = self.kernel(compute.to_plain, [blocked], "to_plain", **options)
         return value.plain
 
@@ -254,7 +257,7 @@ class Rewriter:
         data = [self.blocked(conv.data)]
         tiles = self.kernel(winograd.winograd_input, data, "winograd_input", window=conv.window)
         products = self.kernel(winograd.winograd_product, [tiles, weight], "winograd_product")
-        rows, cols = conv.shape[2:]
+        rows, cols = conv.shape[-2:]
         return self.kernel(winograd.winograd_output, [products], "winograd_output", rows=rows, cols=cols)
 
     def kernel(self, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any) -> Any:

@@ -8,10 +8,20 @@ from typing import Any
 import numpy as np
 
 from tuneloom.tuners.tvm.layouts import compute
-from tuneloom.tuners.tvm.layouts.operators import activations, along_lines, images, products, rounding
-from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, constant, static_shape
+from tuneloom.tuners.tvm.layouts.operators import (
+    activations,
+    along_lines,
+    images,
+    products,
+    rounding,
+    volumes,
+)
+from tuneloom.tuners.tvm.layouts.rewriter import VOLUME, Rewriter, Rule, constant, static_shape
 from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Value
 from tuneloom.tuners.tvm.layouts.windows import Window
+
+_RANKS = (3, 4, VOLUME)
+"""How many axes tensors have whose channels may be blocked: lines, images, volumes."""
 
 
 def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
@@ -51,7 +61,7 @@ def _batch_norm(rewriter: Rewriter, var: Any, call: Any) -> bool:
         data.shift(shift)
         rewriter.bind_tuple(var, [data])
         return True
-    if len(data.shape) not in (3, 4) or not rewriter.is_blocked(data):
+    if len(data.shape) not in _RANKS or not rewriter.is_blocked(data):
         return False
     rewriter.bind_tuple(var, [rewriter.scaled(data, scale, shift)])
     return True
@@ -82,7 +92,7 @@ def _unary(rewriter: Rewriter, var: Any, call: Any) -> bool:
 def _binary(rewriter: Rewriter, var: Any, call: Any) -> bool:
     sides = [rewriter.value(argument) for argument in call.args]
     shape = static_shape(var)
-    if shape is None or len(shape) not in (3, 4) or not any(rewriter.is_blocked(side) for side in sides):
+    if shape is None or len(shape) not in _RANKS or not any(rewriter.is_blocked(side) for side in sides):
         return False
     if _folded(rewriter, var, call, sides, shape):
         return True
@@ -177,7 +187,8 @@ def _mean(rewriter: Rewriter, var: Any, call: Any) -> bool:
     data, attrs = rewriter.value(call.args[0]), call.attrs
     rank = len(data.shape)
     axes = sorted(int(axis) % rank for axis in attrs.axis or ())
-    if not rewriter.is_blocked(data) or axes != list(range(2, rank)) or not attrs.keepdims:
+    images = rewriter.is_blocked(data) and rank < VOLUME
+    if not images or axes != list(range(2, rank)) or not attrs.keepdims:
         return False
     rewriter.emit_kernel(var, compute.global_avg_pool2d, [rewriter.blocked(data)], "global_avg_pool2d")
     return True
@@ -247,6 +258,12 @@ def _together(*rooms: dict[str, Rule]) -> dict[str, tuple[Rule, ...]]:
 
 
 RULES = _together(
-    activations.RULES, _BLOCKED, images.RULES, products.RULES, along_lines.RULES, rounding.RULES
+    activations.RULES,
+    _BLOCKED,
+    images.RULES,
+    products.RULES,
+    along_lines.RULES,
+    rounding.RULES,
+    volumes.RULES,
 )
 """The rules of every operator, to be tried in order."""

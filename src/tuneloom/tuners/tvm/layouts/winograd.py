@@ -54,7 +54,7 @@ def pays(conv: OpenConv) -> bool:
     simple = window.stride == (1, 1) and window.dilation == (1, 1) and (kh, kw) == (3, 3)
     if not simple or conv.groups != 1 or 4 * POINTS * out * inside > _CACHED_BYTES:
         return False
-    rows, cols = conv.shape[2:]
+    rows, cols = conv.shape[-2:]
     direct = rows * cols * 9 * out * inside
     tiles = _tiles(rows) * _tiles(cols)
     changed = tiles * (POINTS * out * inside + _TRANSFORM_COST * (out + inside))
@@ -74,19 +74,21 @@ def winograd_input(data: Any, window: Window) -> Any:
     """Blocked data to (points, blocks, tiles, block)."""
     from tvm import te
 
-    _, blocks, height, width, lanes = data.shape
+    batch, blocks, height, width, lanes = data.shape
     rows, cols = window.output_size(int(height), int(width))
     down, across = _tiles(rows), _tiles(cols)
+    count = int(batch) * down * across
     grown = window.padded_to(int(height), int(width), (down * OUT, across * OUT))
     padded = pad(data, grown, (2, 3))
 
     def line(i: Any, s: Any, o: Any, t: Any, c: Any) -> Any:
+        n, t = (0, t) if int(batch) == 1 else (t // (down * across), t % (down * across))
         y, x = t // across * OUT, t % across * OUT
-        return _combine(_INPUT, i, lambda r: padded[0, o, y + r, x + s, c])
+        return _combine(_INPUT, i, lambda r: padded[n, o, y + r, x + s, c])
 
-    lines = te.compute((TILE, TILE, blocks, down * across, lanes), line, name="winograd_lines")
+    lines = te.compute((TILE, TILE, blocks, count, lanes), line, name="winograd_lines")
     return te.compute(
-        (POINTS, blocks, down * across, lanes),
+        (POINTS, blocks, count, lanes),
         lambda p, o, t, c: _combine(_INPUT, p % TILE, lambda s: lines[p // TILE, s, o, t, c]),
         name="winograd_input",
     )
@@ -111,7 +113,8 @@ def winograd_output(data: Any, rows: int, cols: int) -> Any:
     from tvm import te
 
     _, blocks, tiles, lanes = data.shape
-    across = _tiles(cols)
+    down, across = _tiles(rows), _tiles(cols)
+    batch = int(tiles) // (down * across)
     lines = te.compute(
         (OUT, TILE, blocks, tiles, lanes),
         lambda i, s, o, t, c: _combine(_OUTPUT, i, lambda r: data[r * TILE + s, o, t, c]),
@@ -119,10 +122,10 @@ def winograd_output(data: Any, rows: int, cols: int) -> Any:
     )
 
     def point(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
-        tile = y // OUT * across + x // OUT
+        tile = y // OUT * across + x // OUT + (n * down * across if batch > 1 else 0)
         return _combine(_OUTPUT, x % OUT, lambda s: lines[y % OUT, s, o, tile, c])
 
-    return te.compute((1, blocks, rows, cols, lanes), point, name="winograd_output")
+    return te.compute((batch, blocks, rows, cols, lanes), point, name="winograd_output")
 
 
 def _tiles(extent: int) -> int:
