@@ -49,7 +49,7 @@ def _loops(dot: DotInstruction) -> Any:
 
     lanes, kind = dot.lanes, dot.data
 
-    @T.prim_func(s_tir=True)
+    @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
     def loops(a: T.handle, b: T.handle, c: T.handle) -> None:
         x = T.match_buffer(a, (4,), kind, offset_factor=1)
         w = T.match_buffer(b, (lanes, 4), "int8", offset_factor=1)
@@ -74,7 +74,7 @@ def _instruction(dot: DotInstruction) -> Any:
     four, bytes_, sums = f"{kind}x4", f"int8x{4 * lanes}", f"int32x{lanes}"
     operand = sums if dot.data == "uint8" else bytes_  # as LLVM declares them
 
-    @T.prim_func(s_tir=True)
+    @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
     def instruction(a: T.handle, b: T.handle, c: T.handle) -> None:
         x = T.match_buffer(a, (4,), kind, offset_factor=1)
         w = T.match_buffer(b, (lanes, 4), "int8", offset_factor=1)
