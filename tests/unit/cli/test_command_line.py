@@ -150,8 +150,8 @@ def test_every_command_teaches(command: str, capsys: pytest.CaptureFixture[str])
 
 NUMBERS = {
     "tune zoo:resnet18": (
-        "--trials --seconds --goal-ms --goal-ratio --batch --run-timeout --build-timeout --seed --priority "
-        "--deadline --device-cores"
+        "--trials --seconds --goal-ms --goal-ratio --tolerance --batch --run-timeout --build-timeout --seed "
+        "--priority --deadline --device-cores"
     ),
     "add last zoo:resnet18": "--trials --seconds --deadline --priority --seed",
     "plan zoo:resnet18": "--trials",
