@@ -123,6 +123,8 @@ def submitted(
     key: str | None = None,
 ) -> list[Submitted]:
     """One job for each model, or for each of several devices; names and folders then say which is which."""
+    if options.dtype != "float32":
+        raise InputError(f"servers don't tune in {options.dtype}; run `tuneloom tune` where the samples are")
     values = {field: value for field, value in job_values(options).items() if value not in (None, {}, False)}
     if len(models) == 1 and len(options.device or ()) < 2:
         named = {"name": name} if name else {}

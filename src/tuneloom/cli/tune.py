@@ -306,13 +306,19 @@ def job_values(options: argparse.Namespace) -> dict[str, Any]:
         "seed": options.seed,
         "reuse": options.reuse,
         "only_tvm": options.only_tvm,
-        "dtype": options.dtype,
-        "samples": str(Path(options.samples).absolute()) if options.samples else None,
-        "tolerance": options.tolerance,
+        **_precision(options),
         "priority": options.priority,
         "deadline_s": options.deadline,
         "waits_for_devices": options.wait_for_devices,
     }
+
+
+def _precision(options: argparse.Namespace) -> dict[str, Any]:
+    """What the command line says of a lower precision; nothing where it says nothing."""
+    samples = str(Path(options.samples).absolute()) if options.samples else None
+    if options.dtype == "float32" and samples is None:
+        return {}
+    return {"dtype": options.dtype, "samples": samples, "tolerance": options.tolerance}
 
 
 def shapes_of(texts: list[str]) -> dict[str, list[tuple[int, ...]]]:
