@@ -129,6 +129,25 @@ def _trials(row: Mapping[str, Any]) -> str:
     return str(asked) if made >= asked else f"{made} of {asked}"
 
 
+def int8(rows: Rows) -> str:
+    """Both in int8, and both in float32 beside it."""
+    sides = ("ours", "ONNX Runtime", "ours / ONNX Runtime", "ours, float32", "ONNX Runtime, float32")
+    columns = ("model", "trials", *sides, "ours is off by", "ONNX Runtime is off by")
+    ordered = sorted(rows, key=lambda row: (row["cpu"], row["trials"], row["ratio"]))
+    return table(("CPU", *columns), [_in_int8(row) for row in ordered])
+
+
+def _in_int8(row: Mapping[str, Any]) -> Sequence[object]:
+    low, high = row["spread"]
+    ours, theirs, single, theirs_single = (
+        f"{row[key] * 1e3:.2f} ms"
+        for key in ("ours_s", "onnxruntime_s", "ours_float32_s", "onnxruntime_float32_s")
+    )
+    ratio = f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})"
+    off = (f"{row[key]:.1%}" for key in ("difference", "onnxruntime_difference"))
+    return (row["cpu"], row["model"], row["trials"], ours, theirs, ratio, single, theirs_single, *off)
+
+
 STAGES = ("select", "build", "profile", "update")
 
 
@@ -327,6 +346,15 @@ SECTIONS = (
         "Rows whose kernels are not kept were taken before powers were spelled out.",
         command="benchmarks/against_onnxruntime.py",
         draw=against_onnxruntime,
+    ),
+    Section(
+        results="int8.json",
+        title="Networks in int8",
+        about="Both calibrated on the same samples of noise; ONNX Runtime's own quantisation (QDQ, a scale "
+        "for each channel of the weights). All ran in turn on one core. With 0 trials, and in float32, ours "
+        "has the first guess of every template.",
+        command="benchmarks/int8.py",
+        draw=int8,
     ),
     Section(
         results="memory.json",

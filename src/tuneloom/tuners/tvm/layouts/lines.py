@@ -1,7 +1,7 @@
 """Softmax and normalisations over the last axis, written as tensor expressions.
 
-Every line is summed in vectors first: several sums side by side, whose own sum comes
-last. What does not fill a vector is taken in there.
+Every line is summed in vectors first: several sums side by side, which become one vector,
+whose own sum comes last. What does not fill a vector is taken in there.
 """
 
 from collections.abc import Callable
@@ -70,13 +70,21 @@ def _reduced(read: Read, shape: Any, lanes: int, kind: str) -> Any:
         lambda *at: fold(read(*at[:-1], r * wide + at[-1]), axis=[r]),
         name=f"line_parts_{kind}",
     )
-    k = te.reduce_axis((0, wide + length - whole), name="k")
+    if wide > lanes:
+        c = te.reduce_axis((0, _CHAINS), name="c")
+        chains = parts
+        parts = te.compute(
+            (*lead, lanes),
+            lambda *at: fold(chains[*at[:-1], c * lanes + at[-1]], axis=[c]),
+            name=f"line_lanes_{kind}",
+        )
+    k = te.reduce_axis((0, lanes + length - whole), name="k")
 
     def rest(*at: Any) -> Any:
         if whole == length:
             return parts[*at, k]
         return tirx.if_then_else(
-            k < wide, parts[*at, te.min(k, wide - 1)], read(*at, te.max(k - wide, 0) + whole)
+            k < lanes, parts[*at, te.min(k, lanes - 1)], read(*at, te.max(k - lanes, 0) + whole)
         )
 
     return te.compute(lead, lambda *at: fold(rest(*at), axis=[k]), name=f"line_{kind}")

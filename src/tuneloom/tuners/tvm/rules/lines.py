@@ -78,7 +78,7 @@ def _small(sch: Any, block: Any, lead: int) -> bool:
 
 
 def _in_vectors(sch: Any, block: Any, target: TargetSpec) -> None:
-    """The loops inside a line in vectors where they divide; else they are left to the compiler."""
+    """The loops inside a line in vectors; what does not fill one is left to the compiler."""
     inner = sch.get_loops(block)[1:]
     if not _reduction(sch, block):
         _stream(sch, inner, target)
@@ -101,8 +101,11 @@ def _stream(sch: Any, inner: list[Any], target: TargetSpec) -> None:
         return
     loop = sch.fuse(*inner) if len(inner) > 1 else inner[0]
     extent = int(sch.get(loop).extent)
-    if extent % target.lanes or extent == 1:
+    if extent < target.lanes:
         return
+    if extent % target.lanes:
+        extent -= extent % target.lanes
+        loop, _rest = sch.loop_partition(loop, [extent, None])
     whole, vector = sch.split(loop, [None, target.lanes])
     sch.vectorize(vector)
     count = extent // target.lanes
