@@ -342,8 +342,9 @@ SECTIONS = (
     Section(
         results="against_onnxruntime_x86.json",
         title="Networks people run, on x86",
-        about="The same on a server CPU with AVX-512, seven networks at a time, each on two cores. "
-        "Rows whose kernels are not kept were taken before powers were spelled out.",
+        about="The same on a server CPU with AVX-512 and 16 cores, seven or eight networks at a time, each "
+        "with two cores or more to itself. The bundle may leave the model or parts to ONNX Runtime; rows "
+        "without one are older than that choice.",
         command="benchmarks/against_onnxruntime.py",
         draw=against_onnxruntime,
     ),

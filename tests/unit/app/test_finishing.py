@@ -160,7 +160,8 @@ def test_a_model_is_exported_as_it_is_when_the_choice_fails() -> None:
     tasks = tuned("a")
     lost = Died(cause=KilledBy(signal.SIGSEGV))
     script = Script(tasks, checks=[against(0.5)], choose=lost)
-    assert finished(tasks, script).handover is None
+    finish = finished(tasks, script)
+    assert finish.handover is None and "could not be found out" in finish.notes[0]
     assert script.calls[-2:] == ["choose", "export_model"]
 
 

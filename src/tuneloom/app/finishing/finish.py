@@ -39,6 +39,7 @@ class Finish:
     unwritten: OutputError | None = None
     check: CheckResult | None = None
     handover: Handover | None = None
+    notes: list[str] = field(default_factory=list)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     untuned: UntunedModel | None = None
     _open: int = 0
@@ -192,7 +193,12 @@ class Finish:
 
     def _handed_over(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         """What can't be found out is not done: then TVM has all of the model, as before."""
-        self.handover = result.value if isinstance(result, Returned) else None
+        if isinstance(result, Returned):
+            self.handover = result.value
+        else:
+            self.notes.append(
+                f"whether ONNX Runtime runs parts of it faster could not be found out: {result}"
+            )
         return self._export_or_end()
 
     def _guilty_step(self) -> Step:

@@ -194,7 +194,8 @@ class ModelJob(TuningJob):
         if self.summary is not None:
             check = self.finish.check if self.finish is not None else None
             handover = self.finish.handover if self.finish is not None else None
-            notes = {"notes": list(self.summary.notes)} if self.summary.notes else {}
+            told = [*self.summary.notes, *(self.finish.notes if self.finish is not None else ())]
+            notes = {"notes": told} if told else {}
             parts = foreign_parts(self.summary, check, handover)
             result |= notes | ({"onnxruntime": parts} if parts else {})
         if self.tuning is None or self.finish is None:
