@@ -1,7 +1,7 @@
 """Networks people run against ONNX Runtime: whole models in turn, and where the time goes.
 
     python benchmarks/against_onnxruntime.py FILE.onnx… [zoo:NAME…] [--trials N] [--device-cores N]
-        [--cores 2,3] [--limit SECONDS] [--lane-limit SECONDS] [--out LANE.json] [--no-openvino]
+        [--cores 2,3] [--limit SECONDS] [--lane-limit SECONDS] [--out LANE.json] [--only-tvm] [--no-openvino]
 
 Several of these may run at once, each a lane with cores of its own (--cores) and a file of its own
 (--out); benchmarks/merge_lanes.py joins the files. Every network has a process of its own. What the file has
@@ -81,8 +81,8 @@ class Comparison:
     cores: int
     times: dict[str, list[float]]
     difference: float
-    left: str
-    """What the bundle leaves to ONNX Runtime: nothing (""), "whole" or "parts"."""
+    left: str | None
+    """What the bundle leaves to ONNX Runtime: nothing (""), "whole" or "parts"; None if it had no choice."""
     kernels: list[dict[str, Any]]
     nodes: list[dict[str, Any]]
 
@@ -119,7 +119,9 @@ class Comparison:
         return float(np.quantile(self.times[side], QUIET))
 
     def _chosen(self, ours: float, theirs: float) -> dict[str, Any]:
-        """The bundle, which may leave the model or parts of it to ONNX Runtime."""
+        """The bundle, which may leave the model or parts of it to ONNX Runtime; nothing if it could not."""
+        if self.left is None:
+            return {}
         seconds = self._quiet("bundle") if self.left else ours
         return {"chosen_s": seconds, "chosen_ratio": seconds / theirs, "left": self.left}
 
@@ -156,6 +158,7 @@ def parsed() -> Any:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds for one network")
     parser.add_argument("--lane-limit", type=float, default=float("inf"), help="seconds for all of them")
+    parser.add_argument("--only-tvm", action="store_true", help="leave nothing to ONNX Runtime in bundles")
     parser.add_argument("--no-openvino", action="store_true", help="compare with ONNX Runtime only")
     parser.add_argument("--brief", action="store_true", help="print the ratios only")
     parser.add_argument("--out", type=Path, help="keep the results in this file, beside those it has")
@@ -244,7 +247,7 @@ class Made:
     running: RunningModel
     trials: int = 0
     bundle: RunningModel | None = None
-    left: str = ""
+    left: str | None = None
 
 
 def guessed(lowered: LoweredModel) -> Made:
@@ -261,6 +264,7 @@ def tuned(model: str, options: Any, folder: Path, lowered: LoweredModel) -> Made
         shapes=SHAPES.get(name_of(model), {}),
         budget=Budget(trials=options.trials, seconds=seconds),
         seed=options.seed,
+        only_tvm=options.only_tvm,
         out=str(folder / "bundle"),
     )
     settings = RunSettings(store=str(folder / "store.db"), device_cores=options.device_cores)
@@ -270,7 +274,7 @@ def tuned(model: str, options: Any, folder: Path, lowered: LoweredModel) -> Made
     result, bundle = outcome.jobs[0].result, load_bundle(folder / "bundle").model
     trials, left = int(result["trials"]), result.get("left_to_onnxruntime")
     if left is None:
-        return Made(running=bundle, trials=trials)
+        return Made(running=bundle, trials=trials, left=None if options.only_tvm else "")
     used = json.loads((folder / "bundle" / "schedules.json").read_text())
     alone = build_model(lowered, {row["task"]: row["trace"] for row in used}, guess=True)
     words = "whole" if left["whole"] else "parts"
@@ -427,7 +431,7 @@ def show(row: dict[str, Any], peak: float, *, brief: bool) -> None:
         f"ratio {row['ratio']:.2f} ({low:.2f}–{high:.2f}), "
         f"{row['trials_made']} trials, {row['cores']} cores, {row['minutes']:.1f} minutes, "
         f"outputs differ by {row['difference']:.1e}"
-        + (f", bundle {row['chosen_ratio']:.2f} ({row['left']} left there)" if row["left"] else "")
+        + (f", bundle {row['chosen_ratio']:.2f} ({row['left']} left there)" if row.get("left") else "")
         + (f", against OpenVINO {row['against_openvino']:.2f}" if "against_openvino" in row else ""),
         flush=True,
     )
