@@ -34,6 +34,8 @@ class ImportedModel:
     digest: str
     notes: tuple[str, ...] = ()
     foreign: tuple[ForeignPart, ...] = ()
+    dtype: str = "float32"
+    """In which type its products may be computed."""
 
 
 def import_model(

@@ -21,9 +21,15 @@ class Rewriter:
     """State of one rewriting: what every variable of the old program has become."""
 
     def __init__(
-        self, builder: Any, lanes: int, uses: dict[Any, int], made: dict[Any, Any] | None = None
+        self,
+        builder: Any,
+        lanes: int,
+        uses: dict[Any, int],
+        made: dict[Any, Any] | None = None,
+        dots: str = "",
     ) -> None:
         self.lanes = lanes
+        self.dots = dots
         self._made = made or {}
         self.tuples: dict[Any, list[Value]] = {}
         self._builder = builder

@@ -50,7 +50,7 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
     blocked = chosen.layout == "blocked" and target.kind == "llvm"
     return LoweredModel(
         name=imported.name,
-        module=lowered_module(imported.module, target, chosen),
+        module=lowered_module(imported.module, target, chosen, imported.dtype),
         target=target,
         inputs=imported.inputs,
         outputs=imported.outputs,
@@ -60,19 +60,20 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
     )
 
 
-def lowered_module(module: Any, target: TargetSpec, options: LowerOptions) -> Any:
-    """The module as calls of fused kernels; raises whatever TVM raises."""
+def lowered_module(module: Any, target: TargetSpec, options: LowerOptions, dtype: str = "float32") -> Any:
+    """The module as calls of fused kernels, products in this type; raises whatever TVM raises."""
     tvm = load_tvm()
     blocked = options.layout == "blocked" and target.kind == "llvm"
     folds = not blocked and options.layout != "plain"
-    first = _blocking(target) if blocked else [batch_norm_pass()] if folds else []
+    dots = target.dots.data if target.dots is not None and dtype == "int8" else ""
+    first = _blocking(target, dots) if blocked else [batch_norm_pass()] if folds else []
     passes = [*first, *preparing_passes(), *fusing_passes()]
     with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
         return tvm.transform.Sequential(passes)(module)
 
 
-def _blocking(target: TargetSpec) -> list[Any]:
+def _blocking(target: TargetSpec, dots: str) -> list[Any]:
     def block(module: Any) -> Any:
-        return block_layouts(module, target.lanes)
+        return block_layouts(module, target.lanes, dots)
 
     return [folding(), own_pass("BlockLayouts", block), *vectorising_passes()]

@@ -77,7 +77,7 @@ def quantise(imported: ImportedModel, target: TargetSpec, how: Quantising) -> Qu
         source: scale_of(low, high, target) for source, (low, high) in zip(sources, ranges, strict=True)
     }
     module = rounded(folded.module, scales, target.lanes)
-    made = replace(folded, module=module, digest=f"{imported.digest}-int8")
+    made = replace(folded, module=module, digest=f"{imported.digest}-int8", dtype="int8")
     got = _outputs(lower(made, target), samples)
     difference = max(
         relative_difference(a, b) for a, b in zip(_stacked(got), _stacked(expected), strict=True)

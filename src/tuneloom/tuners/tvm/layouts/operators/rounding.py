@@ -1,4 +1,7 @@
-"""Floats that become 8-bit whole numbers and back: products between them may work on those."""
+"""Floats that become 8-bit whole numbers and back: products between them may work on those.
+
+Only where that was asked for: a model that has such pairs itself is computed as it says, to the last bit.
+"""
 
 from typing import Any
 
@@ -6,13 +9,11 @@ from tuneloom.tuners.tvm.layouts.dots import Scale
 from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, scalar, static_shape, whole_number
 from tuneloom.tuners.tvm.layouts.values import Quantised, Restored
 
-_EIGHT_BITS = ("int8", "uint8")
-
 
 def _quantize(rewriter: Rewriter, var: Any, call: Any) -> bool:
     step, zero = scalar(call.args[1]), whole_number(call.args[2])
     dtype, shape = str(call.attrs.out_dtype), static_shape(var)
-    if step is None or zero is None or shape is None or dtype not in _EIGHT_BITS:
+    if step is None or zero is None or shape is None or dtype != rewriter.dots:
         return False
     scale = Scale(step=step, zero=zero, dtype=dtype)
     rewriter.bind(var, Quantised(shape=shape, source=rewriter.value(call.args[0]), scale=scale))
