@@ -30,10 +30,10 @@ from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
+from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import RunningModel, build_model
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
-from tuneloom.tuners.tvm.quantising.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
 

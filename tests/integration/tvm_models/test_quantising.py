@@ -13,7 +13,7 @@ from tuneloom.errors import InputError, TargetError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
-from tuneloom.tuners.tvm.quantising.calibrating import Quantising, quantise
+from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.rules.generator import has_template
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 

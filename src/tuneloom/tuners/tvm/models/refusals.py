@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from tuneloom.errors import InputError
 from tuneloom.model import Shapes
+from tuneloom.tuners.tvm.models.calibrating import require_dots
 from tuneloom.tuners.tvm.models.remembering import was_taken
 from tuneloom.tuners.tvm.models.stages import imported_model
-from tuneloom.tuners.tvm.quantising.calibrating import require_dots
 from tuneloom.tuners.tvm.quantising.samples import read_samples
 from tuneloom.tuners.tvm.targets.linking import require_linker
 from tuneloom.tuners.tvm.targets.target import resolve_target

@@ -34,13 +34,13 @@ from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.measuring.profiling import random_values
+from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel, build_model, part_file
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
 from tuneloom.tuners.tvm.models.remembering import keep, recall
 from tuneloom.tuners.tvm.models.shapes import added, export_all
-from tuneloom.tuners.tvm.quantising.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.quantising.samples import read_samples
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuneloom.errors import InputError
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm.models.final import Array
 
+Array = NDArray[Any]
 MOST = 64
 """How many samples are looked at."""
 

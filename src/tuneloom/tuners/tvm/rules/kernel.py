@@ -50,9 +50,13 @@ class Shape:
 def shape_of(module: Any, lanes: int) -> Shape | None:
     """The form of a module's `main`, or None when no template can hold it."""
     from tvm.s_tir import Schedule
+    from tvm.s_tir.schedule import ScheduleError
 
-    schedule = Schedule(module)
-    root = schedule.get_sblock("root")
+    schedule = Schedule(module, error_render_level="none")
+    try:
+        root = schedule.get_sblock("root")
+    except ScheduleError:
+        return None  # one call of a routine, such as a sort: there are no loops
     blocks = [schedule.get(block) for block in schedule.get_child_blocks(root)]
     names = [str(block.name_hint) for block in blocks]
     reducing = [i for i, block in enumerate(blocks) if _reductions(block)]
