@@ -53,3 +53,13 @@ def test_tvm_keeps_a_model_that_is_not_clearly_faster_elsewhere(
     recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert chosen(recipe, monkeypatch, NEVER) is None
+
+
+def test_pieces_that_can_not_be_compiled_leave_the_choice_between_all_and_nothing(
+    recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_arguments: Any) -> Any:
+        raise ValueError("no kernel")
+
+    monkeypatch.setattr(choosing, "_pieces", failing)
+    assert chosen(recipe, monkeypatch, ALWAYS).whole

@@ -33,8 +33,13 @@ def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
 
     The model as it was chosen is compiled then, under the recipe that leaves the rest.
     """
-    proposals = [ALL, *_pieces(recipe, schedules, seed, device)]
-    tried = [_tried(recipe, left, schedules, seed, device) for left in proposals]
+    tried = [_tried(recipe, ALL, schedules, seed, device)]
+    try:
+        tried += [
+            _tried(recipe, left, schedules, seed, device) for left in _pieces(recipe, schedules, seed, device)
+        ]
+    except Exception:  # pieces that can't be compiled by themselves leave the choice between all and nothing
+        stages.forget(recipe.leaving(ALL))
     exact = [one for one in tried if one.difference <= stages.tolerance_of(recipe)]
     best = min(exact, key=lambda one: median(one.seconds) / median(one.tvm_s), default=None)
     if best is None or median(best.tvm_s) < _MARGIN * median(best.seconds):
