@@ -44,6 +44,7 @@ from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls, kernel_key
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import RunningModel, build_model
 from tuneloom.tuners.tvm.models.kernel_times import kernel_times
+from tuneloom.tuners.tvm.models.own_runtime import all_in_turn
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
 from tuneloom.tuners.tvm.rules.generator import first_guess, has_template
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
@@ -343,23 +344,13 @@ def in_turn(
     if (bundle := made.bundle) is not None:
         bundle.run(values)
         sides["bundle"] = lambda: bundle.invoke(tensors)
-    times: dict[str, list[float]] = {side: [] for side in sides}
-    ended = time.perf_counter() + SECONDS
-    while len(times["ours"]) < LEAST_ROUNDS or time.perf_counter() < ended:
-        for side, work in sides.items():
-            times[side].append(timed(work))
+    times = dict(zip(sides, all_in_turn(list(sides.values()), SECONDS), strict=True))
     return times, difference
 
 
 def source_of(model: str) -> Any:
     """What other runtimes read: a file, or the bytes of a network of the zoo."""
     return zoo_model(model.removeprefix("zoo:")).SerializeToString() if model.startswith("zoo:") else model
-
-
-def timed(work: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def kernel_rows(running: RunningModel, lowered: LoweredModel) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import Any
 
 from tuneloom.errors import TuneloomError
@@ -11,8 +12,11 @@ from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel
 from tuneloom.tuners.tvm.models.rivals import open_rival, rival_of
 
 _LEAST = 5
-_MOST_RUNS = 10_000
+_MOST_TURNS = 10_000
 _WARM_UPS = 2
+_TURN_S = 0.02
+_LOOK_S = 0.005
+_MOST_LOOKS = 200
 
 
 def against_own_runtime(
@@ -51,18 +55,41 @@ def warmed(run: Callable[[], Any]) -> Any:
 def in_turn(
     one: Callable[[], Any], other: Callable[[], Any], seconds: float
 ) -> tuple[list[float], list[float]]:
-    """Single runs of both, one after the other, for so long; at least five of each."""
+    """What a run of each takes, turn by turn, for so long; at least five turns."""
     first, second = all_in_turn((one, other), seconds)
     return first, second
 
 
 def all_in_turn(runs: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
-    """Single runs of all, one after the other, for so long; at least five of each."""
+    """What a run of each takes, turn by turn, for so long; at least five turns.
+
+    A turn begins when the threads of the one before have come to rest, and with a run that does not
+    count: a pool of threads waits for its next work by spinning, on cores that now belong to another.
+    """
     times: list[list[float]] = [[] for _ in runs]
     ends = time.perf_counter() + seconds
-    while len(times[0]) < _LEAST or (time.perf_counter() < ends and len(times[0]) < _MOST_RUNS):
+    while len(times[0]) < _LEAST or (time.perf_counter() < ends and len(times[0]) < _MOST_TURNS):
         for taken, run in zip(times, runs, strict=True):
-            started = time.perf_counter()
+            wait_for_rest()
             run()
-            taken.append(time.perf_counter() - started)
+            taken.append(_one_turn(run))
     return times
+
+
+def wait_for_rest() -> None:
+    """Return when no thread of this process is busy, or after a second if one never rests."""
+    for _ in range(_MOST_LOOKS):
+        used_s = time.process_time()
+        time.sleep(_LOOK_S)
+        if time.process_time() - used_s < _LOOK_S / 4:
+            return
+
+
+def _one_turn(run: Callable[[], Any]) -> float:
+    """The median of a few runs without a pause."""
+    times: list[float] = []
+    while sum(times) < _TURN_S:
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    return median(times)

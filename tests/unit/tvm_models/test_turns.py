@@ -1,0 +1,42 @@
+"""Runtimes that are timed in turn leave each other's cores alone."""
+
+import pytest
+
+from tuneloom.tuners.tvm.models import own_runtime
+from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, wait_for_rest
+
+
+class Clock:
+    """A process whose threads are busy while the first looks at them are taken."""
+
+    def __init__(self, busy_looks: int) -> None:
+        self.busy_looks, self.looks, self.used_s = busy_looks, 0, 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.looks += 1
+        if self.looks <= self.busy_looks:
+            self.used_s += seconds
+
+    def process_time(self) -> float:
+        return self.used_s
+
+
+@pytest.mark.parametrize(("busy", "looks"), [(0, 1), (7, 8), (10**9, own_runtime._MOST_LOOKS)])
+def test_a_turn_begins_when_no_thread_is_busy_or_one_never_rests(
+    busy: int, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(busy)
+    monkeypatch.setattr(own_runtime, "time", clock)
+    wait_for_rest()
+    assert clock.looks == looks
+
+
+def test_every_side_has_as_many_turns_and_begins_each_with_a_run_that_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+    monkeypatch.setattr(own_runtime, "wait_for_rest", lambda: events.append("rest"))
+    monkeypatch.setattr(own_runtime, "_TURN_S", 1e-12)
+    times = all_in_turn([lambda: events.append("one"), lambda: events.append("other")], 0.0)
+    assert [len(each) for each in times] == [5, 5]
+    assert events[:6] == ["rest", "one", "one", "rest", "other", "other"]
