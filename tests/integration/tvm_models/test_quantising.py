@@ -1,5 +1,6 @@
 """Models in int8: close to the model in floats, by dot products, refused where they are not."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tuneloom.errors import InputError, TargetError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
+from tuneloom.tuners.tvm.layouts import dots
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
+from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_module, unpack
 from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
-from tuneloom.tuners.tvm.rules.generator import has_template
-from tuneloom.tuners.tvm.targets.target import TargetSpec
+from tuneloom.tuners.tvm.rules.generator import first_guess, has_template
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 CHANNELS = 32
 
@@ -69,10 +71,33 @@ def test_a_network_in_int8_is_close_to_itself_in_floats_and_refused_beyond_the_t
     found = quantise(model, host, Quantising(samples=samples, tolerance=0.1))
     assert 0 < found.difference < 0.1 and found.points == 3 and found.samples == 4
     tasks = extract(lower(found.model, host))
-    dots = [task for task in tasks if "dots" in task.name]
-    assert len(dots) == 3 and all(has_template(unpack(task).module, host) for task in dots)
+    whole = [task for task in tasks if "dots" in task.name]
+    assert len(whole) == 3 and all(has_template(unpack(task).module, host) for task in whole)
     with pytest.raises(InputError, match=r"int8 changes the outputs of net by .* more than the tolerance"):
         quantise(model, host, Quantising(samples=samples, tolerance=found.difference / 2))
+
+
+@pytest.mark.parametrize(
+    ("triple", "mcpu", "instruction"),
+    [("x86_64-linux-gnu", "sapphirerapids", "vpdpbusd"), ("aarch64-linux-gnu", "neoverse-n1", "sdot")],
+)
+def test_dot_products_become_one_instruction_on_every_cpu_that_has_it(
+    triple: str, mcpu: str, instruction: str
+) -> None:
+    from tvm import te, tirx
+
+    target = resolve_target(json.dumps({"kind": "llvm", "mtriple": triple, "mcpu": mcpu}))
+    assert target.dots is not None
+    panel = 2 * target.lanes
+    shapes = [((8, 16), target.dots.data), ((2, 4, panel, 4), "int8"), ((2 * panel,), "float32")]
+    data, weights, factor = (te.placeholder(shape, dtype) for shape, dtype in shapes)
+    result = dots.product_dots(data, weights, factor, factor, 2 * panel)
+    function = te.create_prim_func([data, weights, factor, result])
+    scheduled = first_guess(kernel_module(function), target)
+    assert scheduled is not None
+    with target.to_tvm() as made:
+        code = str(tirx.build(scheduled.mod, target=made).inspect_source("asm"))
+    assert instruction in code
 
 
 def test_a_cpu_without_dot_products_is_refused_before_anything_is_done(

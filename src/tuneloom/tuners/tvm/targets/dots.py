@@ -72,7 +72,6 @@ def _instruction(dot: DotInstruction) -> Any:
 
     lanes, kind, name = dot.lanes, dot.data, dot.llvm
     four, bytes_, sums = f"{kind}x4", f"int8x{4 * lanes}", f"int32x{lanes}"
-    operand = sums if dot.data == "uint8" else bytes_  # as LLVM declares them
 
     @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
     def instruction(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -86,8 +85,8 @@ def _instruction(dot: DotInstruction) -> Any:
             s[T.ramp(T.int32(0), 1, lanes)] = T.call_llvm_pure_intrin(
                 T.llvm_lookup_intrinsic_id(name),
                 s.vload([0], dtype=sums),
-                T.reinterpret(data, dtype=operand),
-                T.reinterpret(w.vload([0, 0], dtype=bytes_), dtype=operand),
+                T.reinterpret(data, dtype=bytes_),
+                w.vload([0, 0], dtype=bytes_),
                 dtype=sums,
             )
 
