@@ -22,9 +22,10 @@ $(STAMP): $(RUNS)
 demo: $(RUNS)
 	$(BIN)/tuneloom tune zoo:squeezenet --trials 600 --out demo-bundle
 
-# No test depends on a time, so two processes share the tests of all tiers; a file's tests stay together.
+# No test depends on a time, so several processes share the tests of all tiers; a file's tests stay together.
+# Tests wait for other processes a quarter of their time, hence one process more than cores.
 # Matrices in tests are small: threads of linear algebra would only get in each other's way.
-PROCESSES ?= 2
+PROCESSES ?= 3
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n $(PROCESSES)
 
 test: $(STAMP)

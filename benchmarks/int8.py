@@ -12,7 +12,6 @@ float32. A network that the file has already is skipped.
 import argparse
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from against_onnxruntime import SHAPES, Pinned, core_list, keep, machine, name_of, peer, rows_of, timed
+from against_onnxruntime import SHAPES, Pinned, core_list, keep, machine, name_of, peer, rows_of
 from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
@@ -33,6 +32,7 @@ from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import RunningModel, build_model
+from tuneloom.tuners.tvm.models.own_runtime import all_in_turn
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
@@ -40,7 +40,7 @@ from tuneloom.tuners.tvm.zoo.listing import zoo_model
 SAMPLES = 4
 ANY = 10.0
 """Noise is no data: how far outputs are off is shown, not judged."""
-LEAST_ROUNDS, SECONDS = 15, 4.0
+SECONDS = 4.0
 QUIET = 0.2
 
 
@@ -184,14 +184,7 @@ class Reader(CalibrationDataReader):  # type: ignore[misc]
 
 
 def in_turn(sides: Mapping[str, Callable[[], Any]]) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {side: [] for side in sides}
-    for work in sides.values():
-        work()
-    ended = time.perf_counter() + SECONDS
-    while len(times["ours_s"]) < LEAST_ROUNDS or time.perf_counter() < ended:
-        for side, work in sides.items():
-            times[side].append(timed(work))
-    return times
+    return dict(zip(sides, all_in_turn(list(sides.values()), SECONDS), strict=True))
 
 
 if __name__ == "__main__":
