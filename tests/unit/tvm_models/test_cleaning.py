@@ -122,6 +122,19 @@ def test_a_loop_with_a_known_number_of_turns_is_unrolled() -> None:
     assert_same(net, graph, (2,))
 
 
+def test_a_loop_that_would_become_thousands_of_nodes_stays_one() -> None:
+    steps = [helper.make_node("Relu", ["v"], [f"r{n}"]) for n in range(20)]
+    inner = loop([*steps, helper.make_node("Identity", ["going"], ["next"])])
+    net = model(
+        [helper.make_node("Loop", ["many", "yes", "x"], ["y"], body=inner)],
+        (2,),
+        {"many": np.array(300), "yes": np.array(True)},
+    )
+    graph = clean(net, {"x": (2,)}, "net")
+    assert kinds(graph) == ["Loop"]
+    assert_same(net, graph, (2,))
+
+
 def test_a_bounded_loop_that_may_end_early_keeps_its_values_from_then_on() -> None:
     condition = [
         helper.make_node("ReduceMax", ["v"], ["m"], keepdims=0),

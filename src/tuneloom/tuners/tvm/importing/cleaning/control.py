@@ -10,6 +10,8 @@ from tuneloom.tuners.tvm.importing.cleaning.constants import static_shape
 from tuneloom.tuners.tvm.importing.cleaning.scopes import Scope
 
 _MOST_TURNS = 1024
+_MOST_UNROLLED = 4000
+"""Nodes that a loop may become: more take minutes to compile, and the loop is left to another runtime."""
 
 
 def dissolve(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
@@ -66,7 +68,7 @@ def _loop(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
     most = _number(cleaner, inner.input[0])
     going = inner.input[1] if len(inner.input) > 1 else ""
     carried = list(inner.input[2:])
-    if inner.input[0] and (most is None or most > _MOST_TURNS):
+    if inner.input[0] and (most is None or _is_long(body, most)):
         return False
     collected: list[list[str]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     turn = 0
@@ -74,7 +76,7 @@ def _loop(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
         known = True if not going else cleaner.value(going)
         if known is not None and not bool(np.all(known)):
             break
-        if turn >= _MOST_TURNS or (known is None and (collected or most is None)):
+        if _is_long(body, turn + 1) or (known is None and (collected or most is None)):
             return False
         first = cleaner.constant(np.array(turn, dtype=np.int64), "turn")
         state = going or cleaner.constant(np.array(True), "going")
@@ -116,7 +118,7 @@ def _scan(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
     turns = shapes[0][axes[0]]
     outputs = len(body.output) - len(carried)
     collected: list[list[str]] = [[] for _ in range(outputs)]
-    if not 0 < turns <= _MOST_TURNS:
+    if turns <= 0 or _is_long(body, turns):
         return False
     for turn in range(turns):
         slices = []
@@ -137,6 +139,10 @@ def _scan(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
         if name:
             scope.set(name, found_name)
     return True
+
+
+def _is_long(body: Any, turns: int) -> bool:
+    return turns > _MOST_TURNS or turns * len(body.node) > _MOST_UNROLLED
 
 
 def _walked(cleaner: Any, graph: Any, scope: Scope, given: Sequence[str] = ()) -> list[str]:
