@@ -12,6 +12,10 @@ from tuneloom.tuners.tvm.importing.converters.constants import dtype_of, is_cons
 
 def elementwise(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
+    return {"Clip": _clip(frontend), "Sum": _sum(frontend), "IsInf": _is_inf(frontend)}
+
+
+def _clip(frontend: Any) -> Any:
     from tvm import relax
 
     class Clip(frontend.Clip):  # type: ignore[misc]
@@ -30,6 +34,12 @@ def elementwise(frontend: Any) -> dict[str, Any]:
             low, high = float(attr.get("min", float("-inf"))), float(attr.get("max", float("inf")))
             return relax.op.clip(inputs[0], low, high)
 
+    return Clip
+
+
+def _sum(frontend: Any) -> Any:
+    from tvm import relax
+
     class Sum(frontend.Sum):  # type: ignore[misc]
         """A chain of additions; nothing is stacked."""
 
@@ -40,6 +50,12 @@ def elementwise(frontend: Any) -> dict[str, Any]:
             return reduce(lambda left, right: bb.emit(relax.op.add(left, right)), list(inputs))
 
         _impl_v6 = _impl_v8 = _impl_v13 = _impl_v1
+
+    return Sum
+
+
+def _is_inf(frontend: Any) -> Any:
+    from tvm import relax
 
     class IsInf(frontend.IsInf):  # type: ignore[misc]
         """TVM's own forgets that only one sign may be asked for."""
@@ -54,29 +70,4 @@ def elementwise(frontend: Any) -> dict[str, Any]:
                 found = bb.emit(relax.op.logical_and(found, bb.emit(relax.op.less(inputs[0], zero))))
             return found
 
-    class RoiAlign(frontend.RoiAlign):  # type: ignore[misc]
-        """TVM's own computes another maximum than ONNX says; its average is right."""
-
-        @classmethod
-        def _impl_v16(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            if attr.get("mode", b"avg") not in (b"avg", "avg"):
-                raise NotImplementedError("RoiAlign of maxima is not implemented")
-            return super()._impl_v16(bb, inputs, attr, params)
-
-        @classmethod
-        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            if attr.get("mode", b"avg") not in (b"avg", "avg"):
-                raise NotImplementedError("RoiAlign of maxima is not implemented")
-            return super()._impl_v10(bb, inputs, attr, params)
-
-    class SplitToSequence(frontend.SplitToSequence):  # type: ignore[misc]
-        """TVM's own keeps the axis that was split even where it should go."""
-
-        @classmethod
-        def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            if not attr.get("keepdims", 1) and len(inputs) < 2:
-                raise NotImplementedError("SplitToSequence without keepdims is not implemented")
-            return super()._impl_v11(bb, inputs, attr, params)
-
-    own = (Clip, Sum, IsInf, RoiAlign, SplitToSequence)
-    return {converter.__name__: converter for converter in own}
+    return IsInf

@@ -9,6 +9,8 @@ def guarded(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
     return {
         "Resize": _with_guard(frontend.Resize, _check_resize),
+        "RoiAlign": _with_guard(frontend.RoiAlign, _check_regions),
+        "SplitToSequence": _with_guard(frontend.SplitToSequence, _check_split),
         "NonMaxSuppression": _open(_with_guard(frontend.NonMaxSuppression, _check_suppression)),
     }
 
@@ -66,6 +68,18 @@ def _check_resize(inputs: list[Any], attr: Any) -> None:
         raise NotImplementedError("Resize by a scale that gives no whole size is not implemented")
     if mode == "align_corners" and any(round(size) == 1 for size in sizes[2:]):
         raise NotImplementedError("Resize to one pixel with aligned corners is not implemented")
+
+
+def _check_regions(inputs: list[Any], attr: Any) -> None:
+    """TVM's own computes another maximum than ONNX says; its average is right."""
+    if attr.get("mode", b"avg") not in (b"avg", "avg"):
+        raise NotImplementedError("RoiAlign of maxima is not implemented")
+
+
+def _check_split(inputs: list[Any], attr: Any) -> None:
+    """TVM's own keeps the axis that was split even where it should go."""
+    if not attr.get("keepdims", 1) and len(inputs) < 2:
+        raise NotImplementedError("SplitToSequence without keepdims is not implemented")
 
 
 def _check_suppression(inputs: list[Any], attr: Any) -> None:
