@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -234,3 +235,25 @@ def test_shapes_behind_an_operator_of_another_domain_are_known(
     model = imported(helper.make_model(graph, opset_imports=domains, ir_version=8))
     assert [part.operators for part in model.foreign] == [("Scaler",)]
     assert model.outputs[0].shape == (3, 3)
+
+
+def test_a_part_has_the_oldest_version_in_which_it_means_the_same(
+    imported: Callable[[Any], ImportedModel],
+) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Det", ["r"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, 3))], [plain_output("y")]
+    )
+    newest = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    (part,) = imported(newest).foreign
+    assert [one.version for one in onnx.load_model_from_string(part.content).opset_import] == [11]
+
+
+def test_what_neither_runtime_runs_is_said_in_one_line(imported: Callable[[Any], ImportedModel]) -> None:
+    node = helper.make_node("Anything", ["x"], ["y"], domain="nobody.knows")
+    graph = helper.make_graph(
+        [node], "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, 3))], [plain_output("y")]
+    )
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("nobody.knows", 1)]
+    with pytest.raises(ModelError, match=r"net\.onnx: neither TVM nor ONNX Runtime runs Anything: [^\n]+$"):
+        imported(helper.make_model(graph, opset_imports=domains, ir_version=8))

@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled, part_of
+from tuneloom.tuners.tvm.importing.accepted import accepted_part
+from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.cleaning.graph import CleanGraph, captured
 from tuneloom.tuners.tvm.importing.crossing import crosses, relax_type
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
@@ -139,7 +140,7 @@ def _part(graph: CleanGraph, inside: Sequence[Any], number: int) -> tuple[Any, F
         name for name in read if name not in made and name not in graph.constants and name in graph.types
     ]
     outputs = [name for node in inside for name in node.output if name in wanted]
-    content = part_of(graph, inside, inputs, outputs).SerializeToString()
+    content = accepted_part(graph, inside, inputs, outputs)
     function = f"{DOMAIN}.{hashlib.sha256(content).hexdigest()[:16]}.{number}"
     part = ForeignPart(
         function=function,

@@ -105,7 +105,10 @@ def _divided(
     if refused and not how.helped:
         raise ModelError(f"{where}: {_refusal(refused[0], how.only_tvm)}")
     foreign = [*(first_output(one.node) for one in refused), *how.left]
-    return cut(graph, foreign) if foreign else (graph, {})
+    try:
+        return cut(graph, foreign) if foreign else (graph, {})
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from error
 
 
 def _outputs(module: Any, model: Any, graph: CleanGraph, where: str) -> Described:

@@ -12,8 +12,14 @@ def assembled(clean: CleanGraph) -> Any:
     return part_of(clean, clean.nodes, clean.inputs, clean.outputs)
 
 
-def part_of(clean: CleanGraph, nodes: Sequence[Any], inputs: Sequence[str], outputs: Sequence[str]) -> Any:
-    """Some nodes of a clean graph as a model of their own."""
+def part_of(
+    clean: CleanGraph,
+    nodes: Sequence[Any],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    opsets: Sequence[Any] = (),
+) -> Any:
+    """Some nodes of a clean graph as a model of their own, of these versions or of the graph's."""
     import onnx
     from onnx import helper
 
@@ -26,7 +32,7 @@ def part_of(clean: CleanGraph, nodes: Sequence[Any], inputs: Sequence[str], outp
         [helper.make_value_info(name, clean.types.get(name) or onnx.TypeProto()) for name in outputs],
         tensors,
     )
-    return helper.make_model(graph, opset_imports=clean.opsets, ir_version=10)
+    return helper.make_model(graph, opset_imports=list(opsets) or clean.opsets, ir_version=10)
 
 
 def _shared(clean: CleanGraph, names: Sequence[str]) -> tuple[list[Any], dict[str, str]]:
