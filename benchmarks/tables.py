@@ -240,6 +240,11 @@ def operators(rows: Rows) -> str:
     )
 
 
+def each_alone(rows: Rows) -> str:
+    """Rows that have different columns: a table for each."""
+    return "\n\n".join(flat([row]) for row in rows)
+
+
 def one_row(data: Mapping[str, Any]) -> str:
     """One measurement: a line for each figure."""
     return table(
@@ -548,7 +553,7 @@ SECTIONS = (
         about="Submitting a small job while an executor tunes (SQLite), listing 50 of many jobs "
         "(PostgreSQL), and trials a second of a job with and without listeners to its events.",
         command="benchmarks/service_load.py",
-        draw=flat,
+        draw=each_alone,
     ),
     Section(
         results="service_hostile.json",
