@@ -29,7 +29,7 @@ from tuneloom.store import Store, Submission
 RESULTS = Path(__file__).parent / "results" / "service_load.json"
 ENDLESS = "mock:tasks=2,size=100000,build=0.005,profile=0.01"
 SMALL = "mock:tasks=1,size=16"
-ROUNDS, ROUND_S = 6, 20.0
+ROUNDS, ROUND_S = 5, 14.0
 
 
 def main() -> int:
