@@ -45,7 +45,8 @@ class Caller:
         )
 
 
-def service_of(request: Request) -> Service:
+# What does not wait is async: anything else is handed to a thread, and on a busy machine that takes its time.
+async def service_of(request: Request) -> Service:
     """The service that this application is."""
     service: Service = request.app.state.service
     return service
@@ -68,12 +69,12 @@ def reader(request: Request, service: Served, credentials: Credentials) -> Calle
     )
 
 
-def submitter(caller: Annotated[Caller, Depends(reader)]) -> Caller:
+async def submitter(caller: Annotated[Caller, Depends(reader)]) -> Caller:
     """Somebody who may submit and change jobs."""
     return _covering(caller, Role.SUBMITTER)
 
 
-def administrator(caller: Annotated[Caller, Depends(reader)]) -> Caller:
+async def administrator(caller: Annotated[Caller, Depends(reader)]) -> Caller:
     """Somebody who may make tenants and tokens."""
     return _covering(caller, Role.ADMINISTRATOR)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tuneloom.store import JobStatus, Store, Submission, SubmittedJob
 
-_LOOKED_AT = 50
+_LOOKED_AT = 20
 _ENOUGH = 0.5  # a job with fewer trials than this part of those asked for says little
 _ALONE = 0.12  # how far, in logarithms, a single earlier job may be off
 _SUREST = 0.02

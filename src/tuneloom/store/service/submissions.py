@@ -16,7 +16,7 @@ from tuneloom.store.records import JobStatus, Json, RunStatus
 from tuneloom.store.runs import RunQueries
 from tuneloom.store.service.audit import insert_entry
 from tuneloom.store.service.records import AuditEntry, BundleRecord, Submission, SubmittedJob, TenantLimits
-from tuneloom.store.service.tenants import locked_limits, usage_of
+from tuneloom.store.service.tenants import asked_of, locked_limits
 from tuneloom.store.tables.runs import BLOB_USES, JOBS, LEASES, TRIALS, VIEWS
 from tuneloom.store.tables.service import BUNDLES, SUBMISSIONS
 
@@ -127,15 +127,15 @@ class SubmissionQueries(RunQueries):
             return None if row is None else BundleRecord(**row)
 
     def _require_quota(self, connection: Connection, submission: Submission, limits: TenantLimits) -> None:
-        usage = usage_of(connection, submission.tenant, self._clock())
-        if usage.jobs >= limits.jobs_at_once:
+        jobs, trials = asked_of(connection, submission.tenant, self._clock())
+        if jobs >= limits.jobs_at_once:
             raise QuotaError(
-                f"tenant {submission.tenant!r} has {usage.jobs} jobs that have not ended, and may have "
+                f"tenant {submission.tenant!r} has {jobs} jobs that have not ended, and may have "
                 f"{limits.jobs_at_once}; wait for one to end, or cancel one",
                 field="jobs_at_once",
             )
-        if usage.trials + submission.trials > limits.trials_a_day:
-            left = max(0, limits.trials_a_day - usage.trials)
+        if trials + submission.trials > limits.trials_a_day:
+            left = max(0, limits.trials_a_day - trials)
             raise QuotaError(
                 f"tenant {submission.tenant!r} may ask for {left} more trials today, not for "
                 f"{submission.trials}; give a smaller budget",

@@ -93,19 +93,27 @@ def locked_limits(connection: Connection, tenant: str) -> TenantLimits:
     return _tenant(row).limits
 
 
-def usage_of(connection: Connection, tenant: str, now: float) -> Usage:
-    """What a tenant uses, inside the caller's transaction."""
+def asked_of(connection: Connection, tenant: str, now: float) -> tuple[int, int]:
+    """How many jobs of a tenant go on, and how many trials it asked for lately."""
     mine = SUBMISSIONS.c.tenant == tenant
     jobs = select(func.count()).select_from(SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run))
     lately = select(func.coalesce(func.sum(SUBMISSIONS.c.trials), 0)).where(
         mine, SUBMISSIONS.c.created > now - DAY_S
     )
+    going_on = connection.execute(jobs.where(mine, JOBS.c.status.in_(GOING_ON))).scalar_one()
+    return int(going_on), int(connection.execute(lately).scalar_one())
+
+
+def usage_of(connection: Connection, tenant: str, now: float) -> Usage:
+    """What a tenant uses, inside the caller's transaction."""
+    mine = SUBMISSIONS.c.tenant == tenant
     uploads = select(func.coalesce(func.sum(MODELS.c.size_bytes), 0)).where(MODELS.c.tenant == tenant)
     made = SUBMISSIONS.join(BUNDLES, BUNDLES.c.run == SUBMISSIONS.c.run)
     bundles = select(func.coalesce(func.sum(BUNDLES.c.size_bytes), 0)).select_from(made).where(mine)
+    jobs, trials = asked_of(connection, tenant, now)
     return Usage(
-        jobs=connection.execute(jobs.where(mine, JOBS.c.status.in_(GOING_ON))).scalar_one(),
-        trials=int(connection.execute(lately).scalar_one()),
+        jobs=jobs,
+        trials=trials,
         size_bytes=sum(int(connection.execute(query).scalar_one()) for query in (uploads, bundles)),
     )
 
