@@ -23,7 +23,7 @@ CHANNELS = 32
 
 
 def network() -> Any:
-    """Convolutions with padding, strides and a way around, then a product."""
+    """Convolutions with padding, strides and a way around, then a product; two outputs."""
     random = np.random.default_rng(5)
     shapes = {
         "first": (CHANNELS, 3, 3, 3),
@@ -49,7 +49,10 @@ def network() -> Any:
         nodes,
         "net",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 18, 18))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 24))],
+        [
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 24)),
+            helper.make_tensor_value_info("h", TensorProto.FLOAT, (1, CHANNELS)),
+        ],
         [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)

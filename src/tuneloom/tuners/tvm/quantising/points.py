@@ -71,7 +71,10 @@ def fields_of(result: Any) -> list[Any]:
     """The single results of a function's body."""
     from tvm import relax
 
-    return list(result.fields) if isinstance(result, relax.Tuple) else [result]
+    if isinstance(result, relax.Tuple):
+        return list(result.fields)
+    fields = getattr(result.ty, "fields", None)  # of a variable that holds a tuple
+    return [result] if fields is None else [relax.TupleGetItem(result, n) for n in range(len(fields))]
 
 
 def rounded(module: Any, scales: Mapping[Any, Scale], lanes: int) -> Any:
