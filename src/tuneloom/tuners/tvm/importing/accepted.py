@@ -5,10 +5,11 @@ from typing import Any
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.cleaning.assembling import part_of
+from tuneloom.tuners.tvm.importing.cleaning.functions import CHANGED
 from tuneloom.tuners.tvm.importing.cleaning.graph import CleanGraph
 
-_MORE_TYPES = 22
-"""With this version of ONNX nearly all operators got another type, and nothing else changed."""
+_BEFORE_MORE_TYPES = (27, 21)
+"""With the versions of ONNX after these many operators got another type, and most of them nothing else."""
 
 
 def accepted_part(
@@ -30,15 +31,22 @@ def accepted_part(
 
 
 def _versions(graph: CleanGraph, nodes: Sequence[Any]) -> list[int]:
+    """Versions to try: the oldest that is exact, then older ones that should be."""
     from onnx import defs
 
     own = _own_version(graph)
-    since = []
-    for node in _with_inner(nodes):
-        if node.domain in ("", "ai.onnx") and defs.has(node.op_type, ""):
-            since.append(defs.get_schema(node.op_type, own, "").since_version)
-    needed = max(since, default=own)
-    return [needed, *([_MORE_TYPES - 1] if needed == _MORE_TYPES else []), own]
+    since = {
+        node.op_type: int(defs.get_schema(node.op_type, own, "").since_version)
+        for node in _with_inner(nodes)
+        if node.domain in ("", "ai.onnx") and defs.has(node.op_type, "")
+    }
+    needed = max(since.values(), default=own)
+    older = [
+        version
+        for version in _BEFORE_MORE_TYPES
+        if version < needed and all(n <= version or kind not in CHANGED for kind, n in since.items())
+    ]
+    return [needed, *older, own]
 
 
 def _with_inner(nodes: Sequence[Any]) -> Iterator[Any]:

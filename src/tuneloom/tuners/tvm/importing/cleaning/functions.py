@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-_CHANGED = frozenset(
+CHANGED = frozenset(
     (
         *(f"Reduce{kind}" for kind in ("Max", "Min", "Mean", "Prod", "L1", "L2", "LogSum", "LogSumExp")),
         *("ReduceSum", "ReduceSumSquare", "Squeeze", "Unsqueeze", "Split", "Softmax", "LogSoftmax", "Resize"),
@@ -70,7 +70,7 @@ def _means_the_same(body: Any, version: int) -> bool:
         defs.get_schema(one.op_type, written, "").since_version
         == defs.get_schema(one.op_type, version, "").since_version
         for one in body.node
-        if one.domain in ("", "ai.onnx") and one.op_type in _CHANGED
+        if one.domain in ("", "ai.onnx") and one.op_type in CHANGED
     )
 
 
