@@ -44,7 +44,14 @@ def test_what_was_kept_is_recalled_as_it_was(recipe: ModelRecipe, tmp_path: Path
 
 @pytest.mark.parametrize(
     "change",
-    [{"shapes": {"x": (2, 3)}}, {"target": "cuda"}, {"layout": "plain"}, {"only_tvm": True}, {"cores": 2}],
+    [
+        {"shapes": {"x": (2, 3)}},
+        {"target": "cuda"},
+        {"layout": "plain"},
+        {"only_tvm": True},
+        {"cores": 2},
+        {"dtype": "bfloat16"},
+    ],
 )
 def test_other_options_are_another_question(recipe: ModelRecipe, tmp_path: Path, change: object) -> None:
     keep(recipe, SUMMARY)

@@ -74,7 +74,7 @@ def _name(recipe: ModelRecipe) -> str:
     """A name that only the same model, options, machine and programs give."""
     shapes = (recipe.shapes, *recipe.more_shapes)
     sha = _asked(recipe.source, shapes, recipe.target, recipe.only_tvm)
-    sha.update(repr((recipe.layout, recipe.cores, recipe.left)).encode())
+    sha.update(repr((recipe.layout, recipe.cores, recipe.left, recipe.dtype)).encode())
     return f"{sha.hexdigest()[:40]}.json.gz"
 
 
