@@ -165,6 +165,17 @@ def test_a_model_is_exported_as_it_is_when_the_choice_fails() -> None:
     assert script.calls[-2:] == ["choose", "export_model"]
 
 
+def test_a_task_of_which_only_the_default_was_measured_gets_the_first_guess_of_its_template() -> None:
+    tasks = progress_of("a", "b")
+    for progress in tasks:
+        progress.add(measured_trial("p0", 10.0, "default"), BUILT)
+    tasks[1].add(measured_trial("p1", 1.0), BUILT)
+    script = Script(tasks)
+    finish = finished(tasks, script)
+    assert script.schedules == [{"key-b"}]
+    assert "only its default schedule" in finish.verdicts["key-a"].note
+
+
 def test_models_are_compiled_wherever_cores_are_free_and_kernels_tell_how_long_it_takes() -> None:
     tasks = tuned("a", "b", artifact=Artifact(payload=b"so", build_s=2.0))
     plain = finish_of(tasks).begin()[-1].request

@@ -51,7 +51,8 @@ def opening_verdict(progress: TaskProgress) -> Verdict:
     default = progress.default
     verdict = Verdict(default_s=default.seconds if default else None)
     if not progress.best:
-        verdict.kept, verdict.note = default, _untuned_because(progress)
+        # The default is loops as they came in: a template's first guess is better unless it failed.
+        verdict.kept, verdict.note = default if progress.failures else None, _untuned_because(progress)
         verdict.barren = default is None and bool(progress.trials or progress.first_error)
     return verdict
 
