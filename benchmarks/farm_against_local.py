@@ -34,6 +34,7 @@ def spec_of(model: str, trials: int, seed: int, target: str = "cpu") -> JobSpec:
     return JobSpec(
         name="it",
         model=located(model),
+        tuner="mock" if model.startswith("mock:") else "tvm",
         target=target,
         device_key=target,
         budget=Budget(trials=trials),

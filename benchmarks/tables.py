@@ -272,6 +272,22 @@ def farm_against_local(data: Mapping[str, Any]) -> str:
     return f"{table(columns, rows)}\n\nMedian ratio: {data['ratio']:.3f}, {data['model']}, {data['machine']}."
 
 
+def farm_makespan(rows: Rows) -> str:
+    columns = ("case", "jobs", "trials", "makespan", "bound", "makespan / bound")
+    lines = [
+        (
+            row["case"],
+            row["jobs"],
+            row["trials"],
+            *(f"{row[key]:.1f} s" for key in ("makespan_s", "bound_s")),
+            f"{row['ratio']:.3f}",
+        )
+        for row in rows
+    ]
+    stages = ", ".join(f"{kind} {seconds:g} s" for kind, seconds in rows[0]["stages_s"].items())
+    return f"{table(columns, lines)}\n\nStages: {stages}."
+
+
 def farm_kills(pieces: Rows) -> str:
     kinds = ("agents", "workers", "machines", "drivers")
     columns = (
@@ -410,7 +426,7 @@ SECTIONS = (
         "take known times and need no core. In the second run a machine is killed after a third of the "
         "time, and a new one joins. The bound counts what was there when.",
         command="benchmarks/farm_makespan.py",
-        draw=as_it_is,
+        draw=farm_makespan,
     ),
     Section(
         results="farm_scale.json",

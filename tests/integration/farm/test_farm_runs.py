@@ -64,6 +64,26 @@ node = "alder"
 """
 
 
+ONE_MACHINE = """
+[[hosts]]
+node = "alder"
+slots = 1
+
+[[hosts]]
+node = "birch"
+slots = 0
+
+[[hosts]]
+node = "cedar"
+slots = 0
+
+[[devices]]
+key = "pine"
+kind = "cpu"
+node = "alder"
+"""
+
+
 @pytest.fixture
 def farm(simulated: "SimulatedCluster", tmp_path: Path) -> Path:
     path = tmp_path / "farm.toml"
@@ -169,9 +189,10 @@ def test_a_node_that_ray_does_not_have_is_refused_with_its_line(farm: Path) -> N
         tune([mock_spec(4)], settings_of(farm))
 
 
-def test_a_killed_driver_takes_its_agents_along_and_an_executor_of_the_farm_takes_its_run_over(
-    farm: Path,
+def test_the_run_of_a_killed_driver_is_taken_over_by_an_executor_of_the_farm(
+    farm: Path, simulated: "SimulatedCluster"
 ) -> None:
+    farm.write_text(f'address = "{simulated.address}"\n{ONE_MACHINE}')
     settings = settings_of(farm)
     words = ["tune", "mock:tasks=3,size=200,build=0.02,profile=0.02", "--trials", "60", "--batch", "8"]
     words += ["--device", "pine", "--farm", str(farm), "--store", str(settings.store), "--quiet"]
