@@ -81,11 +81,12 @@ SHAPES: dict[str, Shapes] = {
     "silero_vad_16k_sequence.onnx": {"input": (10, 576)},
     "openwakeword/silero_vad.onnx": {"input": (1, 1280), "h": (2, 1, 64), "c": (2, 1, 64)},
     "openwakeword/melspectrogram.onnx": {"input": (1, 16000)},
+    "swift-f0/model.onnx": {"audio": (1, 16000)},
     "pyopen-wakeword/melspectrogram.tflite": {"serving_default_input:0": (1, 16000)},
 }
 """Sizes for open dimensions, as their packages use them; with the package where several have that file."""
 
-VALUES = {"sr": 16000}
+VALUES = {"sr": 16000, "fmin": 50.0, "fmax": 2000.0}
 """Inputs that have to have a certain value."""
 
 OUT = Path("benchmarks/results/real_models.json")
@@ -275,7 +276,7 @@ def moved(values: list[Any], seed: int) -> list[Any]:
     for value in values:
         real = value.dtype.kind == "f"
         by = random.integers(-1, 2, value.shape) * np.finfo(value.dtype).eps if real else 0
-        found.append((value * (1 + by)).astype(value.dtype) if real else value)
+        found.append(np.asarray(value * (1 + by)).astype(value.dtype) if real else value)
     return found
 
 
