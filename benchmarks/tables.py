@@ -269,7 +269,8 @@ def farm_against_local(data: Mapping[str, Any]) -> str:
         )
         for pair in data["pairs"]
     ]
-    return f"{table(columns, rows)}\n\nMedian ratio: {data['ratio']:.3f}, {data['model']}, {data['machine']}."
+    where = f"{data['model']}, {data['machine']}, {data['cores']} cores, load {data['load']:.1f}"
+    return f"{table(columns, rows)}\n\nMedian ratio: {data['ratio']:.3f}; {where}."
 
 
 def farm_makespan(rows: Rows) -> str:
@@ -455,7 +456,16 @@ SECTIONS = (
     Section(
         results="farm_against_local.json",
         title="One machine with Ray and without",
-        about="The same model and seeds, in turn; trials a minute while tuning.",
+        about="The same model and seeds, in turn; trials a minute while tuning. With a load far above the "
+        "number of cores, as here, one pair says little.",
+        command="benchmarks/farm_against_local.py",
+        draw=farm_against_local,
+    ),
+    Section(
+        results="farm_against_local_mock.json",
+        title="One machine with Ray and without: what messages cost",
+        about="The same with mock stages that only wait, so that other programs hardly disturb: what is "
+        "left is the way to the agent and back.",
         command="benchmarks/farm_against_local.py",
         draw=farm_against_local,
     ),
