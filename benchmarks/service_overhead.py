@@ -52,7 +52,7 @@ def measure(made: Team, case: str, pairs: int) -> list[dict[str, Any]]:
     words = wanted(made, case)
     here, there = ["--store", str(made.workplace.folder / "own.db")], ["--server", made.url]
     rows = []
-    for number in range(pairs):
+    for number in range(len(known()), len(known()) + pairs):
         order = [("local_s", here), ("service_s", there)]
         taken = {name: timed(made, [*words, *extra]) for name, extra in order[:: 1 - 2 * (number % 2)]}
         rows.append({"case": case, **taken, "ratio": taken["service_s"] / taken["local_s"]})
@@ -78,9 +78,15 @@ def timed(made: Team, words: Sequence[str]) -> float:
     return time.monotonic() - began_s
 
 
+def known() -> list[dict[str, Any]]:
+    """The pairs that were measured before."""
+    found: list[dict[str, Any]] = json.loads(RESULTS.read_text())["pairs"] if RESULTS.exists() else []
+    return found
+
+
 def keep(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Add pairs to those that are there."""
-    pairs = (json.loads(RESULTS.read_text())["pairs"] if RESULTS.exists() else []) + rows
+    pairs = known() + rows
     names = sorted({row["case"] for row in pairs})
     cases = [summary(name, [row for row in pairs if row["case"] == name]) for name in names]
     RESULTS.parent.mkdir(exist_ok=True)
