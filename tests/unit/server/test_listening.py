@@ -28,8 +28,9 @@ def test_a_server_can_be_called_as_soon_as_its_address_is_told(settings: ServerS
 
 def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_beginning(settings: ServerSettings) -> None:
     chosen = replace(settings, port=0)
-    with closing(_listener(_configuration(FastAPI(), chosen), chosen)) as listener:
-        with socket.create_connection(listener.getsockname()):
-            connection, _ = listener.accept()
-            with closing(connection):
-                assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    with (
+        closing(_listener(_configuration(FastAPI(), chosen), chosen)) as listener,
+        socket.create_connection(listener.getsockname()),
+        closing(listener.accept()[0]) as connection,
+    ):
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
