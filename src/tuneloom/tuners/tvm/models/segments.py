@@ -108,7 +108,7 @@ def slower_nodes(
     for piece, (tvm_s, other_s) in zip(pieces, times, strict=True):
         if tvm_s > _CLEARLY * other_s and tvm_s - other_s > _WORTHWHILE * total:
             found += [first_output(node) for node in piece.nodes]
-    return tuple(found)
+    return tuple(found) if len(found) < len(graph.nodes) else ()  # all of it is another proposal
 
 
 def _known_values(
