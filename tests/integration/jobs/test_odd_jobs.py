@@ -71,6 +71,10 @@ def held(store: Store, run: str, now_s: float) -> HeldRun:
     return HeldRun(store=store, lease=lease, book=book, lanes=1, workers=1, cores_of=lambda _key: 1)
 
 
+def idle(run: str) -> RunView:
+    return RunView(run=run, policy="load-aware", at_s=0.0, resources=(), jobs=())
+
+
 def test_arrivals_and_deadlines_count_from_the_submission_of_a_job(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,7 +122,7 @@ def test_files_of_a_run_go_with_its_end(place: str, tmp_path: Path) -> None:
         assert store.has_blob(digest)
         taken = held(store, run, now_s=0.0)
         store.set_job(f"{run}.1", JobStatus.CANCELLED)
-        assert taken.close()
+        assert taken.close(idle(run))
         assert store.run(run).status is RunStatus.FINISHED and not store.has_blob(digest)
 
 
@@ -127,7 +131,7 @@ def test_a_wish_that_comes_while_a_run_ends_is_never_missed(place: str) -> None:
         run = store.submit_run("tune", []).id
         taken = held(store, run, now_s=0.0)
         store.add_job(run, "late", small("late").to_json())
-        assert not taken.close()
+        assert not taken.close(idle(run))
         assert store.run(run).status is RunStatus.RUNNING
         assert [record.name for record in taken.new_jobs()] == ["late"]
 

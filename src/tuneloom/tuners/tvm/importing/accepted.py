@@ -10,6 +10,7 @@ from tuneloom.tuners.tvm.importing.cleaning.graph import CleanGraph
 
 _BEFORE_MORE_TYPES = (27, 21)
 """With the versions of ONNX after these many operators got another type, and most of them nothing else."""
+REPLACE = "replace it in the model or export with other operators"
 
 
 def accepted_part(
@@ -26,8 +27,15 @@ def accepted_part(
         if why is None:
             return content
         refusal = refusal or why
-    kinds = ", ".join(dict.fromkeys(node.op_type for node in nodes))
-    raise ModelError(f"neither TVM nor ONNX Runtime runs {kinds}: {refusal}")
+    kinds = {node.op_type: node for node in reversed(nodes)}.values()  # the first of each kind
+    words = ", ".join(named(node, node.name) for node in reversed(kinds))
+    raise ModelError(f"neither TVM nor ONNX Runtime runs operator {words}: {refusal}; {REPLACE}")
+
+
+def named(node: Any, name: str) -> str:
+    """A node as its author knows it: the operator and its own name, or else an output."""
+    kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    return f"{kind} (node {name or f'with output {node.output[0]!r}'})"
 
 
 def _versions(graph: CleanGraph, nodes: Sequence[Any]) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.accepted import REPLACE, named
 from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
@@ -305,13 +306,9 @@ def _check_types(node: Any, result: Any, graph: CleanGraph) -> None:
 
 
 def _refusal(refused: NodeRefused, only_tvm: bool) -> str:
-    node = refused.node
-    remedy = "replace it in the model or export with other operators"
+    remedy, node = REPLACE, named(refused.node, refused.node.name.partition(":")[2])
     if not only_tvm:
         remedy += ", or let ONNX Runtime run it: pip install 'tuneloom[onnxruntime]'"
-    kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-    name = node.name.partition(":")[2]
-    place = name or f"with output {node.output[0]!r}"
     if "not implemented" in refused.reason:
-        return f"TVM does not import operator {kind} (node {place}); {remedy}"
-    return f"TVM can't import operator {kind} (node {place}): {refused.reason}; {remedy}"
+        return f"TVM does not import operator {node}; {remedy}"
+    return f"TVM can't import operator {node}: {refused.reason}; {remedy}"
