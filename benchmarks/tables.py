@@ -521,9 +521,9 @@ SECTIONS = (
     Section(
         results="further_models.json",
         title="Models that nothing was made for",
-        about="A second set, tried when the first one agreed: files in other packages, and small networks "
-        "with random weights, exported by `torch.export` and to ONNX by both exporters of PyTorch.",
-        command="benchmarks/real_models.py",
+        about="A second set, tried when the first one agreed, untuned: files in other packages, and models that "
+        "scikit-learn's exporter made.",
+        command="benchmarks/real_models.py --further",
         draw=real_models,
     ),
     Section(

@@ -14,7 +14,7 @@ from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executor import Executor
 from tuneloom.app.runs.heartbeat import Heartbeat
 from tuneloom.engine.calls import Call, Returned
-from tuneloom.engine.machine import Machine
+from tuneloom.engine.machine import Machine, Offer
 from tuneloom.errors import TargetError
 from tuneloom.model import Device, Host, JobSpec
 from tuneloom.store import JobStatus, RunStatus, Store, WishKind, open_store
@@ -90,6 +90,17 @@ def test_a_run_that_another_took_is_dropped_and_the_others_are_written(store: St
     executor.beat(2.0)
     assert (list(executor.runs), executor.lost) == ([kept], [lost])
     assert (store.view(lost), store.view(kept) is not None) == (None, True)
+
+
+@pytest.mark.parametrize(("key", "lines"), [("cpu", 1), ("h200", 0)])
+def test_who_else_uses_a_device_is_said_where_a_job_measures_on_such_a_device(
+    store: Store, key: str, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    submitted(store)
+    executor = holding(store)
+    executor.resource_joined(Offer(resource=Device(name="other", key=key)), 1.0)
+    executor.resource_disturbed("other", "python3 (pid 7)", 2.0)
+    assert len(caplog.records) == lines
 
 
 def test_news_let_wishes_be_granted_before_the_next_look(store: Store) -> None:

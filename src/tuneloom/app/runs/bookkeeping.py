@@ -116,8 +116,8 @@ class Book:
         notes, self._notes = self._notes, {}
         spans, self._spans = tuple(self._spans), []
         events, self._events = tuple(self._events), []
-        looks = view.to_json() if view is not None else None
-        return Page(run=self.run, notes=notes, spans=spans, events=events, view=looks)
+        shown = view.to_json() if view is not None else None
+        return Page(run=self.run, notes=notes, spans=spans, events=events, view=shown)
 
     def flush(self) -> None:
         """Write what was remembered; raises LeaseLost if another executor has the run."""

@@ -219,8 +219,14 @@ class Executor(Listener):
     def resource_disturbed(self, name: str, by: str, at_s: float) -> None:
         for held in self.runs.values():
             held.book.resource_disturbed(name, by, at_s)
-        if by:
+        if by and self._is_wanted(name):
             _LOG.warning("%s is also used by %s: its times may be wrong", name, by)
+
+    def _is_wanted(self, device: str) -> bool:
+        """Whether a job measures on such a device."""
+        key = getattr(self._offers[device].resource, "key", None)
+        programs = (program for held in self.runs.values() for program in held.programs.values())
+        return any(program.spec.device_key == key for program in programs)
 
     def ran(self, span: Span) -> None:
         held = self._of(span.job)
@@ -311,12 +317,12 @@ class Executor(Listener):
         seen = self._seen(now_s)
         pages = [held.page(seen.of(held)) for held in self.runs.values()]
         if self._journal is not None and self._journal.run not in self.runs:
-            pages.append(self._journal.page(self._own_looks(seen) if self._own else None))
+            pages.append(self._journal.page(self._own_view(seen) if self._own else None))
         for run in self._store.write_pages(pages):
             if run in self.runs:
                 self._drop(self.runs[run])
 
-    def _own_looks(self, seen: Snapshot) -> RunView | None:
+    def _own_view(self, seen: Snapshot) -> RunView | None:
         """What the executor's resources look like; None if that was written already."""
         assert self._journal is not None
         shown, self._shown = self._shown, seen.of_executor(self._journal.run)

@@ -139,14 +139,14 @@ class HeldRun:
         if program is not None:
             kind_named(program.spec.tuner).ended(program.spec)
 
-    def page(self, looks: RunView) -> Page:
-        """What was noted since the last page, with what the run looks like if that is new."""
-        shown, self.shown = self.shown, looks
-        return self.book.page(None if looks.looks_like(shown) else looks)
+    def page(self, view: RunView) -> Page:
+        """What was noted since the last page, with the view if it looks different from the last one."""
+        shown, self.shown = self.shown, view
+        return self.book.page(None if view.looks_like(shown) else view)
 
-    def close(self, looks: RunView) -> bool:
+    def close(self, view: RunView) -> bool:
         """End the run unless somebody still wants something of it."""
-        for run in self.store.write_pages([self.page(looks)]):
+        for run in self.store.write_pages([self.page(view)]):
             raise taken_over(run)
         failed = "; ".join(str(failure) for failure in self.failures.values())
         status = RunStatus.FAILED if failed else RunStatus.FINISHED
