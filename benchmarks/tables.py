@@ -521,8 +521,8 @@ SECTIONS = (
     Section(
         results="further_models.json",
         title="Models that nothing was made for",
-        about="A second set, tried when the first one agreed, untuned: files in other packages, and models that "
-        "scikit-learn's exporter made.",
+        about="A second set, tried when the first one agreed, untuned: files in other packages, and models "
+        "that scikit-learn's exporter made.",
         command="benchmarks/real_models.py --further",
         draw=real_models,
     ),
