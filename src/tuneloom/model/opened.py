@@ -42,7 +42,7 @@ class ModelRecipe:
     """How many cores one run of the model may use, where the target does not say it."""
     more_shapes: tuple[Shapes, ...] = ()
     """Further sets of shapes to compile it for."""
-    looks: str = field(default="", compare=False)
+    lowered_folder: str = field(default="", compare=False)
     """The folder that keeps what models lowered to; none if it is empty."""
 
     def leaving(self, left: tuple[str, ...]) -> "ModelRecipe":

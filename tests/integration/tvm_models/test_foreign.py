@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tuneloom.errors import ModelError
-from tuneloom.tuners.tvm.bundles import runner
+from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract

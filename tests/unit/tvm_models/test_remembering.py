@@ -1,4 +1,4 @@
-"""A second look at a model is found again, and only for the very same question."""
+"""What a model lowered to is found again, and only for the very same question."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,7 @@ def recipe(tmp_path: Path) -> ModelRecipe:
         source=str(tmp_path / "net.tflite"),
         shapes={"x": (1, 3)},
         target="cpu",
-        looks=str(tmp_path / "models"),
+        lowered_folder=str(tmp_path / "models"),
     )
 
 
@@ -72,12 +72,12 @@ def test_a_damaged_look_is_as_none(recipe: ModelRecipe, tmp_path: Path) -> None:
 
 
 def test_without_a_folder_nothing_is_kept(recipe: ModelRecipe) -> None:
-    keep(replace(recipe, looks=""), SUMMARY)
-    assert recall(replace(recipe, looks="")) is None
+    keep(replace(recipe, lowered_folder=""), SUMMARY)
+    assert recall(replace(recipe, lowered_folder="")) is None
 
 
 def test_a_model_that_was_taken_before_is_known_whatever_the_layout(recipe: ModelRecipe) -> None:
-    asked = (recipe.looks, recipe.source, [recipe.shapes], recipe.target)
+    asked = (recipe.lowered_folder, recipe.source, [recipe.shapes], recipe.target)
     assert not was_taken(*asked, False)
     keep(replace(recipe, layout="plain"), SUMMARY)
     assert was_taken(*asked, False)
@@ -90,5 +90,5 @@ def test_only_so_many_looks_are_kept(recipe: ModelRecipe, monkeypatch: pytest.Mo
     monkeypatch.setattr("tuneloom.tuners.tvm.models.remembering._MOST", 6)
     for cores in range(1, 9):
         keep(replace(recipe, cores=cores), SUMMARY)
-    assert len(list(Path(recipe.looks).iterdir())) == 6
+    assert len(list(Path(recipe.lowered_folder).iterdir())) == 6
     assert recall(replace(recipe, cores=8)) == SUMMARY

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuneloom.app.bundles.looks import looks_folder
+from tuneloom.app.bundles.lowered import lowered_folder
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.tasks.limits import OPEN_S
 from tuneloom.errors import TargetError
@@ -40,7 +40,7 @@ def list_tasks(model: str, target: str, shape_sets: Sequence[Shapes], place: str
         shapes=shapes,
         more_shapes=tuple(more),
         target=target,
-        looks=looks_folder(),
+        lowered_folder=lowered_folder(),
     )
     summary = recall(recipe) or _opened(recipe)
     store = open_existing(place)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuneloom.app.bundles.looks import looks_folder
+from tuneloom.app.bundles.lowered import lowered_folder
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.kinds.base import JobContext, JobProgress
 from tuneloom.app.tasks.progress import TaskProgress
@@ -63,7 +63,7 @@ class TuningJob:
             samples=spec.samples or "",
             tolerance=spec.tolerance,
             cores=max(1, self._context.device_cores),
-            looks=looks_folder(),
+            lowered_folder=lowered_folder(),
         )
 
     @property

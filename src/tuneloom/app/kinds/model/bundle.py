@@ -15,7 +15,7 @@ from tuneloom.app.kinds.model.results import interface, schedules
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.errors import OutputError
 from tuneloom.model import JobSpec, ModelSummary
-from tuneloom.tuners.tvm.bundles import runner
+from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES, WITH_SHAPES
 
 _MEASURED = ("output_difference", "own_runtime", "left_to_onnxruntime")

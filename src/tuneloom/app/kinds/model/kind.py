@@ -4,7 +4,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from tuneloom.app.bundles.folders import require_free
-from tuneloom.app.bundles.looks import looks_folder
+from tuneloom.app.bundles.lowered import lowered_folder
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.engine.calls import Call
@@ -31,7 +31,7 @@ def _refusal(spec: JobSpec) -> Call:
     arguments = (spec.model, [dict(spec.shapes), *spec.more_shapes], spec.target, spec.only_tvm, spec.samples)
     worker = f"import:{sha256(repr(arguments).encode()).hexdigest()[:16]}"
     return Call(
-        function=REFUSAL, arguments=(*arguments, looks_folder()), worker=worker, timeout_s=_IMPORTING_S
+        function=REFUSAL, arguments=(*arguments, lowered_folder()), worker=worker, timeout_s=_IMPORTING_S
     )
 
 

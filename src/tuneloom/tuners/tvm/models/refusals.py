@@ -18,7 +18,7 @@ def refusal(
     target: str,
     only_tvm: bool = False,
     samples: str | None = None,
-    looks: str = "",
+    lowered_folder: str = "",
 ) -> InputError | None:
     """Why a model can't be tuned for a target; None if it can be imported under each of these sets of shapes.
 
@@ -29,7 +29,7 @@ def refusal(
     try:
         spec = resolve_target(target)
         require_linker(spec.config)
-        if samples is None and was_taken(looks, source, shape_sets, target, only_tvm):
+        if samples is None and was_taken(lowered_folder, source, shape_sets, target, only_tvm):
             return None
         for shapes in shape_sets:
             imported = imported_model(source, shapes, only_tvm=only_tvm)

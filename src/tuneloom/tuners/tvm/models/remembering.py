@@ -1,7 +1,7 @@
-"""What a model lowered to, kept in a folder: the second look at it takes no compiler.
+"""What a model lowered to, kept in a folder: asking a second time takes no compiler.
 
-A look is found again only for the same files, options, machine and programs, so it never has to be
-thrown away by hand. What can't be read or written is as if it were not there.
+It is found again only for the same files, options, machine and programs, so it never has to be
+deleted by hand. What can't be read or written is as if it were not there.
 """
 
 import base64
@@ -30,21 +30,21 @@ _MOST = 200
 
 
 def recall(recipe: ModelRecipe) -> ModelSummary | None:
-    """What is known of a model from an earlier look; None if nothing is, or if it can't be read."""
-    if not recipe.looks or recipe.samples:  # what samples tell may have changed
+    """What a model lowered to when it was opened before; None if it was not, or if that can't be read."""
+    if not recipe.lowered_folder or recipe.samples:  # what samples tell may have changed
         return None
     try:
-        data = json.loads(gzip.decompress((Path(recipe.looks) / _name(recipe)).read_bytes()))
+        data = json.loads(gzip.decompress((Path(recipe.lowered_folder) / _name(recipe)).read_bytes()))
         return _summary(data)
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
 
 
 def keep(recipe: ModelRecipe, summary: ModelSummary) -> None:
-    """Keep what was seen of a model; without a word if there is no place for it. Old looks give way."""
-    if not recipe.looks or recipe.samples:
+    """Keep what a model lowered to; without a word if there is no place for it. The oldest give way."""
+    if not recipe.lowered_folder or recipe.samples:
         return
-    folder = Path(recipe.looks)
+    folder = Path(recipe.lowered_folder)
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / _name(recipe)
@@ -56,10 +56,10 @@ def keep(recipe: ModelRecipe, summary: ModelSummary) -> None:
         _forget_old(folder)
 
 
-def was_taken(looks: str, source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) -> bool:
+def was_taken(folder: str, source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) -> bool:
     """Whether a model was imported and lowered before under these shapes, whatever else was asked for."""
     try:
-        return bool(looks) and (Path(looks) / _mark(source, shapes, target, only_tvm)).is_file()
+        return bool(folder) and (Path(folder) / _mark(source, shapes, target, only_tvm)).is_file()
     except OSError:
         return False
 

@@ -59,8 +59,8 @@ _MOST_RUNS = 300
 def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
     """Import a model and find its kernels; a model that can't be used is a value.
 
-    Under several sets of shapes it has the kernels of all of them, each once. If all that is known from an
-    earlier look, the model is imported only when it is to be compiled.
+    Under several sets of shapes it has the kernels of all of them, each once. If all that was kept when
+    it was opened before, the model is imported only when it is to be compiled.
     """
     known = recall(recipe)
     if known is not None:

@@ -1,4 +1,4 @@
-"""Runs the bundle this file lies in. Needs TVM's runtime and NumPy, nothing else.
+"""Runs the bundle that this file is in. Needs TVM's runtime and NumPy, nothing else.
 
 python run.py --input x.npy... --output y.npy...
 """
@@ -124,23 +124,39 @@ def provide(folder: Path, parts: Sequence[dict[str, Any]], threads: int = 1) -> 
 
 
 def onnx_part(path: Path, threads: int) -> Any:
-    """A function of TVM that runs a part in ONNX Runtime: it gets the inputs, then where the outputs go.
-
-    It returns the outputs instead if it is not told where they go.
-    """
+    """A function of TVM that runs a part in ONNX Runtime."""
     try:
         import onnxruntime
     except ImportError as error:
         raise Refused("parts of this model run in ONNX Runtime; pip install onnxruntime") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return run_by_session(
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    )
+
+
+def litert_part(path: Path, threads: int) -> Any:
+    """The same for a part that LiteRT runs."""
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError as error:
+        raise Refused("parts of this model run in LiteRT; pip install ai-edge-litert") from error
+    return run_by_interpreter(Interpreter(model_path=str(path), num_threads=threads))
+
+
+def run_by_session(session: Any) -> Any:
+    """A function of TVM that a session of ONNX Runtime runs: it gets the inputs, then where the outputs go.
+
+    It returns the outputs instead if it is not told where they go.
+    """
     given, made = session.get_inputs(), session.get_outputs()
     names = [one.name for one in (*given, *made)]
     binding = session.io_binding()
     binds = [binding.bind_input] * len(given) + [binding.bind_output] * len(made)
 
     def fill(*tensors: Any) -> None:
+        """Everything stays where it is: the session reads and writes the tensors of the program."""
         for bind, name, tensor in zip(binds, names, tensors, strict=True):
             there = np.from_dlpack(tensor)
             bind(name, "cpu", 0, there.dtype, there.shape, there.ctypes.data)
@@ -153,13 +169,8 @@ def onnx_part(path: Path, threads: int) -> Any:
     return lambda *tensors: (fill if len(tensors) > len(given) else give)(*tensors)
 
 
-def litert_part(path: Path, threads: int) -> Any:
-    """The same for a part that LiteRT runs."""
-    try:
-        from ai_edge_litert.interpreter import Interpreter
-    except ImportError as error:
-        raise Refused("parts of this model run in LiteRT; pip install ai-edge-litert") from error
-    interpreter = Interpreter(model_path=str(path), num_threads=threads)
+def run_by_interpreter(interpreter: Any) -> Any:
+    """A function of TVM that an interpreter of LiteRT runs: it gets the inputs, then where the outputs go."""
     inputs = [detail["index"] for detail in interpreter.get_input_details()]
     outputs = [detail["index"] for detail in interpreter.get_output_details()]
 
@@ -167,7 +178,7 @@ def litert_part(path: Path, threads: int) -> Any:
         values = [tensor.numpy() for tensor in tensors[: len(inputs)]]
         for place, value in zip(inputs, values, strict=True):
             interpreter.resize_tensor_input(place, value.shape)
-        interpreter.allocate_tensors()
+        interpreter.allocate_tensors()  # nothing happens where shapes are as before
         for place, value in zip(inputs, values, strict=True):
             interpreter.set_tensor(place, value)
         interpreter.invoke()
@@ -178,7 +189,7 @@ def litert_part(path: Path, threads: int) -> Any:
 
 
 def returned(values: Sequence[Any]) -> Any:
-    """Outputs whose sizes depend on data: nobody could say where they go."""
+    """Outputs whose sizes depend on data: no memory could be planned for them."""
     import tvm
 
     made = [tvm.runtime.tensor(np.asarray(value, order="C")) for value in values]

@@ -3,6 +3,6 @@
 from tuneloom.store.opening import default_place
 
 
-def looks_folder() -> str:
+def lowered_folder() -> str:
     """A folder on this machine; runs on any store share it."""
     return str(default_place().parent / "models")

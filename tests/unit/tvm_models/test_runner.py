@@ -1,0 +1,78 @@
+"""The program that is copied into every bundle."""
+
+import ast
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuneloom.tuners.tvm import runner
+from tuneloom.tuners.tvm.models import foreign
+
+ALLOWED = {"numpy", "tvm", "tvm_ffi", "onnxruntime", "ai_edge_litert"}
+
+
+def test_the_runner_needs_nothing_but_numpy_and_the_runtimes() -> None:
+    imported = set()
+    for node in ast.walk(ast.parse(Path(runner.__file__).read_text())):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(str(node.module))
+    assert {name.split(".")[0] for name in imported} <= ALLOWED | sys.stdlib_module_names
+
+
+class Tensor:
+    """A tensor as far as LiteRT needs it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = np.asarray(value)
+
+    def numpy(self) -> Any:
+        return self.value
+
+    def copyfrom(self, value: Any) -> None:
+        self.value = value
+
+
+class Doubling:
+    """An interpreter that doubles its only input, and notes how its input was sized."""
+
+    def __init__(self) -> None:
+        self.shape: tuple[int, ...] = ()
+        self.value: Any = None
+
+    def get_input_details(self) -> list[dict[str, int]]:
+        return [{"index": 7}]
+
+    def get_output_details(self) -> list[dict[str, int]]:
+        return [{"index": 9}]
+
+    def resize_tensor_input(self, place: int, shape: tuple[int, ...]) -> None:
+        assert place == 7
+        self.shape = shape
+
+    def allocate_tensors(self) -> None: ...
+
+    def set_tensor(self, place: int, value: Any) -> None:
+        assert value.shape == self.shape
+        self.value = value
+
+    def invoke(self) -> None:
+        self.value = self.value * 2
+
+    def get_tensor(self, place: int) -> Any:
+        assert place == 9
+        return self.value
+
+
+def test_an_interpreter_fills_the_tensor_that_the_program_gives_it() -> None:
+    target = Tensor([0.0, 0.0])
+    runner.run_by_interpreter(Doubling())(Tensor([1.0, 3.0]), target)
+    assert target.value.tolist() == [2.0, 6.0]
+
+
+def test_bundles_and_tuning_run_parts_by_the_same_functions() -> None:
+    assert foreign.run_by_interpreter is runner.run_by_interpreter
+    assert foreign.run_by_session is runner.run_by_session
