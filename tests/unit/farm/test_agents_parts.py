@@ -1,5 +1,6 @@
 """What an agent keeps: cargo with receipts, files by digest."""
 
+import errno
 import hashlib
 import os
 import pickle
@@ -9,7 +10,7 @@ import pytest
 
 from tuneloom.engine.calls import Call, CallEnded, ReadFiles, Returned
 from tuneloom.engine.ray.cargo import SMALL_BYTES, Hold, Receipt, receipts_in, unpacked
-from tuneloom.engine.ray.files import FileCache, mentioned, unpack
+from tuneloom.engine.ray.files import FileCache, NoRoom, mentioned, unpack
 from tuneloom.model import Artifact, ModelRecipe
 
 LARGE = b"x" * SMALL_BYTES
@@ -127,3 +128,49 @@ def test_a_call_whose_file_is_gone_does_not_begin(tmp_path: Path) -> None:
     cache = FileCache(tmp_path)
     with pytest.raises(FileNotFoundError):
         cache.located(reading("0" * 64), "1")
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def reading_all(*parts: bytes) -> Call:
+    """A call that reads a model in several files, the first of which is its argument."""
+    digests = {f"part{number}": digest_of(data) for number, data in enumerate(parts)}
+    return Call(function="f", arguments=("/far/part0",), reads=ReadFiles(folder="/far", digests=digests))
+
+
+def test_a_model_larger_than_all_that_stays_arrives_whole(tmp_path: Path) -> None:
+    cache, parts = FileCache(tmp_path, most_bytes=10), [letter * 10 for letter in (b"1", b"2", b"3")]
+    needed = frozenset(map(digest_of, parts))
+    first = kept(tmp_path, parts[0], 30)  # of an earlier run, and the next to go
+    gone = [cache.keep(digest_of(part), part, needed) for part in parts[1:]]
+    assert gone == [frozenset(), frozenset()] and first in cache.digests
+    cache.located(reading_all(*parts), "1")
+    cache.forget("1")
+    assert cache.keep(digest_of(b"4"), b"4") == needed, "they stay no longer than they are needed"
+
+
+def test_files_on_their_way_are_safe_from_other_agents_until_their_call_has_begun(tmp_path: Path) -> None:
+    cache, other = FileCache(tmp_path, most_bytes=10), FileCache(tmp_path, most_bytes=10)
+    mine = digest_of(b"1" * 10)
+    cache.keep(mine, b"1" * 10, frozenset({mine}))
+    assert other.keep(digest_of(b"2" * 10), b"2" * 10) == frozenset()
+    cache.expect_nothing()
+    assert mine in other.keep(digest_of(b"3" * 10), b"3" * 10)
+
+
+def test_a_call_whose_file_has_no_room_on_the_disk_is_told_so_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    cache, digest = FileCache(tmp_path), digest_of(b"weights")
+    with monkeypatch.context() as disk:
+        disk.setattr("tempfile.NamedTemporaryFile", full)
+        assert cache.keep(digest, b"weights", frozenset({digest})) == {digest}
+    with pytest.raises(NoRoom, match=r"a file of 0\.0 GiB in .*: No space left on device; make room"):
+        cache.located(reading(digest), "1")
+    with pytest.raises(FileNotFoundError):  # it may be sent again, and then be refused again
+        cache.located(reading(digest), "2")

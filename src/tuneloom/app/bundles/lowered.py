@@ -5,4 +5,4 @@ from tuneloom.store.opening import default_place
 
 def lowered_folder() -> str:
     """A folder on this machine; runs on any store share it."""
-    return str(default_place().parent / "models")
+    return str(default_place().parent / "lowered")

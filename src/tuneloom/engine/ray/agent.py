@@ -10,10 +10,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import assert_never
 
-from tuneloom.engine.calls import Call, CallEnded, Lost
+from tuneloom.engine.calls import Call, CallEnded, Lost, Raised
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.ray.cargo import Hold, MissingCargo, Receipt, unpacked
-from tuneloom.engine.ray.files import FileCache
+from tuneloom.engine.ray.files import FileCache, NoRoom
 from tuneloom.engine.ray.messages import (
     AgentBroke,
     AgentReport,
@@ -167,7 +167,7 @@ class Agent:
             case Drop():
                 self._hold.drop(order.cargo)
             case KeepFile():
-                self._tell_gone(self._files.keep(order.digest, order.data))
+                self._tell_gone(self._files.keep(order.digest, order.data, order.needed))
             case _:
                 assert_never(order)
 
@@ -176,22 +176,29 @@ class Agent:
         try:
             call = unpacked(order.call, self._found)
         except MissingCargo as missing:
+            self._files.expect_nothing()
             self._reports.put(CargoMissing(id=order.id, receipt=missing.receipt))
         else:
             self._start_located(order.id, call)
 
     def _start_located(self, id: str, call: Call) -> None:
-        """Begin a call; one whose files are gone is lost, and comes again with them."""
+        """Begin a call; one whose files are gone is lost, and comes again with them if they have room."""
         assert self._engine is not None and self._files is not None
         try:
             located = self._files.located(call, id)
         except FileNotFoundError as error:
             wanted = call.reads.digests.values() if call.reads is not None else ()
             self._tell_gone(frozenset(wanted) - self._files.digests)
-            now_s, lost = self.clock(), Lost(reason=f"a file is not there any more: {error.filename}")
-            self._reports.put(CallEnded(id=id, result=lost, started_s=now_s, ended_s=now_s))
+            self._tell_ended(id, Lost(reason=f"a file is not there any more: {error.filename}"))
+        except NoRoom as error:
+            self._tell_ended(id, Raised(error=f"{self._charge.machine}: {error}", trace=""))
         else:
             self._engine.start(id, located)
+
+    def _tell_ended(self, id: str, result: Lost | Raised) -> None:
+        """A call ended before it began."""
+        now_s = self.clock()
+        self._reports.put(CallEnded(id=id, result=result, started_s=now_s, ended_s=now_s))
 
     def _tell_gone(self, digests: frozenset[str]) -> None:
         if digests:

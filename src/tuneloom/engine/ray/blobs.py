@@ -20,7 +20,7 @@ class Blobs:
     """
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
-        self._folder = folder
+        self.folder = folder
         self._most_bytes = most_bytes
 
     @property
@@ -29,15 +29,23 @@ class Blobs:
         return frozenset(path.name for path in self._paths())
 
     def path(self, digest: str) -> Path:
-        return self._folder / digest
+        return self.folder / digest
 
     def keep(self, digest: str, data: bytes | None) -> frozenset[str]:
-        """Take a file in; the answer is what had to go for it. Raises ValueError for a wrong digest."""
+        """Take a file in; the answer is what had to go for it.
+
+        Raises ValueError for a wrong digest, and OSError if there is no room on the disk.
+        """
         if data is None or hashlib.sha256(data).hexdigest() != digest:
             raise ValueError(f"a file got lost or changed on its way; its digest is {digest}")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=self._folder, suffix=".part", delete=False) as growing:
-            growing.write(data)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".part", delete=False) as growing:
+            try:
+                growing.write(data)
+                growing.flush()
+            except OSError:
+                os.unlink(growing.name)
+                raise
         os.replace(growing.name, self.path(digest))
         return self._make_room(besides=digest)
 
@@ -71,9 +79,9 @@ class Blobs:
         return frozenset(gone)
 
     def _paths(self) -> list[Path]:
-        if not self._folder.is_dir():
+        if not self.folder.is_dir():
             return []
-        return [path for path in self._folder.iterdir() if "." not in path.name]
+        return [path for path in self.folder.iterdir() if "." not in path.name]
 
 
 def _removed(path: Path) -> bool:

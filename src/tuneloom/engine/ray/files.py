@@ -3,7 +3,8 @@
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,16 @@ from tuneloom.engine.ray.blobs import MOST_BYTES, Blobs
 _SOURCE = "source"
 
 
+class NoRoom(OSError):  # noqa: N818 - the name is the message
+    """The disk of a machine has no room for a file that a call reads."""
+
+
 class FileCache:
     """Keeps files by digest in a folder; they stay there, so that each travels to a machine once.
 
-    Calls see them under their own names, in a folder for each set of files; what a call reads is not
-    removed before it has ended.
+    Calls see them under their own names, in a folder for each set of files. What a call reads is not
+    removed before it has ended, nor while its other files are on their way: a model may be larger than
+    all that stays here otherwise.
     """
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
@@ -26,24 +32,42 @@ class FileCache:
         self._sets = folder / "sets"
         self._writing: dict[str, Path] = {}
         self._reading: dict[str, list[int]] = {}
+        self._expected: dict[str, list[int]] = {}
+        self._unkept: dict[str, str] = {}
 
     @property
     def digests(self) -> frozenset[str]:
         """What is here already."""
         return self._blobs.digests
 
-    def keep(self, digest: str, data: bytes | None) -> frozenset[str]:
-        """Take a file in; the answer is what had to go for it. Raises ValueError for a wrong digest."""
-        return self._blobs.keep(digest, data)
+    def keep(self, digest: str, data: bytes | None, needed: frozenset[str] = frozenset()) -> frozenset[str]:
+        """Take a file in for the next call, which needs all of `needed`; the answer is what is not here then.
+
+        A file that can't be written is not here either: the call that reads it is told why. Raises
+        ValueError for a wrong digest.
+        """
+        self._expect(needed)
+        try:
+            gone = self._blobs.keep(digest, data)
+        except OSError as error:
+            size, why = f"{len(data or b'') / (1 << 30):.1f} GiB", error.strerror or error
+            self._unkept[digest] = (
+                f"can't keep a file of {size} in {self._blobs.folder}: {why}; make room there"
+            )
+            return frozenset({digest})
+        self._unkept.pop(digest, None)
+        self._expect({digest} & needed)
+        return gone
 
     def located(self, call: Call, id: str) -> Call:
         """The call with paths of this machine: its files are linked, its folder is a new one.
 
-        Raises FileNotFoundError for a file that is not here any more.
+        Raises FileNotFoundError for a file that is not here any more, and NoRoom for one that could not
+        be kept.
         """
         paths: dict[str, str] = {}
         if call.reads is not None:
-            self._reading[id] = self._blobs.hold(call.reads.digests.values())
+            self._reading[id] = self._held(call.reads)
             paths |= self._linked(call.reads)
         if call.writes is not None:
             self._writing[id] = Path(tempfile.mkdtemp(prefix="tuneloom-"))
@@ -67,6 +91,29 @@ class FileCache:
         folder = self._writing.pop(id, None)
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def expect_nothing(self) -> None:
+        """The call for which files came has begun, or will not."""
+        for held in self._expected.values():
+            self._blobs.let_go(held)
+        self._expected.clear()
+
+    def _expect(self, digests: Iterable[str]) -> None:
+        """Hold what is here of the files that the next call needs."""
+        for digest in set(digests) - self._expected.keys():
+            with suppress(FileNotFoundError):
+                self._expected[digest] = self._blobs.hold([digest])
+
+    def _held(self, reads: ReadFiles) -> list[int]:
+        try:
+            return self._blobs.hold(reads.digests.values())
+        except FileNotFoundError:
+            reasons = [self._unkept.pop(digest, "") for digest in reads.digests.values()]
+            for reason in filter(None, reasons):
+                raise NoRoom(reason) from None
+            raise
+        finally:
+            self.expect_nothing()
 
     def _linked(self, reads: ReadFiles) -> dict[str, str]:
         named = repr(sorted(reads.digests.items())).encode()

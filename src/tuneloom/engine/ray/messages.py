@@ -89,10 +89,14 @@ class Drop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepFile:
-    """Keep a file that calls will read; `data` is what the cluster made of it, None if that got lost."""
+    """Keep a file that the next call will read; `data` is what the cluster made of it, None if that got lost.
+
+    `needed` are all files of that call: none of them may go to make room for another.
+    """
 
     digest: str
     data: Any = field(repr=False)
+    needed: frozenset[str] = frozenset()
 
 
 Order = Start | Stop | Release | Drop | KeepFile

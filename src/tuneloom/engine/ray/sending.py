@@ -142,11 +142,12 @@ class Desk:
         self._unsent[link] = None
 
     def _send_files(self, link: Link, reads: ReadFiles) -> None:
+        needed = frozenset(reads.digests.values())
         for name, digest in reads.digests.items():
             if digest not in link.files:
                 if digest not in self._parcels:
                     self._parcels[digest] = self._parcel((Path(reads.folder) / name).read_bytes())
-                link.orders.append(KeepFile(digest=digest, data=self._parcels[digest]))
+                link.orders.append(KeepFile(digest=digest, data=self._parcels[digest], needed=needed))
                 link.files.add(digest)
 
     def _received(
