@@ -87,8 +87,7 @@ def test_arrivals_and_deadlines_count_from_the_submission_of_a_job(
     clock[0] += 20
     taken = held(store, run, now_s=7.0)
     (record,) = taken.new_jobs()
-    program = taken.take(record, now_s=7.0)
-    assert program is not None
+    program = taken.take(record, taken.expect(record, now_s=7.0))
     assert taken.due_s[record.id] == pytest.approx(7 + 60 - 20)
     assert program.ticket.deadline_s == pytest.approx(7 + 600 - 20)
     store.close()

@@ -10,6 +10,8 @@ from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.tuning.task_job import TaskJob, tune_tasks
 from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.machine import Machine
+from tuneloom.engine.reports import EngineReport
+from tuneloom.errors import StoreError
 from tuneloom.model import Device, Host, JobSpec, Trial
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.testing.fake_stages import FakeStages
@@ -144,23 +146,65 @@ def test_no_trial_is_made_twice_whatever_the_order_of_ends() -> None:
     assert len(kept) == len(set(kept)) == 80
 
 
-def test_a_call_beside_the_programs_loses_nothing_that_ends_meanwhile() -> None:
+def test_programs_go_on_while_a_question_beside_them_waits_for_its_answer() -> None:
     class Curious(Heard):
-        answers: list[object]
+        asked = False
 
         def beat(self, now_s: float) -> None:
-            if now_s > 2.0 and not self.answers:
-                self.answers.append(conductor.carry_out(Call(function="m:aside")))
+            if now_s > 2.0 and not self.asked:
+                self.asked = True
+                conductor.ask("who", Call(function="m:aside"), lambda result: answers.append(result))
 
+    answers: list[object] = []
     stages, heard = FakeStages(), Curious()
-    heard.answers = []
     engine = ScriptedEngine(
         lambda call: Returned(value="here") if call.function == "m:aside" else stages(call),
-        lambda call: 30.0 if call.function == "m:aside" else 1.0,
+        lambda call: 300.0 if call.function == "m:aside" else 1.0,
     )
     conductor = conducted(engine, heard, (job("one", small_spec(trials=8)), 0.0))
     conductor.run()
-    assert heard.answers == [Returned(value="here")]
-    assert heard.ended == [("one", False)]
-    started = [call for call in engine.started if call.function != "m:aside"]
-    assert len(heard.spans) == len(started), "every other call was heard, once"
+    assert answers == [Returned(value="here")] and heard.ended == [("one", False)]
+    assert max(span.end_s for span in heard.spans) < 300.0, "no stage waited for the answer"
+
+
+def test_a_question_that_was_dropped_is_stopped_and_its_answer_is_never_heard() -> None:
+    engine, heard = ScriptedEngine(lambda _call: Returned(value="late")), Heard()
+    conductor = conducted(engine, heard)
+    conductor.ask("who", Call(function="m:aside"), lambda _result: pytest.fail("nobody wants to know"))
+    assert conductor.drop_question("who") and not conductor.drop_question("who")
+    assert conductor.idle and len(engine.stopped) == 1
+    conductor.run()
+
+
+def test_what_was_reported_with_an_end_that_could_not_be_kept_is_heard_when_the_run_goes_on() -> None:
+    class Full(Heard):
+        lost = ""
+
+        def ran(self, span: Span) -> None:
+            if not self.lost and len(engine.started) > 6:
+                self.lost = span.job
+                raise StoreError("another executor has its run")
+            super().ran(span)
+
+    class Bursts(ScriptedEngine):
+        """Reports ends two at a time."""
+
+        def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
+            return [*super().poll(timeout_s), *super().poll(0)]
+
+    heard = Full()
+    engine = Bursts(FakeStages())
+    conductor = conducted(engine, heard, (job("one", small_spec(8)), 0.0), (job("two", small_spec(8)), 0.0))
+    with pytest.raises(StoreError):
+        conductor.run()
+    conductor.cancel(heard.lost)
+    conductor.run()
+    assert sorted(heard.ended) == [(name, name == heard.lost) for name in ("one", "two")]
+
+
+def test_a_priority_that_a_job_got_before_it_was_submitted_counts() -> None:
+    conductor = conducted(ScriptedEngine(FakeStages()), Heard())
+    late = job("late", small_spec(4))
+    conductor.prioritise("late", 7)
+    conductor.submit(late, 5.0)
+    assert late.ticket.priority == 7

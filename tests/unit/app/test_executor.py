@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from tuneloom.app.farm.aiming import Ask
+from tuneloom.app.farm.aiming import Aiming
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executor import Executor
 from tuneloom.app.runs.heartbeat import Heartbeat
@@ -112,19 +112,70 @@ def test_news_let_wishes_be_granted_before_the_next_look(store: Store) -> None:
     assert store.open_wishes(run) == []
 
 
-def test_a_job_is_aimed_at_its_device_when_it_is_taken(store: Store) -> None:
-    def aim(spec: JobSpec, ask: Ask) -> JobSpec:
-        answer = ask(Call(function="m:target"))
-        assert isinstance(answer, Returned)
-        return replace(spec, target=str(answer.value))
+def hear(executor: Executor) -> None:
+    """Let the conductor hear what was answered, and nothing else."""
+    for report in executor.conductor._inbox.reports(60.0):
+        raise AssertionError(report)
 
-    run = submitted(store)
-    executor = holding(store, aim=aim)
+
+def asking(spec: JobSpec) -> Aiming:
+    """Asks devices for the jobs that say so."""
+    if spec.name == "net":
+        return spec
+    answer = yield Call(function="m:target")
+    assert isinstance(answer, Returned)
+    return replace(spec, target=str(answer.value))
+
+
+def test_a_job_is_aimed_at_its_device_before_it_is_taken(store: Store) -> None:
+    run = submitted(store, "remote")
+    executor = holding(store, aim=asking)
+    assert executor.runs[run].programs == {} and not executor.runs[run].ended
+    hear(executor)
     assert executor.runs[run].programs[f"{run}.1"].spec.target == "answer to m:target"
+    assert store.job(f"{run}.1").status is JobStatus.RUNNING
+
+
+def test_other_jobs_are_taken_while_a_device_is_asked(store: Store) -> None:
+    remote, here = submitted(store, "remote"), submitted(store)
+    executor = holding(store, aim=asking)
+    assert executor.runs[remote].programs == {} and f"{here}.1" in executor.runs[here].programs
+
+
+def test_a_job_that_is_cancelled_while_its_device_is_asked_never_begins(store: Store) -> None:
+    run = submitted(store, "remote")
+    executor = holding(store, aim=asking)
+    store.add_wish(run, WishKind.CANCEL, f"{run}.1")
+    executor.beat(2.0)
+    hear(executor)
+    assert store.job(f"{run}.1").status is JobStatus.CANCELLED
+    assert run not in executor.runs and executor.conductor.idle
+
+
+def test_a_job_that_is_paused_while_its_device_is_asked_is_taken_paused(store: Store) -> None:
+    run = submitted(store, "remote")
+    executor = holding(store, aim=asking)
+    store.add_wish(run, WishKind.PAUSE, f"{run}.1")
+    executor.beat(2.0)
+    hear(executor)
+    assert f"{run}.1" in executor.runs[run].programs
+    assert store.job(f"{run}.1").status is JobStatus.PAUSED
+
+
+def test_the_answer_for_a_run_that_another_took_is_ignored(store: Store, tmp_path: Path) -> None:
+    run = submitted(store, "remote")
+    executor = holding(store, aim=asking)
+    with closing(open_store(tmp_path / "store.db")) as other:
+        lease = other.lease_of(run)
+        assert lease is not None
+        other.release_run(lease, RunStatus.INTERRUPTED)
+    executor.beat(2.0)
+    assert executor.lost == [run] and executor.conductor.idle
 
 
 def test_a_job_that_no_device_can_be_aimed_at_fails_alone(store: Store) -> None:
-    def aim(spec: JobSpec, _ask: Ask) -> JobSpec:
+    def aim(spec: JobSpec) -> Aiming:
+        yield from ()
         if spec.name == "bad":
             raise TargetError("its target is for another machine", field="target")
         return spec

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import assert_never
 
-from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.conducting.arrivals import Arrivals
+from tuneloom.app.conducting.inbox import Answered, Inbox
+from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.placing import Placing, resident_of
 from tuneloom.app.conducting.programs import Program, Step
 from tuneloom.app.conducting.quarantine import Quarantine
+from tuneloom.app.conducting.underway import StepUnderway, call_id, is_of
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Raised, ReadFiles, TimedOut
 from tuneloom.engine.machine import Offer, Resources
@@ -39,30 +41,9 @@ from tuneloom.scheduling.messages import (
     StartStage,
     StopStage,
 )
-from tuneloom.scheduling.stages import DeviceDemand, Grant
+from tuneloom.scheduling.stages import DeviceDemand
 
 _BEAT_S = 0.25
-_ASIDE = "\x1faside"
-
-
-@dataclass(slots=True)
-class _Out:
-    """A step that is with the core or the engine; `grant` and `call` are set while it runs.
-
-    `losses` counts the devices and machines that were lost while it ran there.
-    """
-
-    step: Step
-    ready_s: float
-    grant: Grant | None = None
-    call: Call | None = None
-    started_s: float = 0.0
-    losses: int = 0
-
-    def overdue(self, now_s: float) -> bool:
-        """Whether it runs, and its step wants to wait no longer."""
-        asked = self.step.overdue if self.grant is not None else None
-        return asked is not None and asked(now_s - self.started_s, now_s)
 
 
 class Conductor:
@@ -75,18 +56,15 @@ class Conductor:
     def __init__(self, core: Core, engine: Engine, listener: Listener) -> None:
         self.core = core
         self._engine = engine
+        self._inbox = Inbox(engine)
         self._listener = listener
         self._placing = Placing()
         self._quarantine = Quarantine()
         self._programs: dict[str, Program] = {}
-        self._out: dict[str, _Out] = {}
-        self._coming: list[tuple[float, Program]] = []
-        self._held: set[str] = set()
+        self._arrivals = Arrivals()
+        self._out: dict[str, StepUnderway] = {}
         self._looked_s = 0.0
         self._broken: dict[str, Exception] = {}
-        self._given_up: list[CallEnded] = []
-        self._stopped: set[str] = set()
-        self._unheard: list[EngineReport] = []
         self._zero_s = engine.now_s()
 
     def now_s(self) -> float:
@@ -102,29 +80,34 @@ class Conductor:
         """Take a program in, now or when its time comes; its calls may read these files."""
         if reads is not None:
             self._placing.note_files(program.ticket.id, reads)
-        self._coming.append((at_s, program))
-        self._coming.sort(key=lambda pair: pair[0])
+        self._arrivals.add(program, at_s)
+
+    def ask(self, name: str, call: Call, answered: Answered) -> None:
+        """Carry out one call beside the programs; what it came to is told while the others go on."""
+        self._inbox.ask(name, call, answered)
+
+    def drop_question(self, name: str) -> bool:
+        """Want no answer any more; whether there was such a question."""
+        return self._inbox.drop_question(name)
 
     def cancel(self, job: str) -> None:
-        if any(program.ticket.id == job for _, program in self._coming):
-            self._coming = [(at_s, p) for at_s, p in self._coming if p.ticket.id != job]
+        if self._arrivals.cancel(job):
             self._listener.job_ended(job, cancelled=True)
         self._tell_if_known(job, JobCancelled(at_s=self.now_s(), job=job))
 
     def pause(self, job: str) -> None:
         """Start no new stage of a job; one that has yet to come will come paused."""
-        self._held.add(job)
+        self._arrivals.pause(job)
         self._tell_if_known(job, JobPaused(at_s=self.now_s(), job=job))
 
     def resume(self, job: str) -> None:
-        self._held.discard(job)
+        self._arrivals.resume(job)
         self._tell_if_known(job, JobResumed(at_s=self.now_s(), job=job))
 
     def prioritise(self, job: str, priority: int) -> None:
         """Give a job another priority, also one that has yet to come."""
-        for _, program in self._coming:
-            if program.ticket.id == job:
-                program.ticket = replace(program.ticket, priority=priority)
+        if job not in self._programs:
+            self._arrivals.prioritise(job, priority)
         self._tell_if_known(job, JobReprioritised(at_s=self.now_s(), job=job, priority=priority))
 
     def share_used(self, share: str, key: str, seconds: float) -> None:
@@ -134,41 +117,21 @@ class Conductor:
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nothing is to come."""
-        return not self._programs and not self._coming
+        return not self._programs and not self._arrivals and not self._inbox.has_questions
 
     def run(self, keep_waiting: Callable[[], bool] = lambda: False) -> None:
         """Go on until every job has ended and nobody asks to keep waiting."""
-        while reports := self._engine.poll(0):  # resources that are there already, before a job is refused
-            for report in reports:
-                self._hear(report)
+        for report in self._inbox.present():  # resources that are there already, before a job is refused
+            self._hear(report)
         while not self.idle or keep_waiting():
             self._admit()
             self._end_broken()
             self._listener.beat(self.now_s())
-            for report in self._next_reports():
+            for report in self._inbox.reports(self._patience_s()):
                 self._hear(report)
                 self._end_broken()
                 self._listener.beat(self.now_s())
             self._give_up_overdue()
-
-    def _next_reports(self) -> list[EngineReport]:
-        given_up, self._given_up = self._given_up, []
-        unheard, self._unheard = self._unheard, []
-        reports = self._engine.poll(0 if given_up or unheard else self._patience_s())
-        self._stopped.clear()
-        return [*given_up, *unheard, *reports]
-
-    def carry_out(self, call: Call) -> CallResult | Lost:
-        """Carry one call out beside the programs and wait for its end; what else ends is heard afterwards."""
-        self._engine.start(_ASIDE, call)
-        result: CallResult | Lost | None = None
-        while result is None:
-            for report in self._engine.poll(None):
-                if isinstance(report, CallEnded) and report.id == _ASIDE:
-                    result = report.result
-                else:
-                    self._unheard.append(report)
-        return result
 
     def _give_up_overdue(self) -> None:
         """End calls whose steps want to wait no longer, about as often as the beat goes."""
@@ -178,29 +141,25 @@ class Conductor:
         self._looked_s = now_s
         for offer in self._quarantine.over(now_s):
             self._joined(offer)
-        for call_id, out in list(self._out.items()):
-            if self._out.get(call_id) is out and self._is_overdue(out, now_s):
-                self._engine.stop(call_id)
+        for id, out in list(self._out.items()):
+            if self._out.get(id) is out and self._is_overdue(out, now_s):
+                self._inbox.stop(id)
                 began_s, ended_s = out.started_s + self._zero_s, now_s + self._zero_s
                 given_up = TimedOut(after_s=round(now_s - out.started_s, 1))
-                self._call_ended(CallEnded(id=call_id, result=given_up, started_s=began_s, ended_s=ended_s))
+                self._call_ended(CallEnded(id=id, result=given_up, started_s=began_s, ended_s=ended_s))
 
-    def _is_overdue(self, out: _Out, now_s: float) -> bool:
+    def _is_overdue(self, out: StepUnderway, now_s: float) -> bool:
         with self._blaming(out.step.request.job):
             return out.overdue(now_s)
         return False
 
     def _patience_s(self) -> float:
-        if not self._coming:
-            return _BEAT_S
-        return max(0.0, min(_BEAT_S, self._coming[0][0] - self.now_s()))
+        return max(0.0, min(_BEAT_S, self._arrivals.next_s - self.now_s()))
 
     def _admit(self) -> None:
-        while self._coming and self._coming[0][0] <= self.now_s():
-            _, program = self._coming.pop(0)
-            job = program.ticket.id
+        for program in self._arrivals.come(self.now_s()):
+            job, now_s = program.ticket.id, self.now_s()
             self._programs[job] = program
-            now_s = self.now_s()
             steps: Sequence[Step] = ()
             with self._blaming(job):
                 steps = program.begin(now_s)
@@ -209,12 +168,12 @@ class Conductor:
             self._note(job, steps, now_s)
             ready = tuple(step.request for step in steps)
             self._tell(JobSubmitted(at_s=now_s, ticket=program.ticket, ready=ready))
-            if job in self._held:
+            if self._arrivals.is_paused(job):
                 self.pause(job)
 
     def _note(self, job: str, steps: Sequence[Step], now_s: float) -> None:
         for step in steps:
-            self._out[_call_id(job, step.request.id)] = _Out(step, now_s)
+            self._out[call_id(job, step.request.id)] = StepUnderway(step, now_s)
 
     def _hear(self, report: EngineReport) -> None:
         match report:
@@ -301,44 +260,37 @@ class Conductor:
 
     def _start(self, command: StartStage) -> None:
         job = command.request.job
-        call_id = _call_id(job, command.request.id)
-        out = self._out[call_id]
+        id = call_id(job, command.request.id)
+        out = self._out[id]
         with self._blaming(job):
             out.call = self._placing.placed(out.step.call(), job, command.grant.resource)
         if job not in self._broken:
             assert out.call is not None
             out.grant, out.started_s = command.grant, self.now_s()
             if out.losses < out.step.chances:
-                self._engine.start(call_id, out.call)
-            else:
-                self._give_up(call_id, out)
-
-    def _give_up(self, call_id: str, out: _Out) -> None:
-        """A step takes every device or machine along: end it, before it has taken them all."""
-        now_s = self._engine.now_s()
-        raised = Raised(error=f"its device or machine was lost {out.losses} times", trace="")
-        self._given_up.append(CallEnded(id=call_id, result=raised, started_s=now_s, ended_s=now_s))
+                self._inbox.start(id, out.call)
+            else:  # it takes every device or machine along: end it, before it has taken them all
+                lost = f"its device or machine was lost {out.losses} times"
+                self._inbox.ended_here(id, Raised(error=lost, trace=""))
 
     def _stop(self, command: StopStage) -> None:
-        call_id = _call_id(command.job, command.stage)
-        self._engine.stop(call_id)
-        self._stopped.add(call_id)
-        self._unheard = [r for r in self._unheard if not (isinstance(r, CallEnded) and r.id == call_id)]
-        out = self._out.get(call_id)
+        id = call_id(command.job, command.stage)
+        self._inbox.stop(id)
+        out = self._out.get(id)
         if out is not None:
             out.losses += 1
             self._back_in_line(out)
 
-    def _back_in_line(self, out: _Out) -> None:
+    def _back_in_line(self, out: StepUnderway) -> None:
         """A step was lost: it waits again, and what its worker kept is gone."""
-        call, out.call, out.grant, out.ready_s = out.call, None, None, self.now_s()
+        call = out.wait_again(self.now_s())
         if call is not None and call.worker is not None and call.place is not None:
             self._worker_gone(call.worker, call.place.machine)
 
     def _call_ended(self, ended: CallEnded) -> None:
         out = self._out.get(ended.id)
-        if out is None or out.grant is None or ended.id in self._stopped:
-            return  # it was stopped, and may have been started again since this was reported
+        if out is None or out.grant is None:
+            return  # its job has ended
         if isinstance(ended.result, Lost):
             self._back_in_line(out)
             request = out.step.request
@@ -359,7 +311,7 @@ class Conductor:
             self._quarantine.put_aside(self._placing.offer(resource), self.now_s())
             self._left(resource, trouble)
 
-    def _step_ended(self, call_id: str, out: _Out, result: CallResult) -> None:
+    def _step_ended(self, id: str, out: StepUnderway, result: CallResult) -> None:
         """Ask the program what follows; it hears itself that its worker died."""
         request, program, now_s = out.step.request, self._programs[out.step.request.job], self.now_s()
         if isinstance(result, Died | TimedOut) and out.call is not None and out.call.place is not None:
@@ -372,30 +324,19 @@ class Conductor:
         if request.job in self._broken:
             return
         if following is None:
-            out.call, out.grant, out.ready_s = None, None, now_s
+            out.wait_again(now_s)
             self._tell(StageLost(at_s=now_s, job=request.job, stage=request.id))
             return
-        del self._out[call_id]
+        del self._out[id]
         self._note(request.job, following, now_s)
         ready = tuple(step.request for step in following)
         self._tell(StageFinished(at_s=now_s, job=request.job, stage=request.id, ready=ready, done=done))
 
-    def _report(self, out: _Out, ended: CallEnded) -> None:
-        assert out.grant is not None
-        request = out.step.request
-        span = Span(
-            job=request.job,
-            task=request.task or request.lane,
-            kind=request.kind,
-            resource=out.grant.resource,
-            slots=out.grant.slots,
-            ready_s=out.ready_s,
-            start_s=ended.started_s - self._zero_s,
-            end_s=ended.ended_s - self._zero_s,
-        )
+    def _report(self, out: StepUnderway, ended: CallEnded) -> None:
+        span, needs = out.span(ended, self._zero_s), out.step.request.needs
         self._listener.ran(span)
-        if isinstance(request.needs, DeviceDemand):
-            self._listener.device_used(request.job, request.needs.key, span.end_s - span.start_s)
+        if isinstance(needs, DeviceDemand):
+            self._listener.device_used(span.job, needs.key, span.end_s - span.start_s)
 
     @contextmanager
     def _blaming(self, job: str) -> Iterator[None]:
@@ -428,12 +369,8 @@ class Conductor:
 
     def _forget(self, job: str) -> None:
         self._programs.pop(job, None)
-        for call_id in [c for c in self._out if c.startswith(f"{job}\x1f")]:
-            self._engine.stop(call_id)
-            del self._out[call_id]
+        for id in [id for id in self._out if is_of(job, id)]:
+            self._inbox.stop(id)
+            del self._out[id]
         for worker in self._placing.forget_job(job):
             self._engine.release(worker)
-
-
-def _call_id(job: str, stage: str) -> str:
-    return f"{job}\x1f{stage}"

@@ -2,7 +2,7 @@
 
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from tuneloom.app.conducting.calling import end_of
@@ -16,8 +16,8 @@ from tuneloom.errors import FarmError, TargetError
 from tuneloom.model import Device, JobSpec
 from tuneloom.tuners.tvm.targets.linking import machine_of
 
-Ask = Callable[[Call], CallResult | Lost]
-"""Carries a call out and waits for its end."""
+Aiming = Generator[Call, CallResult | Lost, JobSpec]
+"""Yields what has to be asked of devices, gets the answers, and returns the job aimed at them."""
 
 _AIM = "aim"
 _PLAIN = "cpu"
@@ -72,11 +72,16 @@ def require_own_machine(spec: JobSpec) -> None:
         )
 
 
-def aimed(spec: JobSpec, farm: JoinedFarm, ask: Ask | None = None) -> JobSpec:
+def as_it_is(spec: JobSpec) -> Aiming:
+    """No device has to be asked."""
+    yield from ()
+    return spec
+
+
+def aimed_at(spec: JobSpec, farm: JoinedFarm) -> Aiming:
     """The job with its target as its devices understand it.
 
-    Where all machines are alike, nothing has to be asked; otherwise `ask` carries the questions out, or the
-    farm's engine while nothing else uses it. Raises FarmError where devices of one
+    Where all machines are alike, nothing has to be asked. Raises FarmError where devices of one
     key differ, and TargetError for a target that they can't be used with.
     """
     call = kind_named(spec.tuner).aim(spec)
@@ -84,8 +89,9 @@ def aimed(spec: JobSpec, farm: JoinedFarm, ask: Ask | None = None) -> JobSpec:
     cpus = {str(facts["cpu"]) for facts in farm.facts.values()}
     if call is None or not devices or (len(cpus) == 1 and spec.device_key == CPU_KEY):
         return spec
-    asking = ask or _asking(farm.engine)
-    answers = {offer.resource.name: _answer(asking, call, offer) for offer in devices}
+    answers: dict[str, str] = {}
+    for offer in devices:
+        answers[offer.resource.name] = _target(offer, (yield _placed(call, offer)))
     first, target = next(iter(answers.items()))
     for name, other in answers.items():
         if other != target:
@@ -110,17 +116,24 @@ def _is_for(offer: Offer, key: str) -> bool:
     return isinstance(offer.resource, Device) and offer.resource.key == key
 
 
-def _asking(engine: Engine) -> Ask:
-    def ask(call: Call) -> CallResult | Lost:
-        engine.start(_AIM, call)
-        return end_of(engine, _AIM, None)
+def settled(aiming: Aiming, engine: Engine) -> JobSpec:
+    """What came of it, while nothing else uses the engine."""
+    try:
+        call = next(aiming)
+        while True:
+            engine.start(_AIM, call)
+            call = aiming.send(end_of(engine, _AIM, None))
+    except StopIteration as done:
+        spec: JobSpec = done.value
+        return spec
 
-    return ask
 
-
-def _answer(ask: Ask, call: Call, offer: Offer) -> str:
+def _placed(call: Call, offer: Offer) -> Call:
     place = Place(resource=offer.resource.name, machine=offer.resource.machine)
-    result = ask(replace(call, place=place, environment=offer.environment))
+    return replace(call, place=place, environment=offer.environment)
+
+
+def _target(offer: Offer, result: CallResult | Lost) -> str:
     if not isinstance(result, Returned):
         raise FarmError(f"{offer.resource.name} can't say what to compile for: {result}")
     if isinstance(result.value, TargetError):

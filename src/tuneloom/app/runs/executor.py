@@ -11,7 +11,8 @@ from typing import Protocol, runtime_checkable
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.app.conducting.listening import Listener, Span
-from tuneloom.app.farm.aiming import Ask
+from tuneloom.app.farm.aiming import Aiming, as_it_is
+from tuneloom.app.runs.aims import Aims
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.files import files_of
 from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
@@ -77,7 +78,7 @@ class Executor(Listener):
     claims runs that wait, or whose executors are gone, while it holds fewer than that, as soon as
     there are `news` and about once a second; asked
     to end, it then lets running stages come to their end and gives its runs back. `aim` fits the target
-    of a job to its device.
+    of a job to its device; while devices are asked for that, other jobs go on.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Executor(Listener):
         on_trial: TrialListener | None = None,
         most_runs: int = 0,
         news: Callable[[], bool] = lambda: False,
-        aim: Callable[[JobSpec, Ask], JobSpec] = lambda spec, _ask: spec,
+        aim: Callable[[JobSpec], Aiming] = as_it_is,
     ) -> None:
         self.machine = machine
         self.policy = policy
@@ -106,7 +107,6 @@ class Executor(Listener):
         self._on_trial = on_trial
         self._most_runs = most_runs
         self._news = news
-        self._aim = aim
         self._draining_since_s: float | None = None
         self._claimed_lately = True
         self._interruptions = Interruptions()
@@ -118,6 +118,7 @@ class Executor(Listener):
         self._shown: RunView | None = None
         self._offers: dict[str, Offer] = {}
         self.conductor = Conductor(Core(policy_named(policy)), engine, self)
+        self._aims = Aims(self.conductor, aim, self._take)
         self._shares = ShareBook(store, self.conductor.share_used) if most_runs else None
 
     def hold(self, lease: Lease) -> HeldRun:
@@ -131,7 +132,6 @@ class Executor(Listener):
             lanes=self._lanes,
             workers=self.machine.slots,
             cores_of=self.machine.cores_of,
-            aim=lambda spec: self._aim(spec, self.conductor.carry_out),
             on_trial=self._on_trial,
             given_workers=self._given_workers,
             share=self._store.share_of(lease.run),
@@ -337,6 +337,8 @@ class Executor(Listener):
             return
         match wish.kind:
             case WishKind.CANCEL:
+                if self._aims.drop(job):
+                    held.end(job, JobStatus.CANCELLED, None)
                 self.conductor.cancel(job)
             case WishKind.PAUSE:
                 self.conductor.pause(job)
@@ -353,12 +355,10 @@ class Executor(Listener):
 
     def _take_new_jobs(self, held: HeldRun) -> None:
         for record in held.new_jobs():
-            self._take(held, record)
+            self._aims.begin(held, record)
 
-    def _take(self, held: HeldRun, record: JobRecord) -> None:
-        program = held.take(record, self.conductor.now_s())
-        if program is None:
-            return
+    def _take(self, held: HeldRun, record: JobRecord, spec: JobSpec) -> None:
+        program = held.take(record, spec)
         if held.statuses[record.id] is JobStatus.PAUSED:
             self.conductor.pause(record.id)
         self.conductor.submit(program, held.due_s[record.id], files_of(program.spec))
@@ -382,6 +382,7 @@ class Executor(Listener):
         self.lost.append(held.id)
         for job, status in held.statuses.items():
             if not status.ended:
+                self._aims.drop(job)
                 self.conductor.cancel(job)
 
     def _forget(self, held: HeldRun) -> None:

@@ -14,7 +14,7 @@ from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.files import localised
 from tuneloom.app.runs.view import RunView
 from tuneloom.app.service.bundles import keep_bundle, with_folder
-from tuneloom.errors import OutputError, StoreError, TuneloomError
+from tuneloom.errors import OutputError, TuneloomError
 from tuneloom.model import JobSpec, Trial
 from tuneloom.store import JobRecord, JobStatus, Lease, Page, RunStatus, Share, Store, owner_of, taken_over
 
@@ -35,7 +35,6 @@ class HeldRun:
     lanes: int
     workers: int
     cores_of: Callable[[str], int]
-    aim: Callable[[JobSpec], JobSpec] = lambda spec: spec
     on_trial: TrialListener | None = None
     given_workers: set[str] = field(default_factory=set)
     share: Share | None = None
@@ -58,24 +57,25 @@ class HeldRun:
         """Jobs in the store that were not taken yet and have not ended."""
         return [r for r in self.store.jobs(self.id) if r.id not in self.statuses and not r.status.ended]
 
-    def take(self, record: JobRecord, now_s: float) -> JobProgram | None:
-        """The program of a job, its times on our clock; None for a job that can't even begin."""
-        try:
-            program = self._program(record, now_s)
-        except StoreError:
-            raise
-        except Exception as error:  # one bad job must not end the others
-            self.end(record.id, JobStatus.FAILED, _as_failure(record, error))
-            return None
+    def expect(self, record: JobRecord, now_s: float) -> JobSpec:
+        """What is to be done for a job that is ours from now on, its times on our clock; `take` follows."""
         paused = record.status is JobStatus.PAUSED
         self.statuses[record.id] = JobStatus.PAUSED if paused else JobStatus.RUNNING
+        submitted_s = now_s - (time.time() - record.created)
+        spec = _timed(localised(self.store, JobSpec.from_json(dict(record.spec))), submitted_s)
+        return with_folder(spec, record.run)
+
+    def take(self, record: JobRecord, spec: JobSpec) -> JobProgram:
+        """The program of a job that was expected."""
+        program = self._program(record, spec)
         self.store.set_job(record.id, self.statuses[record.id])
         return program
 
-    def _program(self, record: JobRecord, now_s: float) -> JobProgram:
-        submitted_s = now_s - (time.time() - record.created)
-        spec = _timed(localised(self.store, JobSpec.from_json(dict(record.spec))), submitted_s)
-        spec = self.aim(with_folder(spec, record.run))
+    def refuse(self, record: JobRecord, error: Exception) -> None:
+        """A job can't even begin."""
+        self.end(record.id, JobStatus.FAILED, _as_failure(record, error))
+
+    def _program(self, record: JobRecord, spec: JobSpec) -> JobProgram:
         self.due_s[record.id] = spec.arrival_s
         program = kind_named(spec.tuner).program(self._context(record.id, spec))
         program.export_to = str(folders.prepare(Path(spec.out))) if spec.out is not None else None

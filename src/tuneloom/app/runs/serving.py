@@ -46,7 +46,7 @@ def serve_runs(
             heartbeat,
             most_runs=most_runs,
             news=news.came,
-            aim=force.aimed,
+            aim=force.aiming,
         )
         with _logged(store, executor, heartbeat):
             began()

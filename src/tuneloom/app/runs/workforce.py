@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuneloom.app.farm.aiming import (
-    Ask,
-    aimed,
+    Aiming,
+    aimed_at,
     for_board,
     require_own_machine,
     require_usable_device,
+    settled,
     with_listed_target,
 )
 from tuneloom.app.farm.entries import FarmFile
@@ -30,17 +31,18 @@ class Workforce:
     resources: Resources
     farm: JoinedFarm | None = None
 
-    def aimed(self, spec: JobSpec, ask: Ask | None = None) -> JobSpec:
-        """The job compiled for what its device is; raises FarmError or TargetError if it has none.
+    def aimed(self, spec: JobSpec) -> JobSpec:
+        """The job compiled for what its device is, while nothing else uses the engine; see `aiming`."""
+        return settled(self.aiming(spec), self.engine)
 
-        While the engine carries out other things, `ask` carries out what has to be asked of devices.
-        """
+    def aiming(self, spec: JobSpec) -> Aiming:
+        """The job compiled for what its device is; raises FarmError or TargetError if it has none."""
         if self.farm is None:
             require_own_machine(spec)
             return spec
         require_usable_device(spec, self.farm)
         listed = with_listed_target(for_board(spec, self.farm.file), self.farm.file)
-        return aimed(listed, self.farm, ask)
+        return (yield from aimed_at(listed, self.farm))
 
 
 def workforce_for(specs: Sequence[JobSpec], settings: RunSettings) -> Workforce:

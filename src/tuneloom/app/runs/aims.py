@@ -1,0 +1,61 @@
+"""Jobs on their way from the store to the conductor: devices may have to be asked what to compile for."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tuneloom.app.conducting.conductor import Conductor
+from tuneloom.app.farm.aiming import Aiming
+from tuneloom.app.runs.held_run import HeldRun
+from tuneloom.engine.calls import CallResult, Lost
+from tuneloom.errors import StoreError
+from tuneloom.model import JobSpec
+from tuneloom.store import JobRecord
+
+Take = Callable[[HeldRun, JobRecord, JobSpec], None]
+"""Takes a job that is aimed at its device."""
+
+
+class Aims:
+    """Aims jobs at their devices while other jobs go on; one that can't be aimed or taken fails alone."""
+
+    def __init__(self, conductor: Conductor, aim: Callable[[JobSpec], Aiming], take: Take) -> None:
+        self._conductor = conductor
+        self._aim = aim
+        self._take = take
+
+    def begin(self, held: HeldRun, record: JobRecord) -> None:
+        """Take a new job of a run, at once if no device has to be asked."""
+        with _refusing(held, record):
+            spec = held.expect(record, self._conductor.now_s())
+            self._go_on(held, record, self._aim(spec), None)
+
+    def drop(self, job: str) -> bool:
+        """Aim a job no longer; whether it had not been taken yet."""
+        return self._conductor.drop_question(job)
+
+    def _go_on(
+        self, held: HeldRun, record: JobRecord, aiming: Aiming, answer: CallResult | Lost | None
+    ) -> None:
+        """Ask the next device, or take the job when all have answered."""
+
+        def answered(result: CallResult | Lost) -> None:
+            with _refusing(held, record):
+                self._go_on(held, record, aiming, result)
+
+        try:
+            call = next(aiming) if answer is None else aiming.send(answer)
+        except StopIteration as done:
+            self._take(held, record, done.value)
+        else:
+            self._conductor.ask(record.id, call, answered)
+
+
+@contextmanager
+def _refusing(held: HeldRun, record: JobRecord) -> Iterator[None]:
+    """End a job that can't even begin: one bad job must not end the others."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        held.refuse(record, error)
