@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
+# The suite starts hundreds of interpreters; compiling every module again in each of them costs a tenth of its time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
 

@@ -1,33 +1,74 @@
-"""Import the slow parts of TVM in seconds instead of half a minute.
+"""Import the slow parts of TVM in a second or two instead of half a minute.
 
 TVM parses some hundred TVMScript functions while it imports its tensor intrinsics,
 and every parse asks `inspect.stack` for the source line of every frame. Only the
 frames themselves are needed at import time, so that is all they get meanwhile.
+Most of those functions are for GPUs and signal processors: they are parsed when a
+target needs them.
 """
 
 import importlib
 import inspect
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import FrameType, ModuleType
 from typing import Any
 
-_SLOW_MODULES = ("tvm.s_tir.tensor_intrin", "tvm.s_tir.meta_schedule", "tvm.relax")
-_lock = threading.Lock()
+_INTRINSICS = "tvm.s_tir.tensor_intrin"
+_SLOW_MODULES = (_INTRINSICS, "tvm.s_tir.meta_schedule", "tvm.relax")
+_DEFERRED = ("cuda", "rocm", "hexagon")
+_lock = threading.RLock()
 
 
 def load_tvm() -> Any:
-    """Import TVM with everything tuning needs and return the `tvm` module.
+    """Import TVM with everything tuning for CPUs needs and return the `tvm` module.
 
     Safe to call from any thread and any number of times; later calls cost nothing.
     """
-    with _lock, frames_without_source():
+    with _lock, frames_without_source(), _intrinsics_deferred():
         for name in _SLOW_MODULES:
             if name not in sys.modules:
                 importlib.import_module(name)
         return importlib.import_module("tvm")
+
+
+def load_intrinsics(kind: str) -> None:
+    """Make sure that the tensor intrinsics for a kind of target, such as `cuda`, are registered."""
+    if kind not in _DEFERRED:
+        return
+    load_tvm()
+    with _lock, frames_without_source():
+        # Any attribute makes a deferred module load itself.
+        _ = sys.modules[f"{_INTRINSICS}.{kind}"].__doc__
+
+
+class _Deferring:
+    """Finds the intrinsics that most programs never use, and lets them load at the first use."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, module = name.rpartition(".")
+        if package != _INTRINSICS or module not in _DEFERRED:
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+@contextmanager
+def _intrinsics_deferred() -> Iterator[None]:
+    finder = _Deferring()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """What the parent of all workers does before it forks the first."""
 
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.fast_import import load_intrinsics, load_tvm
 
 
 @contextmanager
@@ -28,6 +29,8 @@ def warm_up() -> None:
     """
     with torch_hidden():
         load_tvm()
+        if shutil.which("nvidia-smi"):
+            load_intrinsics("cuda")
     import xgboost  # noqa: F401
 
     import tuneloom.tuners.stages

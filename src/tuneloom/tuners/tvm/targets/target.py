@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuneloom.errors import TargetError
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.fast_import import load_intrinsics, load_tvm
 from tuneloom.tuners.tvm.targets.dots import DotInstruction, dots_of
 from tuneloom.tuners.tvm.targets.gpu import cuda_config
 from tuneloom.tuners.tvm.targets.linking import linker_of, machine_of
@@ -144,6 +144,7 @@ def _cpu_spec(config: dict[str, Any], cores: int) -> TargetSpec:
 
 
 def _make_target(config: dict[str, Any], shown: str) -> Any:
+    load_intrinsics(str(config["kind"]))
     load_tvm()
     from tvm.target import Target
 

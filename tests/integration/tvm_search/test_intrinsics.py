@@ -1,0 +1,28 @@
+"""Intrinsics for GPUs are parsed when a target needs them, and then they are all there."""
+
+import subprocess
+import sys
+
+DEFERRED = """
+import sys
+from importlib.util import _LazyModule
+from tuneloom.tuners.tvm.fast_import import load_intrinsics, load_tvm
+
+def deferred(kind):
+    return object.__getattribute__(sys.modules[f"tvm.s_tir.tensor_intrin.{kind}"], "__class__") is _LazyModule
+
+load_tvm()
+from tvm.s_tir import TensorIntrin
+assert all(map(deferred, ("cuda", "rocm", "hexagon")))
+assert TensorIntrin.get("wmma_fill_16x16x16_f32", allow_missing=True) is None
+assert TensorIntrin.get("dot_4x4_i8i8s32_sdot", allow_missing=True) is not None
+load_intrinsics("llvm")
+assert deferred("cuda")
+load_intrinsics("cuda")
+assert not deferred("cuda") and deferred("hexagon")
+assert TensorIntrin.get("wmma_fill_16x16x16_f32", allow_missing=True) is not None
+"""
+
+
+def test_intrinsics_of_gpus_are_registered_when_they_are_asked_for() -> None:
+    subprocess.run([sys.executable, "-c", DEFERRED], check=True)
