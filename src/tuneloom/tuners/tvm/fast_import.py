@@ -11,10 +11,8 @@ import importlib
 import inspect
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -42,33 +40,28 @@ def load_intrinsics(kind: str) -> None:
         return
     load_tvm()
     with _lock, frames_without_source():
-        # Any attribute makes a deferred module load itself.
-        _ = sys.modules[f"{_INTRINSICS}.{kind}"].__doc__
-
-
-class _Deferring:
-    """Finds the intrinsics that most programs never use, and lets them load at the first use."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        package, _, module = name.rpartition(".")
-        if package != _INTRINSICS or module not in _DEFERRED:
-            return None
-        spec = PathFinder.find_spec(name, path)
-        if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
-        return spec
+        importlib.import_module(f"{_INTRINSICS}.{kind}")
 
 
 @contextmanager
 def _intrinsics_deferred() -> Iterator[None]:
-    finder = _Deferring()
-    sys.meta_path.insert(0, finder)
+    """Let the package of intrinsics find empty modules in place of those that most programs never use.
+
+    They are gone afterwards, so that whoever asks for one of them imports the real one. A module that
+    loads itself at its first use would not do: `inspect` touches every module there is.
+    """
+    later = [f"{_INTRINSICS}.{kind}" for kind in _DEFERRED]
+    if _INTRINSICS in sys.modules:
+        later = []
+    sys.modules.update({name: ModuleType(name) for name in later})
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        package = sys.modules.get(_INTRINSICS)
+        for name in later:
+            del sys.modules[name]
+            if package is not None:
+                vars(package).pop(name.rpartition(".")[2], None)
 
 
 @contextmanager

@@ -9,16 +9,16 @@ from tuneloom.tuners.tvm.fast_import import load_intrinsics, load_tvm
 
 
 @contextmanager
-def torch_hidden() -> Iterator[None]:
-    """Make `import torch` fail; only for a moment, since SciPy trips over a hidden module."""
-    hidden = "torch" not in sys.modules
-    if hidden:
-        sys.modules["torch"] = None  # type: ignore[assignment]
+def hidden(package: str) -> Iterator[None]:
+    """Make importing a package fail; only for a moment, since SciPy trips over a hidden module."""
+    absent = package not in sys.modules
+    if absent:
+        sys.modules[package] = None  # type: ignore[assignment]
     try:
         yield
     finally:
-        if hidden:
-            del sys.modules["torch"]
+        if absent:
+            del sys.modules[package]
 
 
 def warm_up() -> None:
@@ -26,12 +26,14 @@ def warm_up() -> None:
 
     TVM imports torch where it finds it, which takes seconds and may touch a GPU, after
     which no fork could use it. So torch is hidden meanwhile; a worker that needs it imports it.
+    XGBoost imports scikit-learn for classes that are not used here, which takes a second.
     """
-    with torch_hidden():
+    with hidden("torch"):
         load_tvm()
         if shutil.which("nvidia-smi"):
             load_intrinsics("cuda")
-    import xgboost  # noqa: F401
+    with hidden("sklearn"):
+        import xgboost  # noqa: F401
 
     import tuneloom.tuners.stages
     import tuneloom.tuners.tvm.measuring.contest
