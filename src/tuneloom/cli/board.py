@@ -4,7 +4,7 @@ import argparse
 
 DESCRIPTION = """\
 Serve this machine as a board: candidates that are built elsewhere are measured here, over TVM's RPC
-protocol. A candidate that crashes or hangs ends its own session; the server lives on.
+protocol. A candidate that crashes or hangs ends its own session; the server keeps running.
 
   tuneloom board serve --key cortex-a72 --host 0.0.0.0
   tuneloom board file > server.py         (the same server for boards that have only TVM)
@@ -25,10 +25,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    serving = commands.add_parser("serve", help="serve until SIGTERM or Ctrl-C")
+    serving = commands.add_parser(
+        "serve",
+        help="serve until SIGTERM or Ctrl-C",
+        description="Serve this machine as a board until SIGTERM or Ctrl-C.",
+    )
     add_arguments(serving)
     serving.set_defaults(func=serve)
-    printing = commands.add_parser("file", help="print the server as one file that needs only TVM")
+    printing = commands.add_parser(
+        "file",
+        help="print the server as one file that needs only TVM",
+        description="Print the server as one Python file, for boards that have only TVM's runtime.",
+    )
     printing.set_defaults(func=print_file)
 
 

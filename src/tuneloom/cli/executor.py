@@ -29,10 +29,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    parser.add_argument("--policy", default="load-aware", metavar="NAME", help="scheduling policy")
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
     parser.add_argument(
-        "--device-cores", type=count, default=1, metavar="N", help="cores that measure (default: 1, the last)"
+        "--policy", default="load-aware", metavar="NAME", help="scheduling policy (default: load-aware)"
+    )
+    parser.add_argument(
+        "--device-cores",
+        type=count,
+        default=1,
+        metavar="N",
+        help="number of cores to measure on (default: 1, the last one)",
     )
     add_farm_options(parser)
     parser.add_argument("--attached", action="store_true", help="exit when standard input closes")

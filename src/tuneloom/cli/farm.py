@@ -16,7 +16,7 @@ DESCRIPTION = """\
 Inspect a farm: machines and devices that are listed in a file and used together.
 
   tuneloom farm check farm.toml      try everything in it
-  tuneloom farm status               show what the resources of a running run do
+  tuneloom farm status               show what the resources of a run are doing
 """
 CHECKED = ("machine", "resource", "key", "what it is", "versions", "clock", "canary", "state")
 SHOWN = ("machine", "resource", "key", "slots", "busy", "queue", "state")
@@ -27,12 +27,17 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the commands to the program."""
     parser = subparsers.add_parser(
         "farm",
-        help="check a farm, or show what it does",
+        help="check a farm, or show what it is doing",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True)
-    check = parts.add_parser("check", help="try everything in a farm file")
+    check = parts.add_parser(
+        "check",
+        help="try everything in a farm file",
+        description="Try everything in a farm file: whether machines and devices answer, what they are, "
+        "which versions they have, how far their clocks are off, and how long a fixed kernel takes.",
+    )
     check.add_argument("file", type=Path, metavar="FARM.toml", help="the farm file")
     check.add_argument(
         "--insecure",
@@ -41,7 +46,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     check.add_argument("--json", action="store_true", help="print a JSON list")
     check.set_defaults(func=run_check)
-    status = parts.add_parser("status", help="show what the resources of a running run do")
+    status = parts.add_parser(
+        "status",
+        help="show what the resources of a run are doing",
+        description="Show what each machine and device of a run is doing, and how many stages wait for it.",
+    )
     status.add_argument(
         "run", nargs="?", default="last", metavar="RUN", help="name of the run (default: last)"
     )

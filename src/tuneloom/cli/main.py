@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         prog="tuneloom", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     top.add_argument("--version", action="version", version=f"tuneloom {__version__}")
-    top.add_argument("--server", metavar="URL", help="the server whose jobs are meant")
+    top.add_argument("--server", metavar="URL", help="use the jobs of this server instead of local runs")
     top.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     top.add_subparsers(metavar="COMMAND", required=True, action=CommandsAction)
     return top

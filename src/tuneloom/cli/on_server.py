@@ -18,10 +18,10 @@ from tuneloom.cli.tune import add_job_options
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the commands to the program."""
-    add_job_command(subparsers, "cancel", "end a job of a server", cancel_job)
-    tune = add_command(subparsers, "tune", "let a server tune models, and fetch the bundles", tune_models)
+    add_job_command(subparsers, "cancel", "cancel a job of a server", cancel_job)
+    tune = add_command(subparsers, "tune", "let a server tune models, and download the bundles", tune_models)
     tune.add_argument("models", nargs="+", metavar="MODEL", help="a model file, or zoo:NAME")
-    tune.add_argument("--quiet", action="store_true", help="no progress")
+    tune.add_argument("--quiet", action="store_true", help="do not show progress")
     add_job_options(tune)
 
 
@@ -29,7 +29,7 @@ def cancel_job(options: argparse.Namespace) -> int:
     """End a job."""
     with client_of(options) as client:
         job = client.job(options.job).cancel()
-    tell(options, job.details, f"{job.id} is told to end; what it measured is kept")
+    tell(options, job.details, f"{job.id} is being cancelled; what it measured is kept")
     return 0
 
 

@@ -35,7 +35,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--reuse", choices=REUSE, default="auto", help="as for `tuneloom tune` (default: auto)"
     )
-    parser.add_argument("--trials", type=count, default=1000, help="number of trials (default: 1000)")
+    parser.add_argument(
+        "--trials", type=count, default=1000, metavar="N", help="number of trials (default: 1000)"
+    )
     parser.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: cpu)")
     parser.add_argument(
         "--device", default="cpu", metavar="KEY", help="key of the device to measure on (default: cpu)"

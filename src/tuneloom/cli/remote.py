@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tuneloom.client import Client, RemoteJob
 
 LOGIN = """\
-Keep a token for a server in a file that nobody else can read. The token is asked for, or read from
-standard input.
+Save a token for a server, in a file that only you can read; other commands then use it. The token
+is asked for, or read from standard input.
 
   tuneloom login http://farm:8321
 """
@@ -34,23 +34,33 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the commands to the program."""
     submit = add_command(subparsers, "submit", "submit a model to a server", submit_job)
     submit.add_argument("model", metavar="MODEL", help="a model file, zoo:NAME, or the digest of an upload")
-    submit.add_argument("--name", help="what to call the job (default: after its model)")
-    submit.add_argument("--key", help="submitting again with the same key gives the same job")
+    submit.add_argument("--name", help="name of the job (default: the model's name)")
+    submit.add_argument(
+        "--key", help="idempotency key: submitting again with the same key returns the same job"
+    )
     add_job_options(submit)
     jobs = add_command(subparsers, "jobs", "list the jobs of a server", list_jobs)
-    jobs.add_argument("--status", action="append", metavar="STATE", help="only jobs in this state")
-    jobs.add_argument("--limit", type=count, default=50, metavar="N", help="only so many, the newest")
+    jobs.add_argument(
+        "--status", action="append", metavar="STATE", help="show only jobs in this state; may be repeated"
+    )
+    jobs.add_argument(
+        "--limit", type=count, default=50, metavar="N", help="show only the newest N jobs (default: 50)"
+    )
     add_job_command(subparsers, "show", "show a job of a server", show_job)
-    add_job_command(subparsers, "watch", "watch a job of a server until it has ended", watch_job)
+    add_job_command(subparsers, "watch", "watch a job of a server until it ends", watch_job)
     fetch = add_job_command(subparsers, "fetch", "download the bundle of a job", fetch_bundle)
-    fetch.add_argument("--out", required=True, metavar="DIR", help="an empty or new folder")
+    fetch.add_argument(
+        "--out", required=True, metavar="DIR", help="folder for the bundle; must be new or empty"
+    )
     login = subparsers.add_parser(
         "login",
-        help="keep a token for a server",
+        help="save a token for a server",
         description=LOGIN,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    login.add_argument("url", nargs="?", metavar="URL", help="the server's address (default: --server)")
+    login.add_argument(
+        "url", nargs="?", metavar="URL", help="address of the server (default: --server, TUNELOOM_SERVER)"
+    )
     login.set_defaults(func=log_in)
 
 
@@ -63,9 +73,12 @@ def add_command(
     """Add a command that asks a server."""
     parser = subparsers.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
     parser.add_argument(
-        "--server", default=argparse.SUPPRESS, metavar="URL", help="the server (default: TUNELOOM_SERVER)"
+        "--server",
+        default=argparse.SUPPRESS,
+        metavar="URL",
+        help="address of the server (default: TUNELOOM_SERVER)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=function)
     return parser
 
@@ -78,7 +91,7 @@ def add_job_command(
 ) -> argparse.ArgumentParser:
     """Add a command that asks a server about one job."""
     parser = add_command(subparsers, name, words, function)
-    parser.add_argument("job", metavar="JOB", help="the job's id")
+    parser.add_argument("job", metavar="JOB", help="id of the job")
     return parser
 
 

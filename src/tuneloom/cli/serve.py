@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from tuneloom.server.settings import ServerSettings
 
 DESCRIPTION = """\
-Serve the API and execute what is submitted, until SIGTERM or Ctrl-C. The first start prints a
-token for the administrator, once.
+Serve the web page and the API, and execute what is submitted, until SIGTERM or Ctrl-C. The first
+start prints an administrator's token, which is not shown again.
 
   tuneloom serve
   tuneloom serve gc --dry-run --config serve.toml
   tuneloom serve --store postgresql://tuning@db/tuneloom --executors none --host 0.0.0.0
 
-Running stages come to their end when the server is stopped, and the next start goes on with the
-jobs. `tuneloom executor --store …` adds executors on other machines.
+When the server is stopped, running stages finish; the next start continues the jobs.
+`tuneloom executor --store …` adds executors on other machines.
 """
 
 
@@ -28,22 +28,30 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the command to the program."""
     parser = subparsers.add_parser(
         "serve",
-        help="serve the API and execute what is submitted",
+        help="serve the web page and the API, and execute what is submitted",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("action", nargs="?", choices=["gc"], help="gc: remove what is too old, and end")
+    parser.add_argument(
+        "action", nargs="?", choices=["gc"], help="gc: remove expired files and logs, then exit"
+    )
     parser.add_argument("--dry-run", action="store_true", help="with gc: only print what would be removed")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of settings")
-    parser.add_argument("--store", help="a store's path or address (default: the one of TUNELOOM_HOME)")
-    parser.add_argument("--executors", type=_executors, metavar="N", help="executors to start, or none")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings in a TOML file; options override them"
+    )
+    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    parser.add_argument(
+        "--executors", type=_executors, metavar="N", help="executors to start, or none (default: 1)"
+    )
     parser.add_argument("--farm", metavar="FILE", help="use the machines and devices of a farm file")
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=natural, help="port to listen on (default: 8321)")
+    parser.add_argument("--port", type=natural, help="port to listen on (default: 8321; 0: any free one)")
     parser.add_argument(
         "--files", metavar="URL", help="object store for models and bundles, e.g. s3://bucket/dir"
     )
-    parser.add_argument("--device-cores", type=count, metavar="N", help="cores that measure (default: 1)")
+    parser.add_argument(
+        "--device-cores", type=count, metavar="N", help="number of cores to measure on (default: 1)"
+    )
     parser.set_defaults(func=run_server)
 
 

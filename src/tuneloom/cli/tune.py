@@ -33,8 +33,8 @@ Every measurement is saved immediately: after Ctrl-C, a crash or a power failure
 `tuneloom resume RUN` continues where it stopped.
 """
 RESUME = """\
-Resume an interrupted run with the rest of its budget. Nothing is measured twice; the model
-files must still be where they were.
+Resume an interrupted run with the rest of its budget. Nothing is measured twice, and models are
+used as they were when the run was started; the samples of int8 jobs must still be in their place.
 
   tuneloom resume last
   tuneloom resume amber-heron-42
@@ -113,7 +113,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=1,3,224,224",
-        help="set the shape of an input; several of one input (or 1|8,3,224,224) make a bundle for all",
+        help="set the shape of an input; several shapes of one input (also as 1|8,3,224,224) make one bundle "
+        "for all of them",
     )
     parser.add_argument(
         "--pad",
@@ -123,7 +124,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-tvm",
         action="store_true",
-        help="leave nothing to ONNX Runtime (default: it runs what TVM can't take, and what it runs faster)",
+        help="leave nothing to ONNX Runtime (default: it runs what TVM can't compile, or runs slower)",
     )
     parser.add_argument(
         "--dtype",
@@ -132,14 +133,16 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         help="int8 computes convolutions and products in 8 bits, calibrated on --samples (default: float32)",
     )
     parser.add_argument(
-        "--samples", metavar="FILE.npz", help="inputs to calibrate int8 on: an array under each input's name"
+        "--samples",
+        metavar="FILE.npz",
+        help="inputs to calibrate int8 on: one array per input, under its name",
     )
     parser.add_argument(
         "--tolerance",
         type=positive,
         default=0.1,
         metavar="R",
-        help="refuse int8 if it changes the outputs on the samples by more, relatively (default: 0.1)",
+        help="largest relative change of the outputs that int8 may cause on the samples (default: 0.1)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument(

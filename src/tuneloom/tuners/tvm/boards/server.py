@@ -373,8 +373,8 @@ def serve_board(host: str, port: int, key: str) -> None:
 
 def port_number(text: str) -> int:
     """A port from a command line; argparse says what is wrong with it. Sockets would take it modulo 65536."""
-    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, got {text!r}")
+    if not (text.isascii() and text.isdigit() and len(text) <= 5) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, got {text[:20]!r}")
     return int(text)
 
 
