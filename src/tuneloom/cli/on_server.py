@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from tuneloom.app.bundles.folders import require_free
 from tuneloom.cli.remote import (
     add_command,
     add_job_command,
@@ -36,6 +37,8 @@ def cancel_job(options: argparse.Namespace) -> int:
 def tune_models(options: argparse.Namespace) -> int:
     """Submit all models, then watch and fetch each in turn."""
     code = 0
+    if options.out is not None:
+        require_free(Path(options.out))
     with client_of(options) as client:
         for each in submitted(client, options, options.models):
             job = watched(each.job, quiet=options.quiet or options.json)

@@ -77,12 +77,15 @@ def _executors(text: str) -> int:
 
 def run_server(options: argparse.Namespace) -> int:
     """Serve until asked to end."""
+    from tuneloom.errors import InputError
     from tuneloom.server.settings import read_settings
 
     names = ("store", "executors", "host", "port", "device_cores", "files", "farm")
     settings = read_settings(options.config, {name: getattr(options, name) for name in names})
     if options.action == "gc":
         return _collect(settings, dry_run=options.dry_run)
+    if options.dry_run:
+        raise InputError("--dry-run is for `tuneloom serve gc`; omit it to serve")
     return _serve(settings)
 
 
@@ -94,9 +97,9 @@ def _serve(settings: "ServerSettings") -> int:
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}: pip install 'tuneloom[server]'") from error
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    token = first_token(settings.store)
 
     def told(address: str) -> None:
+        token = first_token(settings.store)  # not before: a start that fails could not show it
         print(f"tuneloom serves on {address}", flush=True)
         if token is not None:
             print(f"first token, shown this once: {token}", flush=True)

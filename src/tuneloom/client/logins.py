@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tuneloom.errors import InputError
 
@@ -22,9 +23,18 @@ def server_url(given: str | None = None) -> str:
     url = (given or os.environ.get(URL, "")).rstrip("/")
     if not url:
         raise InputError(f"which server? Give --server URL, or set {URL}")
-    if not url.startswith(("http://", "https://")):
-        raise InputError(f"{url!r} is no address of a server; it begins with http:// or https://")
+    if not _is_address(url):
+        raise InputError(f"{url!r} is not the address of a server, such as http://farm:8321")
     return url
+
+
+def _is_address(url: str) -> bool:
+    """Whether it names a host and, if any, a port that exists: resolvers take ports modulo 65536."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def token_for(url: str, given: str | None = None) -> str:

@@ -23,6 +23,7 @@ from tuneloom.server.credentials import make_token
 from tuneloom.server.service import Service
 from tuneloom.server.settings import ServerSettings
 from tuneloom.store import Role, TenantLimits, open_store
+from tuneloom.store.files.remote import RemoteFiles
 from tuneloom.store.opening import FILES
 
 _LOG = logging.getLogger("tuneloom.server")
@@ -154,25 +155,29 @@ class DrainingServer(uvicorn.Server):
 def serve(settings: ServerSettings, told: Callable[[str], None] = lambda _address: None) -> None:
     """Serve until SIGTERM or Ctrl-C; then streams end, executors drain, and this returns.
 
-    `told` hears the address once it is listened on; port 0 means any that is free. Raises
-    InputError if the address can't be used, or the farm file.
+    `told` hears the address once it is listened on and nothing can be refused any more; port 0 means any
+    that is free. Raises InputError if the address can't be used, or a file that the settings name.
     """
     RunSettings(farm=settings.farm).read_farm()
+    if settings.files is not None:
+        RemoteFiles(settings.files)
     app = build_app(settings)
     configuration = _configuration(app, settings)
     server = DrainingServer(configuration, app.state.service)
-    listener = _listener(configuration, settings)
-    with closing(listener), Executors(settings):
+    with closing(_listener(configuration, settings)) as listener:
         told(_address(listener, settings))
-        server.run(sockets=[listener])
+        with Executors(settings):
+            server.run(sockets=[listener])
 
 
 def _listener(configuration: uvicorn.Config, settings: ServerSettings) -> socket.socket:
+    host, port = settings.host, settings.port
     try:
-        listener = configuration.bind_socket()
-    except SystemExit as error:
-        where = f"{settings.host}:{settings.port}"
-        raise InputError(f"can't listen on {where}; choose another --port", field="port") from error
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(address[:2], family=family)
+    except OSError as error:
+        words = f"can't listen on {host}:{port}: {error.strerror}; choose another --host or --port"
+        raise InputError(words, field="port") from error
     # Connections inherit it. Without it the body of an answer waits until its headers are acknowledged,
     # which a client puts off by 40 ms; asyncio sets it only for sockets that were made with a protocol.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -187,7 +192,7 @@ def _address(listener: socket.socket, settings: ServerSettings) -> str:
 
 
 def _configuration(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
-    return uvicorn.Config(
+    configuration = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
@@ -201,3 +206,9 @@ def _configuration(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
         timeout_graceful_shutdown=10,
         limit_concurrency=1000,
     )
+    try:
+        configuration.load()
+    except OSError as error:  # of TLS, too
+        words = f"can't use {settings.certificate} and {settings.private_key} for TLS: {error.strerror}"
+        raise InputError(words, field="certificate") from error
+    return configuration

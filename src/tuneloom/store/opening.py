@@ -99,7 +99,7 @@ def open_store(
 def open_existing(place: str | Path | None = None, *, files: str | None = None) -> Store:
     """Open a store to read what it has or to change it: one that is named must be there."""
     if place is not None and "://" not in str(place) and not Path(place).expanduser().exists():
-        raise StoreError(f"there is no store at {place}; tuning makes one where it is told to")
+        raise StoreError(f"there is no store at {place}; check --store (`tuneloom tune --store` creates one)")
     return open_store(place, files=files)
 
 

@@ -246,3 +246,39 @@ def test_a_board_names_a_port_that_is_none_before_the_key_that_is_missing(
 ) -> None:
     code, words = said(capsys, "board", "serve", f"--port={port}")
     assert code == 2 and f"must be a port from 0 to 65535, got {port!r}" in words
+
+
+@pytest.mark.parametrize("model", ["", ".", "zoo:"])
+def test_a_model_without_a_name_is_refused_as_a_model(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, words = said(capsys, "tune", model)
+    assert code == 2 and ("model file" in words or "in the zoo" in words)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "farm:8321",
+        "ftp://farm",
+        "http://",
+        "http://farm:99999",
+        "http://farm:0",
+        "http://[::1",
+        "http://farm:x",
+    ],
+)
+def test_what_is_no_address_of_a_server_is_named(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUNELOOM_TOKEN", "tl_any")
+    code, words = said(capsys, "jobs", "--server", url)
+    assert (code, words.count("\n")) == (2, 1)
+    assert f"{url.rstrip('/')!r} is not the address of a server, such as http://farm:8321" in words
+
+
+def test_a_folder_that_is_not_empty_is_refused_before_a_server_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    code, words = said(capsys, "tune", "net.onnx", "--out", "full", "--server", "http://127.0.0.1:1")
+    assert code == 2 and "full is not empty" in words

@@ -133,3 +133,16 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_every_key_is_documented() -> None:
     page = Path(__file__).parents[3].joinpath("docs", "jobs.md").read_text()
     assert [key for key in JOB if f"`{key}`" not in page] == []
+
+
+def test_samples_count_from_the_folder_of_the_file_wherever_they_are_given(tmp_path: Path) -> None:
+    int8 = 'model = "net.onnx"\ndtype = "int8"\n'
+    (own,) = jobs_of(tmp_path, f'[[jobs]]\n{int8}samples = "s/own.npz"\n')
+    (shared,) = jobs_of(tmp_path, f'[defaults]\nsamples = "all.npz"\n[[jobs]]\n{int8}')
+    assert own.samples == str(tmp_path / "s/own.npz")
+    assert shared.samples == str(tmp_path / "all.npz")
+
+
+def test_values_that_do_not_go_together_are_told_with_the_line_of_their_job(tmp_path: Path) -> None:
+    told = complaint(tmp_path, '[[jobs]]\nmodel = "a.onnx"\n[[jobs]]\nmodel = "b.onnx"\ndtype = "int8"\n')
+    assert told == "jobs.toml, line 3: dtype int8 needs --samples FILE.npz"

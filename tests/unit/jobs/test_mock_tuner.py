@@ -103,6 +103,8 @@ def test_an_artifact_needs_no_task_to_be_profiled() -> None:
         ("mock:tasks=x", "'tasks=x' in 'mock:tasks=x' needs a number"),
         ("mock:tasks=0", "1 to 10,000 tasks, not 0"),
         ("mock:size=0", "needs a positive size"),
+        ("mock:build=nan", "'build=nan' in 'mock:build=nan' needs a finite number"),
+        ("mock:size=inf", "'size=inf' in 'mock:size=inf' needs a finite number"),
         ("mock:build=-1", "no stage takes less than 0 s"),
         ("mock:build_error=2", "shares of failures lie between 0 and 1"),
     ],

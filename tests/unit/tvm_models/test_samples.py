@@ -59,11 +59,21 @@ def test_every_input_needs_as_many_samples(stored: Any) -> None:
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
-    for name, content in (("missing.npz", None), ("text.npz", b"no archive")):
-        if content is not None:
-            (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match="can't read samples"):
+    np.save(tmp_path / "array.npy", np.zeros((1, 3, 4, 4)))
+    (tmp_path / "text.npz").write_bytes(b"no archive")
+    (tmp_path / "empty.npz").touch()
+    np.savez(tmp_path / "half.npz", x=np.zeros(400))
+    (tmp_path / "half.npz").write_bytes((tmp_path / "half.npz").read_bytes()[:300])
+    for name in ("array.npy", "text.npz", "empty.npz", "half.npz", "."):
+        with pytest.raises(InputError, match=r"can't read samples from .*: it is not a NumPy archive"):
             read_samples(str(tmp_path / name), [IMAGE])
+
+
+def test_samples_that_are_not_there_or_hold_objects_are_refused(tmp_path: Path, stored: Any) -> None:
+    with pytest.raises(InputError, match=r"missing.npz: No such file or directory; write them"):
+        read_samples(str(tmp_path / "missing.npz"), [IMAGE])
+    with pytest.raises(InputError, match=r"can't read samples .*Object arrays"):
+        read_samples(stored(x=np.array([{}], dtype=object)), [IMAGE])
 
 
 @pytest.mark.parametrize(

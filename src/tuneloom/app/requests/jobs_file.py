@@ -8,6 +8,7 @@ from tuneloom.app.requests.fields import JOB, SHARED
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.requests.sources import kind_of, located, numbered
 from tuneloom.app.requests.toml_values import TomlFile
+from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 
 
@@ -22,9 +23,17 @@ def read_jobs(path: Path, defaults: Mapping[str, Any] | None = None) -> list[Job
     jobs = _jobs(file)
     names = _names(jobs, common.get("tuner"))
     return [
-        job_spec({**common, **job, "name": name} | _places(job, path, common.get("tuner")))
-        for job, name in zip(jobs, names, strict=True)
+        _spec(file, number, {**common, **job, "name": name} | _places(job, path, common))
+        for number, (job, name) in enumerate(zip(jobs, names, strict=True))
     ]
+
+
+def _spec(file: TomlFile, number: int, values: Mapping[str, Any]) -> JobSpec:
+    try:
+        return job_spec(values)
+    except InputError as error:
+        own = [error.field] if error.field in file.data["jobs"][number] else []
+        raise file.wrong(str(error), "jobs", number, *own) from error
 
 
 def _names(jobs: list[dict[str, Any]], tuner: str | None) -> list[str]:
@@ -74,8 +83,9 @@ def _check(file: TomlFile, job: Any, number: int) -> None:
         raise file.wrong("this job has no model; give a file or zoo:NAME", "jobs", number)
 
 
-def _places(job: Mapping[str, Any], path: Path, tuner: str | None) -> dict[str, str]:
-    """The model and the folder of the bundle, seen from anywhere."""
-    model = located(job["model"], path.parent, job.get("tuner", tuner))
-    out = {"out": str(path.parent.joinpath(job["out"]).absolute())} if "out" in job else {}
-    return {"model": model, **out}
+def _places(job: Mapping[str, Any], path: Path, common: Mapping[str, Any]) -> dict[str, str]:
+    """The model, its samples and the folder of the bundle, seen from anywhere."""
+    model = located(job["model"], path.parent, job.get("tuner", common.get("tuner")))
+    given = {"out": job.get("out"), "samples": job.get("samples", common.get("samples"))}
+    others = {key: str(path.parent.joinpath(place).absolute()) for key, place in given.items() if place}
+    return {"model": model, **others}

@@ -9,6 +9,9 @@ from tuneloom.engine.machine import CPU_KEY, CUDA_KEY
 from tuneloom.errors import InputError, TargetError
 from tuneloom.model import JobSpec
 
+_NAMELESS = "model"
+"""The name of a job whose model has none; whoever checks the model says what is wrong with it."""
+
 
 def kind_of(model: str, tuner: str | None = None) -> JobKind:
     """The kind of a job: the one that is named, or else the one that its model belongs to."""
@@ -29,7 +32,7 @@ def device_for(target: str) -> str:
 
 def job_names(models: Iterable[str], taken: Iterable[str] = (), tuner: str | None = None) -> list[str]:
     """A short name for each model; a name that is taken gets a number."""
-    return numbered([kind_of(model, tuner).named(model) for model in models], taken)
+    return numbered([kind_of(model, tuner).named(model) or _NAMELESS for model in models], taken)
 
 
 def numbered(wanted: Iterable[str], taken: Iterable[str] = ()) -> list[str]:

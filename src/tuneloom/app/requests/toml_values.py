@@ -29,7 +29,7 @@ class TomlFile:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise JobsFileError(f"can't read {path}: {reason}") from error
+            raise JobsFileError(f"can't read {path}: {reason}; check the path") from error
         try:
             return cls(path, tomllib.loads(text), TomlLines(text))
         except tomllib.TOMLDecodeError as error:

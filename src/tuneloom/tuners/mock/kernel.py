@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from typing import Any
 
 from tuneloom.errors import InputError
@@ -104,6 +105,8 @@ def _numbers(source: str) -> dict[str, float]:
             numbers[name] = float(text)
         except ValueError:
             raise InputError(f"{piece!r} in {source!r} needs a number, as in {name}=1") from None
+        if not isfinite(numbers[name]):
+            raise InputError(f"{piece!r} in {source!r} needs a finite number, as in {name}=1")
     if not 1 <= numbers.get("tasks", 1) <= 10_000:
         raise InputError(f"a mock model has 1 to 10,000 tasks, not {numbers['tasks']:g}")
     return numbers

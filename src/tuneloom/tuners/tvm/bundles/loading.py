@@ -21,6 +21,7 @@ SCHEDULES = "schedules.json"
 RUNNER = "run.py"
 FORMAT, WITH_SHAPES = FORMATS = (1, 2)
 """A bundle with several sets of shapes has a format of its own: others would read half of it."""
+_NEEDED, _OF_TARGET = ("target", "inputs", "outputs"), ("machine", "mcpu", "cpu_features", "device")
 _MOST_RUNS = 10_000
 
 
@@ -71,9 +72,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         ) from error
     except (OSError, ValueError) as error:
         raise BundleError(f"{folder / MANIFEST} can't be read: {error}") from error
+    if not isinstance(manifest, dict):
+        raise BundleError(f"{folder / MANIFEST} does not describe a bundle; tune the model again")
     if manifest.get("format") not in FORMATS:
         known = " and ".join(map(str, FORMATS))
         raise BundleError(f"{folder} has format {manifest.get('format')!r}; this version reads {known}")
+    target = manifest.get("target")
+    missing = [name for name in _NEEDED if name not in manifest]
+    missing += [name for name in _OF_TARGET if not isinstance(target, dict) or name not in target]
+    if missing:
+        raise BundleError(f"{folder / MANIFEST} is damaged: it has no {missing[0]!r}; tune the model again")
     return manifest
 
 

@@ -1,6 +1,7 @@
 """Inputs that a user gives to find out which values a model meets."""
 
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,16 @@ def read_samples(path: str, inputs: Sequence[TensorInfo]) -> list[list[Array]]:
 
 def _read(path: str) -> dict[str, Array]:
     try:
+        Path(path).stat()
+        if not zipfile.is_zipfile(path):  # NumPy would take it for a pickle, and say how to trust that
+            raise ValueError("it is not a NumPy archive, or a damaged one")
         with np.load(Path(path), allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, AttributeError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
+        why = (isinstance(error, OSError) and error.strerror) or str(error)
         raise InputError(
-            f"can't read samples from {path}: {error}; write them with numpy.savez(path, INPUT=values, …)"
+            f"can't read samples from {path}: {why}; write them with numpy.savez(path, INPUT=values, …)",
+            field="samples",
         ) from error
 
 

@@ -151,9 +151,9 @@ def _make_target(config: dict[str, Any], shown: str) -> Any:
     try:
         return Target(config)
     except (ValueError, TypeError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-        known = ", ".join(repr(name) for name in _SHORT_NAMES)
-        raise TargetError(f"TVM does not accept target {shown}: {reason}; known: {known}") from error
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        reason = lines[-1].partition(" Target creation from config dict failed")[0].rstrip(".")
+        raise TargetError(f"TVM does not accept target {shown}: {reason}") from error
 
 
 def _with_host(config: dict[str, Any]) -> dict[str, Any]:

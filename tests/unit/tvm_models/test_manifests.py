@@ -1,0 +1,34 @@
+"""What is said about a bundle whose manifest is none."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuneloom.errors import BundleError
+from tuneloom.tuners.tvm.bundles.loading import read_manifest
+
+TARGET = {"machine": "m68k", "mcpu": "any", "cpu_features": [], "device": "cpu"}
+WHOLE = {"format": 1, "inputs": [], "outputs": [], "target": TARGET}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        ([], "does not describe a bundle"),
+        ({}, "format None; this version reads 1 and 2"),
+        ({"format": 1}, "damaged: it has no 'target'; tune the model again"),
+        ({**WHOLE, "target": 3}, "damaged: it has no 'machine'"),
+        ({**WHOLE, "target": {"machine": "m68k"}}, "damaged: it has no 'mcpu'"),
+    ],
+)
+def test_a_manifest_that_describes_no_bundle_is_refused(tmp_path: Path, manifest: Any, words: str) -> None:
+    (tmp_path / "bundle.json").write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match=words):
+        read_manifest(tmp_path)
+
+
+def test_a_whole_manifest_is_read(tmp_path: Path) -> None:
+    (tmp_path / "bundle.json").write_text(json.dumps(WHOLE))
+    assert read_manifest(tmp_path) == WHOLE
