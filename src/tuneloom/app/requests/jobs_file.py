@@ -32,7 +32,7 @@ def _spec(file: TomlFile, number: int, values: Mapping[str, Any]) -> JobSpec:
     try:
         return job_spec(values)
     except InputError as error:
-        own = [error.field] if error.field in file.data["jobs"][number] else []
+        own = (error.field,) if error.field and error.field in file.data["jobs"][number] else ()
         raise file.wrong(str(error), "jobs", number, *own) from error
 
 
