@@ -20,7 +20,7 @@ def print_outcome(outcome: RunOutcome) -> None:
     """One short paragraph for each job."""
     for job in outcome.jobs:
         print(job_line(job))
-    print(f"run {outcome.run}   tuneloom report {outcome.run} -o report.html")
+    print(f"run {outcome.run}; for a report: tuneloom report {outcome.run} -o report.html")
 
 
 def job_line(job: JobRecord) -> str:

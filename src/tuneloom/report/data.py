@@ -86,6 +86,8 @@ class ModelResult:
     best: str = ""
     own_runtime: str = ""
     own_runtime_s: float | None = None
+    beside_s: float | None = None
+    """What the model took in turn with its own runtime, which is what to compare that with."""
     left: str = ""
     """How much of it is left to that runtime because it is faster there: "whole", "parts" or nothing."""
     progress: tuple["CurvePoint", ...] = ()
@@ -94,6 +96,7 @@ class ModelResult:
         _positive(f"the latency of {self.name!r}", self.before_s)
         _positive(f"the latency of {self.name!r} in {self.own_runtime}", self.own_runtime_s)
         _positive(f"the latency of {self.name!r}", self.after_s)
+        _positive(f"the latency of {self.name!r} beside {self.own_runtime}", self.beside_s)
 
     @property
     def speed_up(self) -> float | None:
@@ -103,7 +106,8 @@ class ModelResult:
     @property
     def against_own_runtime(self) -> float | None:
         """How many times faster the model is than in its own runtime, if that was timed."""
-        return self.own_runtime_s / self.after_s if self.own_runtime_s and self.after_s else None
+        own_s = self.beside_s or self.after_s
+        return self.own_runtime_s / own_s if self.own_runtime_s and own_s else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,23 @@
 """The top of the page: what came of the run."""
 
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from tuneloom.report.data import ModelResult, ReportData
 from tuneloom.report.markup import EMPTY, Markup, el
 from tuneloom.report.units import count, duration, percent, times
 
 BAR = 320.0
+_SHORT_NAMES, _LONG_NAMES = 48.0, 84.0
 MARK = "M3 9h18M3 15h18M9 3v4.5M9 10.5V21M15 3v10.5M15 16.5V21"
+
+
+class _Bar(NamedTuple):
+    """A latency of a model as a bar."""
+
+    look: str
+    name: str
+    seconds: float | None
 
 
 def masthead(data: ReportData) -> Markup:
@@ -71,9 +81,14 @@ def _before_after(model: ModelResult) -> Markup:
     longest = max(model.before_s or 0.0, model.after_s or 0.0, model.own_runtime_s or 0.0)
     if model.best or not longest:
         return EMPTY
-    rows = [("before", model.before_s), ("after", model.after_s), ("rival", model.own_runtime_s)]
-    shown = [(name, seconds) for name, seconds in rows if seconds]
-    marks = [_timed(name, seconds, 26.0 * row, longest) for row, (name, seconds) in enumerate(shown)]
+    rows = [
+        _Bar("before", "before", model.before_s),
+        _Bar("after", "after", model.after_s),
+        _Bar("rival", model.own_runtime, model.own_runtime_s),
+    ]
+    shown = [bar for bar in rows if bar.seconds]
+    names = _LONG_NAMES if model.own_runtime_s else _SHORT_NAMES
+    marks = [_timed(bar, 26.0 * row, longest, names) for row, bar in enumerate(shown)]
     label = f"{duration(model.before_s)} before, {duration(model.after_s)} after"
     if model.own_runtime_s:
         label += f", {duration(model.own_runtime_s)} in {model.own_runtime}"
@@ -81,13 +96,14 @@ def _before_after(model: ModelResult) -> Markup:
     return el("svg", marks, viewBox=box, role="img", aria_label=label, class_="before-after")
 
 
-def _timed(name: str, seconds: float, y: float, longest: float) -> Markup:
-    width = max(2.0, seconds / longest * (BAR - 130))
+def _timed(bar: _Bar, y: float, longest: float, names: float) -> Markup:
+    seconds = bar.seconds or 0.0
+    width = max(2.0, seconds / longest * (BAR - names - 82))
     return el(
         "g",
-        el("text", name, x=0, y=y + 15, class_="tick left"),
-        el("rect", x=48, y=y + 3, width=width, height=16, rx=2, class_=name),
-        el("text", duration(seconds), x=48 + width + 8, y=y + 15.5, class_="value left"),
+        el("text", bar.name, x=0, y=y + 15, class_="tick left"),
+        el("rect", x=names, y=y + 3, width=width, height=16, rx=2, class_=bar.look),
+        el("text", duration(seconds), x=names + width + 8, y=y + 15.5, class_="value left"),
     )
 
 

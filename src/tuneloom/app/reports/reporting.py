@@ -173,7 +173,7 @@ def _model(
     before = {result.key: result.before_s for result in results if result.before_s}
     cut_short = run.status is RunStatus.INTERRUPTED and not job.status.ended
     provenance = records[0].provenance if records else None
-    own = job.result.get("own_runtime", {})
+    own, left = job.result.get("own_runtime", {}), job.result.get("left_to_onnxruntime", {})
     return ModelResult(
         job=job.id,
         name=job.name,
@@ -187,7 +187,8 @@ def _model(
         seconds=job.ended - job.started if job.ended and job.started else None,
         best=_best_of(job),
         own_runtime=str(own.get("name", "")),
-        own_runtime_s=own.get("latency_s"),
+        own_runtime_s=left.get("onnxruntime_s", own.get("latency_s")),
+        beside_s=left.get("latency_s", own.get("tuned_s")),
         left=_left(job),
         progress=progress_of({result.key: result.weight for result in results}, before, tried),
     )
