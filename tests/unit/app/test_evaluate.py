@@ -28,7 +28,14 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int]]:
 
 def bundle(folder: Path, **provenance: int) -> Path:
     target = {"machine": "m68k", "mcpu": "any", "cpu_features": [], "device": "cpu"}
-    manifest = {"format": 1, "inputs": [], "outputs": [], "target": target, "provenance": provenance}
+    manifest = {
+        "format": 1,
+        "name": "n",
+        "inputs": [],
+        "outputs": [],
+        "target": target,
+        "provenance": provenance,
+    }
     (folder / "bundle.json").write_text(json.dumps(manifest))
     return folder
 

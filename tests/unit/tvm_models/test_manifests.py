@@ -10,7 +10,7 @@ from tuneloom.errors import BundleError
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
 
 TARGET = {"machine": "m68k", "mcpu": "any", "cpu_features": [], "device": "cpu"}
-WHOLE = {"format": 1, "inputs": [], "outputs": [], "target": TARGET}
+WHOLE = {"format": 1, "name": "n", "inputs": [], "outputs": [], "target": TARGET}
 
 
 @pytest.mark.parametrize(

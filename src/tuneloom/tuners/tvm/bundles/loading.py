@@ -21,7 +21,7 @@ SCHEDULES = "schedules.json"
 RUNNER = "run.py"
 FORMAT, WITH_SHAPES = FORMATS = (1, 2)
 """A bundle with several sets of shapes has a format of its own: others would read half of it."""
-_NEEDED, _OF_TARGET = ("target", "inputs", "outputs"), ("machine", "mcpu", "cpu_features", "device")
+_NEEDED, _OF_TARGET = ("target", "name", "inputs", "outputs"), ("machine", "mcpu", "cpu_features", "device")
 _MOST_RUNS = 10_000
 
 
