@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ from tuneloom.tuners.tvm.layouts.matrices import panel_width, product
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls, kernel_key, kernel_module, unpack
 from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import RunningModel, build_model
+from tuneloom.tuners.tvm.models.final import OpenModel, RunningModel, build_model
 from tuneloom.tuners.tvm.models.kernel_times import kernel_times
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
@@ -66,6 +66,8 @@ WORTHWHILE = 0.5
 TUNING = 0.6
 """Which part of a network's time is for tuning."""
 SHOWN = 12
+AT_END = ("own_runtime", "left_to_onnxruntime", "not_left_to_onnxruntime", "notes")
+"""What of a job's result tells how it chose between the runtimes."""
 IDENTITY = ("model", "trials", "cores")
 """What tells rows of a results file apart."""
 QUIET = 0.2
@@ -84,6 +86,8 @@ class Comparison:
     difference: float
     left: str | None
     """What the bundle leaves to ONNX Runtime: nothing (""), "whole" or "parts"; None if it had no choice."""
+    at_end: dict[str, Any]
+    """What the job itself found when it chose: times of both runtimes, what was tried, what failed."""
     kernels: list[dict[str, Any]]
     nodes: list[dict[str, Any]]
 
@@ -104,6 +108,7 @@ class Comparison:
             **self._against_openvino(ours),
             "spread": [float(q) for q in np.quantile(ratios, [0.1, 0.9])],
             "difference": self.difference,
+            "at_end": self.at_end,
             "kernels": self.kernels[:SHOWN],
             "nodes": self.nodes[:SHOWN],
             "kinds_s": self._kinds(),
@@ -236,6 +241,7 @@ def compare(model: str, options: Any) -> Comparison:
         times=times,
         difference=difference,
         left=made.left,
+        at_end=made.at_end,
         kernels=kernels,
         nodes=nodes,
     )
@@ -247,8 +253,9 @@ class Made:
 
     running: RunningModel
     trials: int = 0
-    bundle: RunningModel | None = None
+    bundle: OpenModel | None = None
     left: str | None = None
+    at_end: dict[str, Any] = field(default_factory=dict)
 
 
 def guessed(lowered: LoweredModel) -> Made:
@@ -274,12 +281,15 @@ def tuned(model: str, options: Any, folder: Path, lowered: LoweredModel) -> Made
         raise outcome.failure
     result, bundle = outcome.jobs[0].result, load_bundle(folder / "bundle").model
     trials, left = int(result["trials"]), result.get("left_to_onnxruntime")
+    at_end = {key: result[key] for key in AT_END if key in result}
+    at_end.get("own_runtime", {}).pop("latencies_s", None)
     if left is None:
-        return Made(running=bundle, trials=trials, left=None if options.only_tvm else "")
+        assert isinstance(bundle, RunningModel)
+        return Made(running=bundle, trials=trials, left=None if options.only_tvm else "", at_end=at_end)
     used = json.loads((folder / "bundle" / "schedules.json").read_text())
     alone = build_model(lowered, {row["task"]: row["trace"] for row in used}, guess=True)
     words = "whole" if left["whole"] else "parts"
-    return Made(running=alone.open_here(), trials=trials, bundle=bundle, left=words)
+    return Made(running=alone.open_here(), trials=trials, bundle=bundle, left=words, at_end=at_end)
 
 
 class Pinned:
@@ -343,7 +353,7 @@ def in_turn(
         sides["openvino"] = third
     if (bundle := made.bundle) is not None:
         bundle.run(values)
-        sides["bundle"] = lambda: bundle.invoke(tensors)
+        sides["bundle"] = bundle.timer(values)
     times = dict(zip(sides, all_in_turn(list(sides.values()), SECONDS), strict=True))
     return times, difference
 
@@ -423,6 +433,7 @@ def show(row: dict[str, Any], peak: float, *, brief: bool) -> None:
         f"{row['trials_made']} trials, {row['cores']} cores, {row['minutes']:.1f} minutes, "
         f"outputs differ by {row['difference']:.1e}"
         + (f", bundle {row['chosen_ratio']:.2f} ({row['left']} left there)" if row.get("left") else "")
+        + ("".join(f", note: {note}" for note in row["at_end"].get("notes", ())))
         + (f", against OpenVINO {row['against_openvino']:.2f}" if "against_openvino" in row else ""),
         flush=True,
     )

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.version_converter
 import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -42,6 +43,10 @@ ANY = 10.0
 """Noise is no data: how far outputs are off is shown, not judged."""
 SECONDS = 4.0
 QUIET = 0.2
+PER_CHANNEL = 13
+"""The first version of ONNX's operators in which a weight may have a scale for each channel."""
+CONSTANT_WEIGHTS = 8
+"""A version of ONNX's files in which weights need not be inputs."""
 
 
 def main() -> None:
@@ -153,7 +158,7 @@ def theirs(model: str, imported: ImportedModel, samples: str, folder: Path) -> A
     """ONNX Runtime's own int8 of the model: for x86 data without a sign, as its documentation advises."""
     path = folder / "float.onnx"
     proto = zoo_model(model.removeprefix("zoo:")) if model.startswith("zoo:") else onnx.load(model)
-    onnx.save(proto, path)
+    onnx.save(modern(proto), path)
     # Batch norms go into convolutions, or they would be computed in floats between them.
     quant_pre_process(str(path), str(folder / "prepared.onnx"), skip_symbolic_shape=True)
     unsigned = os.uname().machine == "x86_64"
@@ -167,6 +172,22 @@ def theirs(model: str, imported: ImportedModel, samples: str, folder: Path) -> A
         weight_type=QuantType.QInt8,
     )
     return peer(str(folder / "int8.onnx"), 1)
+
+
+def modern(proto: Any) -> Any:
+    """The model with operators that have scales for each channel, its weights as constants.
+
+    Files of old versions list their weights among their inputs, where nothing may be folded into them.
+    """
+    given = {tensor.name for tensor in proto.graph.initializer}
+    inputs = [value for value in proto.graph.input if value.name not in given]
+    versions = [one.version for one in proto.opset_import if one.domain in ("", "ai.onnx")]
+    if min(versions) < PER_CHANNEL:
+        proto = onnx.version_converter.convert_version(proto, PER_CHANNEL)
+    del proto.graph.input[:]
+    proto.graph.input.extend(inputs)
+    proto.ir_version = max(proto.ir_version, CONSTANT_WEIGHTS)
+    return proto
 
 
 class Reader(CalibrationDataReader):  # type: ignore[misc]

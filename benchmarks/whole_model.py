@@ -21,7 +21,6 @@ import onnxruntime
 from tuneloom.app.runs.service import RunSettings, tune
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.models.stages import relative_difference, seeded_inputs
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
@@ -88,11 +87,11 @@ def in_turn(model: str, bundle: Bundle) -> tuple[list[float], list[float], float
     )
     values = seeded_inputs(bundle.inputs, seed=1)
     feeds = {info.name: value for info, value in zip(bundle.inputs, values, strict=True)}
-    tensors = [load_tvm().runtime.tensor(value) for value in values]
+    run = bundle.model.timer(values)
     difference = max(map(relative_difference, bundle.run(*values), session.run(None, feeds)))
     ours, theirs = [], []
     for _ in range(ROUNDS):
-        ours.append(timed(lambda: bundle.model.invoke(tensors)))
+        ours.append(timed(run))
         theirs.append(timed(lambda: session.run(None, feeds)))
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     return ours, theirs, difference

@@ -117,12 +117,26 @@ class Handover:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeChoice:
+    """What became of proposals to leave a model, or pieces of it, to ONNX Runtime.
+
+    `handover` is the one that was taken, None where TVM keeps everything; `rejected` are the others.
+    `notes` tell what could not be proposed, or be taken although it is faster.
+    """
+
+    handover: Handover | None = None
+    rejected: tuple[Handover, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
     """Outputs of the tuned model against the untuned one, and both timed in turn.
 
     `foreign_shares` is which share of the tuned model's time each part takes that another runtime runs.
-    `own_runtime` is missing where that runtime is not installed. A model with several shapes runs once under
-    each; `by_shape` are the medians of both, untuned first, under each.
+    `own_runtime` is missing where that runtime is not installed, or fails: then `uncompared` is the reason.
+    A model with several shapes runs once under each; `by_shape` are the medians of both, untuned first, under
+    each.
     """
 
     difference: float
@@ -130,6 +144,7 @@ class CheckResult:
     untuned_s: tuple[float, ...]
     foreign_shares: Mapping[str, float] = field(default_factory=dict)
     own_runtime: OwnRuntime | None = None
+    uncompared: str = ""
     by_shape: tuple[tuple[float, float], ...] = ()
     tolerance: float = EXACT
 

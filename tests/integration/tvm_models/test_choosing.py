@@ -11,6 +11,7 @@ from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.importing.cutting import ALL
 from tuneloom.tuners.tvm.models import choosing, stages
 from tuneloom.tuners.tvm.models.final import load_compiled
+from tuneloom.tuners.tvm.models.foreign import ForeignModel
 
 ALWAYS, NEVER = 0.0, float("inf")
 
@@ -37,7 +38,7 @@ def chosen(recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch, margin: float) 
 def test_a_model_that_is_faster_in_onnx_runtime_is_left_there(
     recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    handover = chosen(recipe, monkeypatch, ALWAYS)
+    handover = chosen(recipe, monkeypatch, ALWAYS).handover
     assert handover.left == ALL and handover.whole and handover.difference < 1e-6
     ((part,),) = handover.foreign
     assert part["operators"] == ["Relu", "Exp"] and set(handover.shares) == {part["function"]}
@@ -45,6 +46,7 @@ def test_a_model_that_is_faster_in_onnx_runtime_is_left_there(
     assert stages.export_model(recipe.leaving(handover.left), {}, str(tmp_path / "out")) is None
     inputs, outputs = stages.lowered_model(recipe).inputs, stages.lowered_model(recipe).outputs
     loaded = load_compiled(tmp_path / "out", inputs, outputs, [part]).open()
+    assert isinstance(loaded, ForeignModel), "a session, and no program around it"
     values = stages.seeded_inputs(inputs, seed=1)
     np.testing.assert_allclose(loaded.run(values)[0], np.exp(np.maximum(values[1], 0)), rtol=1e-5)
 
@@ -52,7 +54,8 @@ def test_a_model_that_is_faster_in_onnx_runtime_is_left_there(
 def test_tvm_keeps_a_model_that_is_not_clearly_faster_elsewhere(
     recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert chosen(recipe, monkeypatch, NEVER) is None
+    choice = chosen(recipe, monkeypatch, NEVER)
+    assert choice.handover is None and [one.whole for one in choice.rejected] == [True]
 
 
 def test_pieces_that_can_not_be_compiled_leave_the_choice_between_all_and_nothing(
@@ -62,4 +65,5 @@ def test_pieces_that_can_not_be_compiled_leave_the_choice_between_all_and_nothin
         raise ValueError("no kernel")
 
     monkeypatch.setattr(choosing, "_pieces", failing)
-    assert chosen(recipe, monkeypatch, ALWAYS).whole
+    choice = chosen(recipe, monkeypatch, ALWAYS)
+    assert choice.handover.whole and "no kernel" in choice.notes[0]

@@ -11,7 +11,7 @@ from tuneloom.app.tasks.limits import check_s, compile_s
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.errors import OutputError
-from tuneloom.model import Artifact, CheckResult, Handover, ModelRecipe, OwnRuntime
+from tuneloom.model import Artifact, CheckResult, Handover, ModelRecipe, OwnRuntime, RuntimeChoice
 from tuneloom.scheduling.stages import SlotDemand
 from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
 
@@ -129,6 +129,9 @@ def against(rival_s: float, name: str = "onnxruntime", tuned_s: float = 1.0) -> 
     return CheckResult(difference=0.0, tuned_s=(tuned_s,), untuned_s=(2.0,), own_runtime=own)
 
 
+WHOLE = Handover(left=("*",), seconds=(0.9,), tvm_s=(1.0,), rival_s=(0.9,), whole=True)
+
+
 def test_a_model_that_is_faster_in_onnx_runtime_is_exported_as_it_was_left_there() -> None:
     tasks = tuned("a")
     handover = Handover(left=("y",), seconds=(0.5,), tvm_s=(1.0,), rival_s=(0.5,), whole=False)
@@ -140,8 +143,10 @@ def test_a_model_that_is_faster_in_onnx_runtime_is_exported_as_it_was_left_there
                 exported.append(call.arguments[0])
             return super().__call__(call)
 
-    finish = finished(tasks, Listening(tasks, checks=[against(0.5)], choose=Returned(value=handover)))
+    choice = RuntimeChoice(handover=handover, rejected=(WHOLE,), notes=("slow pieces",))
+    finish = finished(tasks, Listening(tasks, checks=[against(0.5)], choose=Returned(value=choice)))
     assert finish.handover is handover and exported[0].left == ("y",)
+    assert finish.rejected == (WHOLE,) and finish.notes == ["slow pieces"]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +166,25 @@ def test_a_model_is_exported_as_it_is_when_the_choice_fails() -> None:
     lost = Died(cause=KilledBy(signal.SIGSEGV))
     script = Script(tasks, checks=[against(0.5)], choose=lost)
     finish = finished(tasks, script)
-    assert finish.handover is None and "could not be found out" in finish.notes[0]
+    assert finish.handover is None and "could not be found out" in finish.notes[-1]
     assert script.calls[-2:] == ["choose", "export_model"]
+
+
+def test_a_worker_that_pieces_of_a_model_end_does_not_end_the_choice_of_all_of_it() -> None:
+    tasks, lost = tuned("a"), Died(cause=KilledBy(signal.SIGSEGV))
+    answers = [lost, Returned(value=RuntimeChoice(handover=WHOLE))]
+    finish = finished(tasks, Script(tasks, checks=[against(0.5)], choose=answers))
+    assert finish.handover is WHOLE
+    assert len(finish.notes) == 1 and "pieces of the model could not be tried" in finish.notes[0]
+
+
+def test_a_model_that_its_own_runtime_refuses_says_why_it_was_not_compared() -> None:
+    tasks = tuned("a")
+    refused = CheckResult(
+        difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,), uncompared="onnxruntime refuses it"
+    )
+    finish = finished(tasks, Script(tasks, checks=[refused]))
+    assert finish.notes == ["not compared with the model's own runtime: onnxruntime refuses it"]
 
 
 def test_a_task_of_which_only_the_default_was_measured_gets_the_first_guess_of_its_template() -> None:

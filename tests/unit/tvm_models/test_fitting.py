@@ -5,7 +5,7 @@ import pytest
 
 from tuneloom.errors import InputError
 from tuneloom.model import CheckResult, OwnRuntime, Task, TensorInfo
-from tuneloom.tuners.tvm.bundles.fitting import choose
+from tuneloom.tuners.tvm.bundles.fitting import choose, fits_exactly
 from tuneloom.tuners.tvm.models.shapes import added
 from tuneloom.tuners.tvm.models.stages import merged
 
@@ -21,6 +21,13 @@ VARIANTS = [inputs((4, 6)), inputs((1, 6)), inputs((8, 6))]
 
 def test_the_variant_with_these_very_shapes_is_chosen() -> None:
     assert [choose([np.zeros((n, 6))], VARIANTS, False).variant for n in (1, 4, 8)] == [1, 0, 2]
+
+
+def test_values_fit_exactly_if_count_shapes_and_types_are_those_of_the_inputs() -> None:
+    right = np.zeros((4, 6), np.float32)
+    assert fits_exactly([right], VARIANTS[0])
+    others = ([right.astype(np.float64)], [right[:3]], [right, right], [])
+    assert not any(fits_exactly(values, VARIANTS[0]) for values in others)
 
 
 def test_smaller_values_go_to_the_smallest_variant_that_holds_them() -> None:

@@ -12,7 +12,7 @@ from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
 from tuneloom.errors import OutputError
-from tuneloom.model import CheckResult, Handover, JobSpec, ModelRecipe, StageKind
+from tuneloom.model import CheckResult, Handover, JobSpec, ModelRecipe, RuntimeChoice, StageKind
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 
@@ -25,7 +25,8 @@ WEIGH = "tuneloom.tuners.tvm.models.times:slower_in_model"
 class Finish:
     """Runs the last stages of a job; `check` and `verdicts` are its result, `failure` why there is none.
 
-    `handover` tells what is left to ONNX Runtime because that is faster; None if nothing is.
+    `handover` tells what is left to ONNX Runtime because that is faster; None if nothing is. `rejected` are
+    proposals that lost.
     `unwritten` is the error of a model that was made but could not be put where it should go.
     """
 
@@ -39,6 +40,7 @@ class Finish:
     unwritten: OutputError | None = None
     check: CheckResult | None = None
     handover: Handover | None = None
+    rejected: Sequence[Handover] = ()
     notes: list[str] = field(default_factory=list)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     untuned: UntunedModel | None = None
@@ -173,28 +175,45 @@ class Finish:
 
     def _hand_over_or_export(self) -> list[Step]:
         assert self.check is not None
+        if self.check.uncompared:
+            self.notes.append(f"not compared with the model's own runtime: {self.check.uncompared}")
         worthwhile = may_be_handed_over(self.check) and not self.spec.only_tvm
         return [self._hand_over_step()] if worthwhile else self._export_or_end()
 
     def _export_or_end(self) -> list[Step]:
         return [self._export_step()] if self.export_to else self._end()
 
-    def _hand_over_step(self) -> Step:
+    def _hand_over_step(self, pieces: bool = True) -> Step:
         call = Call(
             function=HAND_OVER,
-            arguments=(self.recipe, self.schedules, self.spec.seed, self._device),
+            arguments=(self.recipe, self.schedules, self.spec.seed, self._device, pieces),
             worker=self._worker,
             timeout_s=3 * compile_s(self.tasks) + check_s(self.tasks),
         )
         demand = DeviceDemand(key=self.spec.device_key)
         return self._steps.step(
-            "finish", 4, StageKind.FINALISE, "/hand-over", demand, lambda: call, self._handed_over
+            "finish",
+            4,
+            StageKind.FINALISE,
+            "/hand-over" if pieces else "/hand-over-whole",
+            demand,
+            lambda: call,
+            self._handed_over if pieces else self._handed_over_whole,
         )
 
-    def _handed_over(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+    def _handed_over(self, result: CallResult, at_s: float) -> Sequence[Step] | None:
+        """Many programs are compiled for pieces: if that ends the worker, all and nothing are left to try."""
+        if isinstance(result, Died | TimedOut):
+            self.notes.append(f"pieces of the model could not be tried in ONNX Runtime: {result}")
+            return [self._hand_over_step(pieces=False)]
+        return self._handed_over_whole(result, at_s)
+
+    def _handed_over_whole(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         """What can't be found out is not done: then TVM has all of the model, as before."""
         if isinstance(result, Returned):
-            self.handover = result.value
+            choice: RuntimeChoice = result.value
+            self.handover, self.rejected = choice.handover, choice.rejected
+            self.notes += choice.notes
         else:
             self.notes.append(
                 f"whether ONNX Runtime runs parts of it faster could not be found out: {result}"

@@ -1,4 +1,4 @@
-"""Runs the bundle that this file is in. Needs TVM's runtime and NumPy, nothing else.
+"""Runs the bundle that this file is in. Needs NumPy and what the bundle runs in: TVM's runtime, ONNX Runtime.
 
 python run.py --input x.npy... --output y.npy...
 """
@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+CPU = 1
+"""DLPack's number for memory of the host."""
+
 
 class Refused(Exception):  # noqa: N818 - the name is the message
     """The bundle can't run here, or not on these inputs; the text says why."""
@@ -23,48 +26,31 @@ class Model:
     """The model of a bundle, ready to run: NumPy in, NumPy out."""
 
     def __init__(self, folder: Path) -> None:
-        import tvm
-
         self.manifest: dict[str, Any] = json.loads((folder / "bundle.json").read_text())
         check_machine(self.manifest["target"])
-        self._tensor = tvm.runtime.tensor
-        self._device = tvm.device(self.manifest["target"]["device"])
         self._variants = [self._loaded(folder, self.manifest, [])]
-        shared = self._variants[0][2]
+        shared = getattr(self._variants[0][1], "parameters", [])
         for number, entry in enumerate(self.manifest.get("shapes", []), 1):
             self._variants.append(self._loaded(folder / f"shapes_{number}", entry, shared))
 
-    def _loaded(self, folder: Path, entry: dict[str, Any], shared: list[Any]) -> tuple[Any, Any, list[Any]]:
-        """The model under one set of shapes: its entry, its machine, its parameters on the device."""
-        import tvm
-        from tvm.runtime.vm import VirtualMachine  # tvm.relax needs the compiler
-
+    def _loaded(self, folder: Path, entry: dict[str, Any], shared: list[Any]) -> tuple[Any, Any]:
+        """The model under one set of shapes: its entry, and what runs it."""
         threads = int(self.manifest.get("provenance", {}).get("device_cores") or 1)
-        provide(folder, entry.get("onnxruntime", []), threads)
-        library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
-        machine = VirtualMachine(library, self._device)
-        with np.load(folder / "parameters.npz") as stored:
-            names: list[Any] = sorted(stored.files)
-            if (folder / "shared.json").is_file():
-                places = json.loads((folder / "shared.json").read_text())
-                names = [f"p{n:05d}" if place is None else place for n, place in enumerate(places)]
-            parameters = [
-                shared[name] if isinstance(name, int) else self._tensor(stored[name], self._device)
-                for name in names
-            ]
-        return entry, machine, parameters
+        parts = entry.get("onnxruntime", [])
+        for part in parts:
+            if part.get("whole"):
+                return entry, SessionModel(onnx_session(folder / Path(part["file"]).name, threads))
+        provide(folder, parts, threads)
+        return entry, Program(folder, self.manifest["target"]["device"], len(entry["outputs"]), shared)
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """All outputs for one array per input, in the order of the manifest."""
-        entry, machine, parameters = self._fitting(values)
+        entry, program = self._fitting(values)
         infos = entry["inputs"]
         padded = [padded_to(value, info) for value, info in zip(values, infos, strict=True)]
-        result = machine["main"](*(self._tensor(value, self._device) for value in padded), *parameters)
-        count = len(entry["outputs"])
-        outputs = [result.numpy()] if count == 1 else [result[n].numpy() for n in range(count)]
-        return [cut(output, values, infos) for output in outputs]
+        return [cut(output, values, infos) for output in program.run(padded)]
 
-    def _fitting(self, values: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+    def _fitting(self, values: Sequence[Any]) -> tuple[Any, Any]:
         """The variant that has these shapes, or the smallest that holds them if the bundle pads."""
         wanted = self.manifest["inputs"]
         if len(values) != len(wanted):
@@ -76,8 +62,89 @@ class Model:
         holding = [one for one in self._variants if holds(one[0]["inputs"], given)]
         if self.manifest.get("pad") and holding:
             return min(holding, key=lambda one: sum(int(np.prod(i["shape"])) for i in one[0]["inputs"]))
-        known = " or ".join(shown(entry["inputs"]) for entry, _, _ in self._variants)
+        known = " or ".join(shown(entry["inputs"]) for entry, _ in self._variants)
         raise Refused(f"the model takes {known}, got {', '.join(map(str, map(tuple, given)))}")
+
+
+class Program:
+    """What TVM compiled of the model, with its parameters on the device."""
+
+    def __init__(self, folder: Path, device: str, outputs: int, shared: list[Any]) -> None:
+        import tvm
+        from tvm.runtime.vm import VirtualMachine  # tvm.relax needs the compiler
+
+        tensor, where = tvm.runtime.tensor, tvm.device(device)
+        self._inputs, self._outputs = InputTensors(tensor, where), outputs
+        library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
+        self._machine = VirtualMachine(library, where)
+        with np.load(folder / "parameters.npz") as stored:
+            names: list[Any] = sorted(stored.files)
+            if (folder / "shared.json").is_file():
+                places = json.loads((folder / "shared.json").read_text())
+                names = [f"p{n:05d}" if place is None else place for n, place in enumerate(places)]
+            self.parameters = [
+                shared[name] if isinstance(name, int) else tensor(stored[name], where) for name in names
+            ]
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """All outputs for values that have the shapes and types of the inputs."""
+        result = self._machine["main"](*self._inputs.holding(values), *self.parameters)
+        return [array_of(result if self._outputs == 1 else result[n]) for n in range(self._outputs)]
+
+
+class InputTensors:
+    """Tensors that a model reads its inputs from, on a CPU kept from run to run.
+
+    New ones in every run would cost more than a small model takes: memory that is mapped, and a page fault
+    for each 4 KiB of it. Used by one thread.
+    """
+
+    def __init__(self, tensor: Any, device: Any) -> None:
+        self._tensor, self._device = tensor, device
+        self._tensors: list[Any] = []
+        self._views: list[Any] = []
+
+    def holding(self, values: Sequence[Any]) -> list[Any]:
+        """Tensors with these values; good until the next call."""
+        if not self._shareable(values):
+            return [self._tensor(value, self._device) for value in values]
+        if not self._fit(values):
+            self._tensors = [self._tensor(value, self._device) for value in values]
+            self._views = [np.from_dlpack(tensor) for tensor in self._tensors]
+        for view, value in zip(self._views, values, strict=True):
+            np.copyto(view, value, casting="no")
+        return self._tensors
+
+    def _shareable(self, values: Sequence[Any]) -> bool:
+        """Whether NumPy sees the memory: on a CPU, of truth values and numbers that both know."""
+        kinds = all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf" for value in values)
+        return kinds and int(self._device.dlpack_device_type()) == CPU
+
+    def _fit(self, values: Sequence[Any]) -> bool:
+        return len(values) == len(self._views) and all(
+            view.shape == value.shape and view.dtype == value.dtype
+            for view, value in zip(self._views, values, strict=True)
+        )
+
+
+def array_of(tensor: Any) -> Any:
+    """A copy of a tensor."""
+    try:
+        return np.array(np.from_dlpack(tensor))
+    except (RuntimeError, BufferError, TypeError):  # on a GPU, or of a type that NumPy lacks
+        return tensor.numpy()
+
+
+class SessionModel:
+    """A model that ONNX Runtime runs as a whole: a session of it with nothing around it."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._names = [one.name for one in session.get_inputs()]
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """All outputs for values that have the shapes and types of the inputs."""
+        return list(self._session.run(None, dict(zip(self._names, values, strict=True))))
 
 
 def shown(infos: Sequence[dict[str, Any]]) -> str:
@@ -96,7 +163,7 @@ def holds(infos: Sequence[dict[str, Any]], given: Sequence[Sequence[int]]) -> bo
 
 def padded_to(value: Any, info: dict[str, Any]) -> Any:
     """A value in the type and shape of an input, zeros after its end."""
-    typed = value.astype(info["dtype"])
+    typed = value.astype(info["dtype"], copy=False)
     if list(value.shape) == info["shape"]:
         return typed
     return np.pad(typed, [(0, b - a) for a, b in zip(value.shape, info["shape"], strict=True)])
@@ -123,17 +190,21 @@ def provide(folder: Path, parts: Sequence[dict[str, Any]], threads: int = 1) -> 
         tvm_ffi.register_global_func(part["function"], run, override=True)
 
 
-def onnx_part(path: Path, threads: int) -> Any:
-    """A function of TVM that runs a part in ONNX Runtime."""
+def onnx_session(path: Path, threads: int) -> Any:
+    """A session of ONNX Runtime, as the bundle was timed with."""
     try:
         import onnxruntime
     except ImportError as error:
-        raise Refused("parts of this model run in ONNX Runtime; pip install onnxruntime") from error
+        raise Refused("this model, or parts of it, run in ONNX Runtime; pip install onnxruntime") from error
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    return run_by_session(
-        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    )
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def onnx_part(path: Path, threads: int) -> Any:
+    """A function of TVM that runs a part in ONNX Runtime."""
+    return run_by_session(onnx_session(path, threads))
 
 
 def litert_part(path: Path, threads: int) -> Any:

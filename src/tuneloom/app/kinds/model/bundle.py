@@ -18,7 +18,7 @@ from tuneloom.model import JobSpec, ModelSummary
 from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES, WITH_SHAPES
 
-_MEASURED = ("output_difference", "own_runtime", "left_to_onnxruntime")
+_MEASURED = ("output_difference", "own_runtime", "left_to_onnxruntime", "not_left_to_onnxruntime")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

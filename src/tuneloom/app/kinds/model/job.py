@@ -13,7 +13,7 @@ from tuneloom.app.finishing.untuned import UntunedModel
 from tuneloom.app.kinds.base import JobContext
 from tuneloom.app.kinds.model import bundle
 from tuneloom.app.kinds.model.references import reference_step
-from tuneloom.app.kinds.model.results import check_result, foreign_parts, kernel_results
+from tuneloom.app.kinds.model.results import check_result, foreign_parts, kernel_results, rejected_handovers
 from tuneloom.app.kinds.tuning_job import TuningJob, nothing_measured
 from tuneloom.app.reuse.job_reuse import JobReuse, follow
 from tuneloom.app.reuse.steps import Preparation
@@ -201,6 +201,7 @@ class ModelJob(TuningJob):
         if self.tuning is None or self.finish is None:
             return result
         checked = check_result(self.finish.check, self.finish.handover)
+        checked |= rejected_handovers(self.finish.rejected)
         goal = self.tuning.spending.goal.result(checked.get("latency_after_s"))
         return result | {"kernels": kernel_results(self.tuning, self.finish)} | checked | goal
 

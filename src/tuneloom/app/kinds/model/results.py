@@ -28,18 +28,24 @@ def check_result(check: CheckResult | None, handover: Handover | None = None) ->
     }
 
 
+def rejected_handovers(rejected: Sequence[Handover]) -> dict[str, Any]:
+    """What was not left to ONNX Runtime after it was tried, with the times that decided."""
+    return {"not_left_to_onnxruntime": list(map(_handover_row, rejected))} if rejected else {}
+
+
 def _handover(handover: Handover | None) -> dict[str, Any]:
     """What is left to ONNX Runtime because that is faster, with the times that decided."""
-    if handover is None:
-        return {}
-    found = {
+    return {} if handover is None else {"left_to_onnxruntime": _handover_row(handover)}
+
+
+def _handover_row(handover: Handover) -> dict[str, Any]:
+    return {
         "whole": handover.whole,
         "latency_s": median(handover.seconds),
         "tvm_s": median(handover.tvm_s),
         "onnxruntime_s": median(handover.rival_s),
         "output_difference": handover.difference,
     }
-    return {"left_to_onnxruntime": found}
 
 
 def _by_shape(check: CheckResult) -> dict[str, Any]:

@@ -36,6 +36,14 @@ class Choice:
         return output
 
 
+def fits_exactly(values: Sequence[Array], infos: Sequence[TensorInfo]) -> bool:
+    """Whether values have the shapes and types of the inputs already; quick: every run asks."""
+    return len(values) == len(infos) and all(
+        value.shape == info.shape and value.dtype == info.dtype
+        for value, info in zip(values, infos, strict=True)
+    )
+
+
 def choose(values: Sequence[Array], variants: Sequence[Sequence[TensorInfo]], pad: bool) -> Choice:
     """The variant whose inputs have these shapes; with `pad` else the smallest that holds them.
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from tuneloom.errors import BundleError
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm.bundles.fitting import choose
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.models.final import LIBRARY, Array, CompiledModel, RunningModel, load_compiled
+from tuneloom.tuners.tvm.bundles.fitting import choose, fits_exactly
+from tuneloom.tuners.tvm.models.final import LIBRARY, Array, CompiledModel, OpenModel, load_compiled
 from tuneloom.tuners.tvm.models.shapes import variant_folder
 from tuneloom.tuners.tvm.targets.cpu import check_cpu
 from tuneloom.tuners.tvm.targets.threads import use_cores
@@ -33,12 +32,14 @@ class Bundle:
     manifest: Mapping[str, Any]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
-    model: RunningModel = field(repr=False)
-    variants: tuple[tuple[tuple[TensorInfo, ...], RunningModel], ...] = field(default=(), repr=False)
+    model: OpenModel = field(repr=False)
+    variants: tuple[tuple[tuple[TensorInfo, ...], OpenModel], ...] = field(default=(), repr=False)
     """The model under further sets of shapes, each with its inputs."""
 
     def run(self, *values: Array) -> list[Array]:
         """Run once, with the shapes that fit; raises InputError when the values fit none."""
+        if fits_exactly(values, self.inputs):
+            return self.model.run(values)
         inputs = [self.inputs, *(infos for infos, _ in self.variants)]
         chosen = choose(values, inputs, bool(self.manifest.get("pad")))
         models = [self.model, *(model for _, model in self.variants)]
@@ -48,17 +49,12 @@ class Bundle:
         """Seconds of single runs on seeded inputs, for so long, at least so many."""
         from tuneloom.tuners.tvm.models.stages import seeded_inputs
 
-        tvm = load_tvm()
-        values = seeded_inputs(self.inputs, seed=0)
-        tensors = [tvm.runtime.tensor(value, self.model.device) for value in values]
-        self.model.invoke(tensors)
+        timer = self.model.timer(seeded_inputs(self.inputs, seed=0))
+        timer()
         times: list[float] = []
         ends = time.perf_counter() + seconds
         while len(times) < least or (time.perf_counter() < ends and len(times) < _MOST_RUNS):
-            started = time.perf_counter()
-            self.model.invoke(tensors)
-            self.model.device.sync()
-            times.append(time.perf_counter() - started)
+            times.append(timer())
         return times
 
 
@@ -105,8 +101,8 @@ def load_bundle(folder: Path) -> Bundle:
         manifest=manifest,
         inputs=inputs,
         outputs=outputs,
-        model=first.open_here(device),
-        variants=tuple((infos, model.open_here(device)) for model, infos, _ in further),
+        model=first.deployed(device),
+        variants=tuple((infos, model.deployed(device)) for model, infos, _ in further),
     )
 
 

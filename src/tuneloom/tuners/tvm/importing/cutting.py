@@ -53,7 +53,7 @@ def left_whole(graph: CleanGraph, model: Any) -> tuple[CleanGraph, dict[str, For
     function = f"{DOMAIN}.{hashlib.sha256(content).hexdigest()[:16]}.whole"
     node = helper.make_node(KIND, graph.inputs, graph.outputs, name=function, domain=DOMAIN)
     operators = tuple(dict.fromkeys(one.op_type for one in graph.nodes))
-    part = ForeignPart(function=function, operators=operators, content=content)
+    part = ForeignPart(function=function, operators=operators, content=content, whole=True)
     return replace(graph, nodes=[node]), {function: part}
 
 

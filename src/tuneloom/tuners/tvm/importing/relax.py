@@ -15,6 +15,8 @@ class ForeignPart:
     operators: tuple[str, ...]
     content: bytes = field(repr=False)
     runtime: str = "onnxruntime"
+    whole: bool = False
+    """Whether it is all of the model, with the same inputs and outputs."""
 
 
 Described = list[tuple[str, tuple[int, ...], str]]

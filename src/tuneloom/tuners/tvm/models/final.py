@@ -21,9 +21,10 @@ from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.passes import finishing_passes
 from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
 from tuneloom.tuners.tvm.models.final_parameters import split_parameters
-from tuneloom.tuners.tvm.models.foreign import provide
+from tuneloom.tuners.tvm.models.foreign import ForeignModel, provide
 from tuneloom.tuners.tvm.quiet import quiet_stderr
 from tuneloom.tuners.tvm.rules.generator import first_guess
+from tuneloom.tuners.tvm.runner import InputTensors, array_of
 from tuneloom.tuners.tvm.targets.linking import link_with
 from tuneloom.tuners.tvm.targets.threads import use_own_cores
 
@@ -82,13 +83,18 @@ class CompiledModel:
         """
         board = board_session()
         if board is None:
-            return self.open_here(device)
+            return self.deployed(device)
         if self.foreign:
             raise BundleError("parts of this model need another runtime, which boards lack; add --only-tvm")
         return BoardModel(board, self._library(), self.parameters, device)
 
+    def deployed(self, device: str = "cpu") -> "OpenModel":
+        """As a bundle runs it in this process: what another runtime has as a whole runs in that alone."""
+        whole = next((part for part in self.foreign if part.whole), None)
+        return self.open_here(device) if whole is None else ForeignModel(whole, self.threads)
+
     def open_here(self, device: str = "cpu") -> "RunningModel":
-        """The same in this process, whatever it holds."""
+        """The program in this process, whatever that holds."""
         provide(self.foreign, self.threads)
         return RunningModel(self.executable, self.parameters, self.outputs, device)
 
@@ -123,12 +129,13 @@ class RunningModel:
         self.device = tvm.device(device)
         self._machine = relax.VirtualMachine(executable, self.device)
         self._parameters = [tvm.runtime.tensor(value, self.device) for value in parameters]
+        self._inputs = InputTensors(tvm.runtime.tensor, self.device)
 
     def run(self, values: Sequence[Array]) -> list[Array]:
         """NumPy in, NumPy out, in the order of the model's interface."""
-        result = self.invoke([self._tvm.runtime.tensor(value, self.device) for value in values])
+        result = self.invoke(self._inputs.holding(values))
         fields = [result] if len(self._outputs) == 1 else [result[i] for i in range(len(self._outputs))]
-        return [one.numpy() for one in fields]
+        return [array_of(one) for one in fields]
 
     def timer(self, values: Sequence[Array]) -> Callable[[], float]:
         tensors = [self._tvm.runtime.tensor(value, self.device) for value in values]
@@ -291,4 +298,5 @@ def _stored_part(folder: Path, entry: Mapping[str, Any]) -> ForeignPart:
         operators=tuple(entry["operators"]),
         content=(folder / Path(entry["file"]).name).read_bytes(),
         runtime="tflite" if entry["file"].endswith(".tflite") else "onnxruntime",
+        whole=bool(entry.get("whole")),
     )

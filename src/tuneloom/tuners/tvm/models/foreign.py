@@ -1,11 +1,29 @@
 """Parts of a model that another runtime runs, called by the compiled program like kernels."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tuneloom.errors import BundleError, ModelError
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
-from tuneloom.tuners.tvm.runner import run_by_interpreter, run_by_session
+from tuneloom.tuners.tvm.runner import SessionModel, run_by_interpreter, run_by_session
+
+
+class ForeignModel(SessionModel):
+    """A model that ONNX Runtime runs as a whole, as bundles run it."""
+
+    def __init__(self, part: ForeignPart, threads: int) -> None:
+        super().__init__(opened(part.content, threads))
+
+    def timer(self, values: Sequence[Any]) -> Callable[[], float]:
+        """A function that runs the model once on these values and returns the seconds."""
+
+        def once() -> float:
+            started = time.perf_counter()
+            self.run(values)
+            return time.perf_counter() - started
+
+        return once
 
 
 def provide(parts: Sequence[ForeignPart], threads: int = 1) -> None:

@@ -36,6 +36,8 @@ def foreign_shares(model: CompiledModel, device: str, values: list[Array]) -> di
     """Which share of a model's time each part takes that ONNX Runtime runs; copies count as the part's."""
     if not model.foreign:
         return {}
+    if model.foreign[0].whole:
+        return {model.foreign[0].function: 1.0}
     times = kernel_times(model.open_here(device), values)
     total = sum(times.values())
     return {part.function: times.get(part.function, 0.0) / total for part in model.foreign}

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from tuneloom.errors import TuneloomError
+from tuneloom.errors import ModelError, TuneloomError
 from tuneloom.model import ModelRecipe, OwnRuntime
+from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel
 from tuneloom.tuners.tvm.models.rivals import open_rival, rival_of
@@ -25,20 +26,22 @@ def against_own_runtime(
     running: OpenModel,
     values: Sequence[Array],
     seconds: float,
-) -> OwnRuntime | None:
+) -> OwnRuntime | str:
     """Both timed in turn with as many threads, and how far their outputs differ.
 
-    None where the runtime is not installed or refuses the model, or these values: then there is nothing
-    to compare with, and nothing is wrong with the tuned model.
+    Where the runtime refuses the model, or these values, there is nothing to compare with, and nothing is
+    wrong with the tuned model: then it is the reason, which is empty if the runtime is not installed.
     """
     name = rival_of(recipe.source)
     try:
         rival = open_rival(name, recipe.source, compiled.inputs, compiled.outputs, recipe.cores)
         expected = warmed(lambda: rival(values))
+    except ModelError as error:
+        return str(error)
     except TuneloomError:
-        return None
-    except Exception:  # a runtime raises whatever it likes, for instance about values that are out of range
-        return None
+        return ""
+    except Exception as error:  # whatever it likes, for instance about values that are out of range
+        return f"{name} fails: {one_line(error)}"
     pairs = zip(warmed(lambda: running.run(values)), expected, strict=True)
     difference = max(relative_difference(ours, theirs) for ours, theirs in pairs)
     tuned_s, rival_s = in_turn(lambda: running.run(values), lambda: rival(values), seconds)

@@ -30,6 +30,7 @@ def added(checks: Sequence[CheckResult]) -> CheckResult:
         untuned_s=_sums([check.untuned_s for check in checks]),
         foreign_shares={name: share for check in checks for name, share in check.foreign_shares.items()},
         own_runtime=_own_runtime([check.own_runtime for check in checks]),
+        uncompared=next((check.uncompared for check in checks if check.uncompared), ""),
         by_shape=tuple((median(check.untuned_s), median(check.tuned_s)) for check in checks),
     )
 

@@ -113,6 +113,7 @@ def foreign_entries(lowered: LoweredModel) -> tuple[dict[str, Any], ...]:
             "function": part.function,
             "file": part_file(number, part.runtime),
             "operators": list(part.operators),
+            **({"whole": True} if part.whole else {}),
         }
         for number, part in enumerate(lowered.foreign)
     )
@@ -252,13 +253,15 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
     tuned_s, untuned_s = time_in_turn(tuned, plain, values)
     # A board or a GPU is not what the own runtime would run on here.
     here = device == "cpu" and board_session() is None
+    own = against_own_runtime(recipe, _tuned[key], tuned, values, _TIMING_S) if here else ""
     return CheckResult(
         difference=difference,
         tolerance=tolerance_of(recipe),
         tuned_s=tuned_s,
         untuned_s=untuned_s,
         foreign_shares=foreign_shares(_tuned[key], device, values),
-        own_runtime=against_own_runtime(recipe, _tuned[key], tuned, values, _TIMING_S) if here else None,
+        own_runtime=None if isinstance(own, str) else own,
+        uncompared=own if isinstance(own, str) else "",
     )
 
 
