@@ -1,12 +1,13 @@
 """Networks in int8 against ONNX Runtime in int8, both calibrated on the same samples.
 
-    python benchmarks/int8.py FILE.onnx… [zoo:NAME…] [--trials N] [--cores 2,3] [--out FILE.json]
+    python benchmarks/int8.py FILE.onnx… [zoo:NAME…] [--imported] [--trials N] [--cores 2,3] [--out FILE.json]
 
 ONNX Runtime gets what its own tools make: `quantize_static` with pairs of conversions (QDQ), weights
 with a scale for each channel. Ours is tuned with so many trials, or with 0 has the first guess of every
 template. Both run in turn on one core, and so do both in float32. Samples are seeded noise, which says
 nothing about accuracy on real data: how far outputs are off is shown for both, relative to the model in
-float32. A network that the file has already is skipped.
+float32. With --imported, ours is made of the very file that ONNX Runtime runs, and both should be equally far
+off. A network that the file has already is skipped.
 """
 
 import argparse
@@ -39,6 +40,8 @@ from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
 SAMPLES = 4
+WRITTEN = "int8.onnx"
+"""What ONNX Runtime's tools write."""
 ANY = 10.0
 """Noise is no data: how far outputs are off is shown, not judged."""
 SECONDS = 4.0
@@ -52,6 +55,7 @@ CONSTANT_WEIGHTS = 8
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("models", nargs="+")
+    parser.add_argument("--imported", action="store_true", help="import what ONNX Runtime's tools made")
     parser.add_argument("--trials", type=int, default=0)
     parser.add_argument("--seconds", type=float, help="stop tuning a network after so long")
     parser.add_argument("--cores", type=core_list, help="which cores everything runs on, such as 2,3")
@@ -60,9 +64,9 @@ def main() -> None:
     if options.cores:
         os.sched_setaffinity(0, options.cores)
     os.environ |= {"TVM_NUM_THREADS": "1", "TVM_BIND_THREADS": "0"}
-    known = {(row["model"], row["trials"]) for row in rows_of(options.out)}
+    known = {(row["model"], row["trials"], row.get("imported", False)) for row in rows_of(options.out)}
     for model in options.models:
-        if (name_of(model), options.trials) not in known:
+        if (name_of(model), options.trials, options.imported) not in known:
             attempt(model, options)
 
 
@@ -87,11 +91,9 @@ def compared(model: str, options: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         samples = written_samples(imported, folder)
-        ours = (
-            tuned(model, samples, options, folder) if options.trials else guessed(imported, target, samples)
-        )
-        single = build_model(lower(imported, target), {}, guess=True).open_here()
         session, theirs_single = theirs(model, imported, samples, folder), peer(model, 1)
+        ours = made(model, imported, target, samples, options, folder)
+        single = build_model(lower(imported, target), {}, guess=True).open_here()
         feeds = {info.name: value for info, value in zip(imported.inputs, values, strict=True)}
         tensors = [load_tvm().runtime.tensor(value) for value in values]
         with Pinned(1):
@@ -111,6 +113,7 @@ def compared(model: str, options: Any) -> dict[str, Any]:
     return {
         "model": name_of(model),
         "trials": options.trials,
+        "imported": options.imported,
         "cores": 1,
         **seconds,
         "ratio": seconds["ours_s"] / seconds["onnxruntime_s"],
@@ -131,6 +134,20 @@ def written_samples(imported: ImportedModel, folder: Path) -> str:
     return str(path)
 
 
+def made(
+    model: str, imported: ImportedModel, target: TargetSpec, samples: str, options: Any, folder: Path
+) -> RunningModel:
+    """Ours: quantised by `--dtype int8`, or imported as ONNX Runtime's tools wrote it."""
+    if not options.imported:
+        return (
+            tuned(model, samples, options, folder) if options.trials else guessed(imported, target, samples)
+        )
+    if options.trials:
+        return tuned(str(folder / WRITTEN), "", options, folder)
+    whole = import_model(str(folder / WRITTEN), only_tvm=True)
+    return build_model(lower(whole, target), {}, guess=True).open_here()
+
+
 def guessed(imported: ImportedModel, target: TargetSpec, samples: str) -> RunningModel:
     found = quantise(imported, target, Quantising(samples=samples, tolerance=ANY))
     return build_model(lower(found.model, target), {}, guess=True).open_here()
@@ -142,7 +159,7 @@ def tuned(model: str, samples: str, options: Any, folder: Path) -> RunningModel:
         model=model,
         shapes=SHAPES.get(name_of(model), {}),
         budget=Budget(trials=options.trials, seconds=options.seconds),
-        dtype="int8",
+        dtype="int8" if samples else "float32",
         samples=samples,
         tolerance=ANY,
         only_tvm=True,
@@ -164,14 +181,14 @@ def theirs(model: str, imported: ImportedModel, samples: str, folder: Path) -> A
     unsigned = os.uname().machine == "x86_64"
     quantize_static(
         folder / "prepared.onnx",
-        folder / "int8.onnx",
+        folder / WRITTEN,
         Reader(samples, [info.name for info in imported.inputs]),
         quant_format=QuantFormat.QDQ,
         per_channel=True,
         activation_type=QuantType.QUInt8 if unsigned else QuantType.QInt8,
         weight_type=QuantType.QInt8,
     )
-    return peer(str(folder / "int8.onnx"), 1)
+    return peer(str(folder / WRITTEN), 1)
 
 
 def modern(proto: Any) -> Any:

@@ -132,7 +132,7 @@ def _trials(row: Mapping[str, Any]) -> str:
 def int8(rows: Rows) -> str:
     """Both in int8, and both in float32 beside it."""
     sides = ("ours", "ONNX Runtime", "ours / ONNX Runtime", "ours, float32", "ONNX Runtime, float32")
-    columns = ("model", "trials", *sides, "ours is off by", "ONNX Runtime is off by")
+    columns = ("model", "form", "trials", *sides, "ours is off by", "ONNX Runtime is off by")
     ordered = sorted(rows, key=lambda row: (row["cpu"], row["trials"], row["ratio"]))
     return table(("CPU", *columns), [_in_int8(row) for row in ordered])
 
@@ -145,7 +145,8 @@ def _in_int8(row: Mapping[str, Any]) -> Sequence[object]:
     )
     ratio = f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})"
     off = (f"{row[key]:.1%}" for key in ("difference", "onnxruntime_difference"))
-    return (row["cpu"], row["model"], row["trials"], ours, theirs, ratio, single, theirs_single, *off)
+    form = "imported" if row.get("imported") else "--dtype int8"
+    return (row["cpu"], row["model"], form, row["trials"], ours, theirs, ratio, single, theirs_single, *off)
 
 
 STAGES = ("select", "build", "profile", "update")
@@ -216,6 +217,14 @@ def real_models(rows: Rows) -> str:
 
 def _share(row: Mapping[str, Any]) -> str:
     return f" ({row['foreign_share']:.1%})" if row.get("foreign") else ""
+
+
+def cut_costs(rows: Rows) -> str:
+    """Microseconds by the number of values that cross the cut."""
+    names = ("uncut_s", "cut_s", "added_s", "onnxruntime_operator_s", "onnxruntime_all_s")
+    lines = [(row["numbers"], *(f"{row[name] * 1e6:.1f}" for name in names)) for row in rows]
+    columns = ("uncut, µs", "cut, µs", "added, µs", "ONNX Runtime, the operator, µs", "all three, µs")
+    return table(("numbers", *columns), lines)
 
 
 def operators(rows: Rows) -> str:
@@ -375,7 +384,7 @@ SECTIONS = (
         title="Networks in int8",
         about="Both calibrated on the same samples of noise; ONNX Runtime's own quantisation (QDQ, a scale "
         "for each channel of the weights). All ran in turn on one core. With 0 trials, and in float32, ours "
-        "has the first guess of every template.",
+        "has the first guess of every template. `imported`: ours is made of the file that ONNX Runtime runs.",
         command="benchmarks/int8.py",
         draw=int8,
     ),
@@ -525,6 +534,15 @@ SECTIONS = (
         "that scikit-learn's exporter made.",
         command="benchmarks/real_models.py --further",
         draw=real_models,
+    ),
+    Section(
+        results="cut_costs.json",
+        title="What a cut costs",
+        about="Three elementwise operators, which are one kernel in TVM alone, and the same with the middle one "
+        "left to ONNX Runtime: two kernels and a call that works on the program's own tensors. Beside them, "
+        "ONNX Runtime by itself through its Python interface. All ran in turn on one core.",
+        command="benchmarks/cut_costs.py",
+        draw=cut_costs,
     ),
     Section(
         results="onnx_operators.json",

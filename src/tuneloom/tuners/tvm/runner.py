@@ -319,7 +319,8 @@ def main() -> int:
         print(f"run.py: {error}", file=sys.stderr)
         return 2
     for path, value in zip(options.output, outputs, strict=True):
-        np.save(path, value)
+        # NumPy's files have no bfloat16.
+        np.save(path, value.astype(np.float32) if value.dtype.name == "bfloat16" else value)
     return 0
 
 

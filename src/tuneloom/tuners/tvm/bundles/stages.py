@@ -63,9 +63,10 @@ def _read(path: str) -> Array:
 
 
 def _write(path: Path, value: Array) -> None:
+    """Write an array; NumPy's files have no bfloat16, so float32 stands for it."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.npy")
     try:
-        np.save(unfinished, value)
+        np.save(unfinished, value.astype(np.float32) if value.dtype.name == "bfloat16" else value)
         unfinished.replace(path)
     except OSError as error:
         unfinished.unlink(missing_ok=True)

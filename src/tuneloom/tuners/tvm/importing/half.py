@@ -4,6 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _HALF = frozenset(("float16", "bfloat16"))
+_MOVING = frozenset(
+    (
+        *("Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split"),
+        *("Squeeze", "Tile", "Transpose", "Unsqueeze"),
+    )
+)
+"""Operators that compute nothing, so that they need no other type."""
 
 
 def has_half(values: Sequence[Any]) -> bool:
@@ -11,10 +18,20 @@ def has_half(values: Sequence[Any]) -> bool:
     return any(_kind(value) in _HALF for value in values)
 
 
+def is_rounded_once(node: Any, values: Sequence[Any]) -> bool:
+    """Whether a node computes in bfloat16: CPUs have no arithmetic in it, so the node is computed in single
+    precision as a whole, not operator by operator of what TVM makes of it."""
+    return node.op_type not in _MOVING and any(_kind(value) == "bfloat16" for value in values)
+
+
 def as_single(bb: Any, value: Any) -> Any:
-    """An operand in single precision if it was in half; others as they are."""
+    """An operand in single precision if it was in half; others as they are. What is known stays known."""
+    import numpy as np
+    import tvm
     from tvm import relax
 
+    if _kind(value) in _HALF and isinstance(value, tvm.ir.GenericConst):
+        return relax.const(value.value.numpy().astype(np.float32))
     return bb.emit(relax.op.astype(value, "float32")) if _kind(value) in _HALF else value
 
 

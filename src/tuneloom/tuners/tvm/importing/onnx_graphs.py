@@ -14,10 +14,11 @@ from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.cleaning.graph import captured
 from tuneloom.tuners.tvm.importing.converters import better_converters
+from tuneloom.tuners.tvm.importing.converters.rounded import MOVING, in_whole_numbers, moved, requantised
 from tuneloom.tuners.tvm.importing.crossing import is_fixed, open_shape, require_tensors
 from tuneloom.tuners.tvm.importing.cutting import ALL, DOMAIN, cut, first_output, foreign_call, left_whole
 from tuneloom.tuners.tvm.importing.foreign_types import types_by_running, undefined_values
-from tuneloom.tuners.tvm.importing.half import as_declared, as_single, has_half
+from tuneloom.tuners.tvm.importing.half import as_declared, as_single, has_half, is_rounded_once
 from tuneloom.tuners.tvm.importing.relax import (
     Converted,
     Described,
@@ -222,15 +223,32 @@ def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) 
             if not all(is_fixed(value) for value in inputs):
                 raise NodeRefused(node, "the shape of what it reads depends on data")
             try:
-                result = super()._convert_operator(_key(node), inputs, attrs, opset)
+                once = is_rounded_once(node, inputs)
+                result = None if once else self._as_it_is(node, inputs, attrs, opset)
             except Exception as error:
                 if not has_half(inputs):
                     raise NodeRefused(node, one_line(error)) from error
+                result = None
+            if result is None:
                 result = self._in_single_precision(node, inputs, attrs, opset)
             _check_types(node, result, graph)
             if not is_fixed(result) and (node.op_type not in _MAY_BE_OPEN or first_output(node) in read):
                 raise NodeRefused(node, "the shape of its output depends on data")
             return result
+
+        def _as_it_is(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any:
+            """The node in the types it has."""
+            result = self._on_whole_numbers(node, inputs, attrs, opset)
+            return super()._convert_operator(_key(node), inputs, attrs, opset) if result is None else result
+
+        def _on_whole_numbers(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any | None:
+            """A node between dequantised values, computed before they are; None for any other."""
+            if node.op_type == "QuantizeLinear":
+                return requantised(self.bb, inputs)
+            if node.op_type in MOVING and len(node.output) == 1:
+                convert = super()._convert_operator
+                return moved(self.bb, inputs, lambda whole: convert(_key(node), whole, attrs, opset))
+            return in_whole_numbers(self.bb, node, inputs, attrs, graph.constants)
 
         def _in_single_precision(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any:
             """A node that TVM can't take in half precision, computed in single precision."""

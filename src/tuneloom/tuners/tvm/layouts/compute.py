@@ -221,7 +221,8 @@ def pad(data: Any, window: Window, axes: tuple[int, int], *, lowest: bool = Fals
     top, left, bottom, right = window.padding
     before, after = [0] * len(data.shape), [0] * len(data.shape)
     before[axes[0]], before[axes[1]], after[axes[0]], after[axes[1]] = top, left, bottom, right
-    filled = te.min_value(data.dtype) if lowest else tirx.const(value, data.dtype)
+    given = value.astype(data.dtype) if hasattr(value, "astype") else tirx.const(value, data.dtype)
+    filled = te.min_value(data.dtype) if lowest else given
     return topi.nn.pad(data, before, after, pad_value=filled, name="padded")
 
 

@@ -17,6 +17,8 @@ from tuneloom.tuners.tvm.layouts.values import Array, blocks
 from tuneloom.tuners.tvm.layouts.windows import Window
 
 FOUR = 4
+HALF = 128
+"""How far the two types of 8-bit whole numbers are apart."""
 _LARGEST = 127
 
 
@@ -56,8 +58,31 @@ def restored(data: Any, scale: Scale) -> Any:
     return te.compute(data.shape, lambda *at: (data[at].astype("float32") - zero) * step, name="restored")
 
 
+def resigned(data: Any, dtype: str) -> Any:
+    """8-bit whole numbers moved by 128 into the other type, with or without a sign."""
+    from tvm import te
+
+    by = HALF if dtype == "uint8" else -HALF
+    return te.compute(data.shape, lambda *at: (data[at].astype("int16") + by).astype(dtype), name="resigned")
+
+
 def conv2d_dots(data: Any, weight: Any, factor: Any, shift: Any, window: Window, zero: int) -> Any:
     """Blocked data with weights (out blocks, in blocks, kh, kw, in / 4, out, 4), as blocked floats."""
+    from tvm import te
+
+    sums, cols = conv2d_sums(data, weight, window, zero)
+    batch, out_blocks, rows, _, lanes = sums.shape
+    return te.compute(
+        (batch, out_blocks, rows, cols, lanes),
+        lambda n, o, y, x, c: (
+            sums[n, o, y, x, c].astype("float32") * factor[0, o, 0, 0, c] + shift[0, o, 0, 0, c]
+        ),
+        name="conv2d_scaled",
+    )
+
+
+def conv2d_sums(data: Any, weight: Any, window: Window, zero: Any) -> tuple[Any, int]:
+    """The sums of a convolution, padded with the zero point, and how many columns of them count."""
     from tvm import te
 
     batch, _, height, width, _ = data.shape
@@ -76,18 +101,23 @@ def conv2d_dots(data: Any, weight: Any, factor: Any, shift: Any, window: Window,
             there.astype("int32") * weight[o, k, kh, kw, kf, c, ki].astype("int32"), axis=[k, kh, kw, kf, ki]
         )
 
-    sums = te.compute((batch, out_blocks, rows, made, lanes), value, name="conv2d_dots")
-    return te.compute(
-        (batch, out_blocks, rows, cols, lanes),
-        lambda n, o, y, x, c: (
-            sums[n, o, y, x, c].astype("float32") * factor[0, o, 0, 0, c] + shift[0, o, 0, 0, c]
-        ),
-        name="conv2d_scaled",
-    )
+    return te.compute((batch, out_blocks, rows, made, lanes), value, name="conv2d_dots"), cols
 
 
 def product_dots(data: Any, panels: Any, factor: Any, shift: Any, width: int) -> Any:
     """(…, rows, inner) times panels (width / panel, inner / 4, panel, 4): (…, rows, width), as floats."""
+    from tvm import te
+
+    sums = product_sums(data, panels)
+    return te.compute(
+        (*data.shape[:-1], width),
+        lambda *at: sums[at].astype("float32") * factor[at[-1]] + shift[at[-1]],
+        name="product_scaled",
+    )
+
+
+def product_sums(data: Any, panels: Any) -> Any:
+    """The sums of a product; there may be more rows and columns than the result has."""
     from tvm import te
 
     lead = [int(extent) for extent in data.shape[:-1]]
@@ -104,12 +134,7 @@ def product_dots(data: Any, panels: Any, factor: Any, shift: Any, width: int) ->
         weight = panels[column // panel, k, column % panel, ki].astype("int32")
         return te.sum(data[*rows, k * FOUR + ki].astype("int32") * weight, axis=[k, ki])
 
-    sums = te.compute(shape, value, name="product_dots")
-    return te.compute(
-        (*lead, width),
-        lambda *at: sums[at].astype("float32") * factor[at[-1]] + shift[at[-1]],
-        name="product_scaled",
-    )
+    return te.compute(shape, value, name="product_dots")
 
 
 def quantise_weight(weight: Array) -> tuple[NDArray[np.int8], Array]:

@@ -9,7 +9,17 @@ import numpy as np
 
 from tuneloom.tuners.tvm.layouts import compute, dots, values, winograd
 from tuneloom.tuners.tvm.layouts.groups import Groups
-from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Quantised, Restored, Value
+from tuneloom.tuners.tvm.layouts.values import (
+    Array,
+    Centred,
+    Derived,
+    OpenConcat,
+    OpenConv,
+    Quantised,
+    Resigned,
+    Restored,
+    Value,
+)
 
 VOLUME = 5
 """How many axes a plain tensor with a depth has; its blocked form has an image for each plane."""
@@ -27,14 +37,17 @@ class Rewriter:
         uses: dict[Any, int],
         made: dict[Any, Any] | None = None,
         dots: str = "",
+        whole: str = "",
     ) -> None:
         self.lanes = lanes
         self.dots = dots
+        self.whole = whole
         self._made = made or {}
         self.tuples: dict[Any, list[Value]] = {}
         self._builder = builder
         self._uses = uses
         self._values: dict[Any, Value] = {}
+        self._resigned: list[Resigned] = []
 
     def value(self, expression: Any) -> Value:
         """What an operand is now; parameters and constants are plain."""
@@ -62,13 +75,13 @@ class Rewriter:
 
     def is_blocked(self, value: Value) -> bool:
         """Whether the value has a blocked form already, or will have one."""
-        if isinstance(value, Quantised | Restored):
-            return self.is_blocked(value.source if isinstance(value, Quantised) else value.whole)
+        if isinstance(value, Derived) and value.blocked is None and value.plain is None:
+            return self.is_blocked(value.origin)
         return value.blocked is not None or (isinstance(value, OpenConv | OpenConcat) and value.plain is None)
 
     def blocked(self, value: Value) -> Any:
         """The value's blocked form, made when it is missing."""
-        if value.blocked is None and isinstance(value, Quantised | Restored):
+        if value.blocked is None and isinstance(value, Derived):
             value.blocked = self._converted(value, self.blocked)
         if value.blocked is None and value.plain is None:
             value.blocked = self._close(value)
@@ -82,7 +95,7 @@ class Rewriter:
         """The value's plain form, made when it is missing."""
         from tvm import relax
 
-        if value.plain is None and isinstance(value, Quantised | Restored):
+        if value.plain is None and isinstance(value, Derived):
             value.plain = self._converted(value, self.plain)
         if value.plain is None:
             blocked = self.blocked(value)
@@ -94,11 +107,35 @@ class Rewriter:
                 value.plain = self.kernel(compute.to_plain, [blocked], "to_plain", **options)
         return value.plain
 
-    def _converted(self, value: Quantised | Restored, form: Callable[[Value], Any]) -> Any:
-        """Whole numbers made of floats or the other way round, in one of the two forms."""
-        if isinstance(value, Quantised):
-            return self.kernel(dots.quantised, [form(value.source)], "quantised", scale=value.scale)
-        return self.kernel(dots.restored, [form(value.whole)], "restored", scale=value.whole.scale)
+    def resigned(self, value: Value, dtype: str) -> Resigned:
+        """8-bit whole numbers in the other of the two types, the same for all that ask."""
+        found = next((one for one in self._resigned if one.source is value), None)
+        if found is None:
+            found = Resigned(shape=value.shape, source=value, dtype=dtype)
+            self._resigned.append(found)
+        return found
+
+    def _converted(self, value: Derived, form: Callable[[Value], Any]) -> Any:
+        """What is derived from another value, in one of the two forms."""
+        match value:
+            case Quantised():
+                return self.kernel(dots.quantised, [form(value.source)], "quantised", scale=value.scale)
+            case Restored():
+                return self.kernel(dots.restored, [form(value.whole)], "restored", scale=value.whole.scale)
+            case Resigned():
+                return self.kernel(dots.resigned, [form(value.source)], "resigned", dtype=value.dtype)
+            case Centred():
+                return self._centred(form(value.narrow), value.zero)
+
+    def _centred(self, narrow: Any, zero: Any) -> Any:
+        from tvm import relax
+
+        wide = self._builder.emit(relax.op.astype(narrow, "int32"))
+        if isinstance(zero, int):
+            if zero == 0:
+                return wide
+            zero = relax.const(zero, "int32")
+        return self._builder.emit(relax.op.subtract(wide, zero))
 
     def keep(self, var: Any, expression: Any) -> None:
         """Emit an operator as it was, on plain operands."""
@@ -168,7 +205,7 @@ class Rewriter:
         moved = relax.op.add(self._builder.emit(grown), self.channel_constant(shift, 0.0))
         return Value(shape=value.shape, blocked=self._builder.emit(moved))
 
-    def channel_constant(self, per_channel: Array, fill: float) -> Any:
+    def channel_constant(self, per_channel: Any, fill: float) -> Any:
         """A constant that broadcasts over blocked tensors."""
         from tvm import relax
 
@@ -296,11 +333,17 @@ def scalar(expression: Any) -> float | None:
     return float(found.item()) if found is not None and found.size == 1 else None
 
 
-def whole_number(expression: Any) -> int | None:
-    """The value of a constant whole number, None for anything else."""
+def whole_numbers(expression: Any) -> Any | None:
+    """The values of a constant tensor of whole numbers, None for anything else."""
     import tvm
 
     if not isinstance(expression, tvm.ir.GenericConst) or not hasattr(expression.value, "numpy"):
         return None
     found = expression.value.numpy()
-    return int(found.item()) if found.size == 1 and found.dtype.kind in "iu" else None
+    return found if found.dtype.kind in "iu" else None
+
+
+def whole_number(expression: Any) -> int | None:
+    """The value of a constant whole number, None for anything else."""
+    found = whole_numbers(expression)
+    return int(found.item()) if found is not None and found.size == 1 else None

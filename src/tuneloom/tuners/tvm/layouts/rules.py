@@ -15,10 +15,11 @@ from tuneloom.tuners.tvm.layouts.operators import (
     products,
     rounding,
     volumes,
+    wholes,
 )
 from tuneloom.tuners.tvm.layouts.rewriter import VOLUME, Rewriter, Rule, constant, static_shape
 from tuneloom.tuners.tvm.layouts.values import Array, OpenConcat, OpenConv, Value
-from tuneloom.tuners.tvm.layouts.windows import Window
+from tuneloom.tuners.tvm.layouts.windows import window_of
 
 _RANKS = (3, 4, VOLUME)
 """How many axes tensors have whose channels may be blocked: lines, images, volumes."""
@@ -41,7 +42,7 @@ def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
             shape=shape,
             data=rewriter.value(call.args[0]),
             weight=weight,
-            window=_window(attrs, weight.shape[2:]),
+            window=window_of(attrs, weight.shape[2:]),
             groups=int(attrs.groups),
         ),
     )
@@ -149,7 +150,7 @@ def _pool(rewriter: Rewriter, var: Any, call: Any) -> bool:
         return False
     if isinstance(data, OpenConcat) and data.sole and data.blocked is None:
         return _pool_parts(rewriter, var, call, data)
-    window = _window(attrs, tuple(int(size) for size in attrs.pool_size))
+    window = window_of(attrs, tuple(int(size) for size in attrs.pool_size))
     grown = window.padded_to(data.shape[2], data.shape[3], (shape[2], shape[3]))
     if call.op.name == "relax.nn.max_pool2d":
         rewriter.emit_kernel(var, compute.max_pool2d, [rewriter.blocked(data)], "max_pool2d", window=grown)
@@ -208,24 +209,6 @@ def _concat(rewriter: Rewriter, var: Any, call: Any) -> bool:
     return True
 
 
-def _window(attrs: Any, kernel: tuple[int, ...]) -> Window:
-    strides, dilation = _both(attrs.strides), _both(attrs.dilation)
-    padding = [int(size) for size in attrs.padding]
-    top, left, bottom, right = padding if len(padding) == 4 else (0, padding[0], 0, padding[1])
-    return Window(
-        kernel=(kernel[0], kernel[1]),
-        stride=strides,
-        dilation=dilation,
-        padding=(top, left, bottom, right),
-    )
-
-
-def _both(sizes: Any) -> tuple[int, int]:
-    """Down and across; a line has only the latter."""
-    first, *rest = (int(size) for size in sizes)
-    return (first, rest[0]) if rest else (1, first)
-
-
 _UNARY = (
     "nn.relu",
     "clip",
@@ -258,6 +241,7 @@ def _together(*rooms: dict[str, Rule]) -> dict[str, tuple[Rule, ...]]:
 
 
 RULES = _together(
+    wholes.RULES,
     activations.RULES,
     _BLOCKED,
     images.RULES,
@@ -265,5 +249,6 @@ RULES = _together(
     along_lines.RULES,
     rounding.RULES,
     volumes.RULES,
+    wholes.LAST,
 )
 """The rules of every operator, to be tried in order."""

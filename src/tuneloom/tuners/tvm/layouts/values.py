@@ -64,12 +64,52 @@ class Quantised(Value):
     source: Value
     scale: Any
 
+    @property
+    def origin(self) -> Value:
+        return self.source
+
 
 @dataclass(slots=True, kw_only=True)
 class Restored(Value):
     """Floats that stand for 8-bit whole numbers; products may take those instead."""
 
     whole: Quantised
+
+    @property
+    def origin(self) -> Value:
+        return self.whole
+
+
+@dataclass(slots=True, kw_only=True)
+class Centred(Value):
+    """8-bit whole numbers in 32 bits, less their zero point; products may take the narrow ones instead.
+
+    The zero point is a number, or a tensor of one element where it is only known when the model runs.
+    """
+
+    narrow: Value
+    dtype: str
+    zero: Any = 0
+
+    @property
+    def origin(self) -> Value:
+        return self.narrow
+
+
+@dataclass(slots=True, kw_only=True)
+class Resigned(Value):
+    """8-bit whole numbers moved by 128 into the type with, or without, a sign."""
+
+    source: Value
+    dtype: str
+
+    @property
+    def origin(self) -> Value:
+        return self.source
+
+
+Derived = Quantised | Restored | Centred | Resigned
+"""Values computed element by element from their origin, in whichever form that has."""
 
 
 def blocks(channels: int, lanes: int) -> int:
@@ -83,10 +123,11 @@ def blocks(channels: int, lanes: int) -> int:
     return count
 
 
-def pack_channels(values: Array, lanes: int, fill: float = 0.0) -> Array:
-    """One value per channel in the shape that broadcasts over a blocked tensor."""
+def pack_channels(values: Any, lanes: int, fill: float = 0.0) -> Any:
+    """One value per channel in the shape that broadcasts over a blocked tensor; whole numbers stay whole."""
     size = blocks(len(values), lanes) * lanes
-    padded = np.full(size, fill, dtype=np.float32)
+    whole = np.asarray(values).dtype.kind in "iu"
+    padded = np.full(size, fill, dtype=np.int32 if whole else np.float32)
     padded[: len(values)] = values
     return padded.reshape(1, -1, 1, 1, lanes)
 

@@ -49,3 +49,22 @@ class Window:
             dilation=self.dilation,
             padding=(top, left, max(bottom, need_y), max(right, need_x)),
         )
+
+
+def window_of(attrs: Any, kernel: tuple[int, ...]) -> Window:
+    """The window that the attributes of a convolution or pooling describe; a line has one row."""
+    strides, dilation = _both(attrs.strides), _both(attrs.dilation)
+    padding = [int(size) for size in attrs.padding]
+    top, left, bottom, right = padding if len(padding) == 4 else (0, padding[0], 0, padding[1])
+    return Window(
+        kernel=(kernel[0], kernel[1]),
+        stride=strides,
+        dilation=dilation,
+        padding=(top, left, bottom, right),
+    )
+
+
+def _both(sizes: Any) -> tuple[int, int]:
+    """Down and across; a line has only the latter."""
+    first, *rest = (int(size) for size in sizes)
+    return (first, rest[0]) if rest else (1, first)

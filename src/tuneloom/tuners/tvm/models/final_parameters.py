@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from tuneloom.tuners.tvm.fast_import import load_tvm
 
 _SMALL_BYTES = 64
+_NOT_STORED = ("bfloat16",)
+"""Types that NumPy's archives lack; such constants stay in the library."""
 
 
 def split_parameters(module: Any) -> tuple[Any, list[NDArray[Any]]]:
@@ -35,7 +37,7 @@ def _large_constants(function: Any) -> list[Any]:
 
     def visit(node: Any) -> None:
         if isinstance(node, tvm.ir.GenericConst) and hasattr(node.value, "numpy"):
-            size = node.value.numpy().nbytes
+            size = 0 if str(node.value.dtype) in _NOT_STORED else node.value.numpy().nbytes
             if size > _SMALL_BYTES and not any(node.same_as(other) for other in found):
                 found.append(node)
 

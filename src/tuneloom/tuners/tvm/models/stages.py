@@ -14,7 +14,6 @@ import numpy as np
 
 from tuneloom.errors import InputError, ModelError, OutputError
 from tuneloom.model import (
-    EXACT,
     CheckResult,
     ModelRecipe,
     ModelSummary,
@@ -41,6 +40,7 @@ from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
 from tuneloom.tuners.tvm.models.remembering import keep, recall
 from tuneloom.tuners.tvm.models.shapes import added, export_all
+from tuneloom.tuners.tvm.models.tolerances import tolerance_for
 from tuneloom.tuners.tvm.quantising.samples import read_samples
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
@@ -306,7 +306,9 @@ def values_for(recipe: ModelRecipe, inputs: tuple[TensorInfo, ...], seed: int) -
 
 def tolerance_of(recipe: ModelRecipe) -> float:
     """How far the outputs of a tuned model may be from those of the untuned one."""
-    return EXACT if recipe.dtype == "float32" else SPARE * recipe.tolerance
+    if recipe.dtype != "float32":
+        return SPARE * recipe.tolerance
+    return tolerance_for(lowered_model(recipe).module)
 
 
 def seeded_inputs(inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,34 @@ _BY_CHANCE = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounded:
+    """What a known value was before it was dequantised: whole numbers, less their zero point, and their step.
+
+    The step is one number, or one for each place along an axis, shaped so that it broadcasts.
+    """
+
+    whole: Any
+    step: Any
+
+    @property
+    def value(self) -> Any:
+        """What it stands for."""
+        return (self.whole.astype(np.float32) * self.step).astype(np.float32)
+
+    def turned(self, axes: Sequence[int] | None) -> "Rounded":
+        """The same for the transposed value."""
+        step = self.step if self.step.size == 1 else np.transpose(self.step, axes)
+        return Rounded(whole=np.transpose(self.whole, axes), step=step)
+
+
 class Constants:
     """Known values by name; tensors of the file are read when they are first needed."""
 
     def __init__(self) -> None:
         self._tensors: dict[str, Any] = {}
         self._arrays: dict[str, Any] = {}
+        self._rounded: dict[str, Rounded] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays or name in self._tensors
@@ -54,6 +77,32 @@ class Constants:
             return tensor
         return onnx.numpy_helper.from_array(np.asarray(self._arrays[name], order="C"), name)
 
+    def keep_rounded(self, node: Any) -> None:
+        """Remember what whole numbers the computed result of a node stands for, if it does."""
+        from onnx import helper
+
+        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        found = None
+        if node.op_type == "DequantizeLinear" and not attributes.get("block_size", 0):
+            found = self._dequantised(node, int(attributes.get("axis", 1)))
+        elif node.op_type == "Transpose" and node.input[0] in self._rounded:
+            found = self._rounded[node.input[0]].turned(attributes.get("perm"))
+        if found is not None:
+            self._rounded[node.output[0]] = found
+
+    def rounded(self, name: str) -> Rounded | None:
+        """The whole numbers that a value stands for, if it was computed from such."""
+        return self._rounded.get(name)
+
+    def _dequantised(self, node: Any, axis: int) -> Rounded | None:
+        whole, step = self.array(node.input[0]), self.array(node.input[1])
+        if whole.dtype.kind not in "iu" or whole.dtype.itemsize > 4 or step.dtype != np.float32:
+            return None
+        zero = self.array(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros((), np.int32)
+        along = [-1 if place == axis % max(whole.ndim, 1) else 1 for place in range(whole.ndim)]
+        step, zero = (one.reshape(along if one.size > 1 else ()) for one in (step, zero))
+        return Rounded(whole=whole.astype(np.int32) - zero.astype(np.int32), step=step)
+
     def type_of(self, name: str) -> Any:
         """The type of the value."""
         from onnx import helper
@@ -75,6 +124,9 @@ def compute(node: Any, constants: Constants, opsets: Sequence[Any]) -> list[Any]
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
+    rounded = constants.rounded(node.output[0])
+    if rounded is not None:
+        return [rounded.value]  # ONNX's own evaluator knows the newest versions of the operator only
     names = list(dict.fromkeys(name for name in node.input if name))
     values = {name: constants.array(name) for name in names}
     unknown = onnx.TypeProto()

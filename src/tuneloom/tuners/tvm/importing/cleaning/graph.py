@@ -244,6 +244,7 @@ class Cleaner:
         elif all(name in constants for name in node.input if name) and may_compute(
             node, [types.get(name) for name in node.output if name]
         ):
+            constants.keep_rounded(node)
             values = compute(node, constants, self.result.opsets)
         if values is None:
             return False

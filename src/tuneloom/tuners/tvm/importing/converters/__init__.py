@@ -7,6 +7,7 @@ from typing import Any
 from tuneloom.tuners.tvm.importing.converters.elementwise import elementwise
 from tuneloom.tuners.tvm.importing.converters.guarded import guarded
 from tuneloom.tuners.tvm.importing.converters.quantised import quantised
+from tuneloom.tuners.tvm.importing.converters.quantised_contrib import quantised_contrib
 from tuneloom.tuners.tvm.importing.converters.recurrent import recurrent
 from tuneloom.tuners.tvm.importing.converters.types import typed
 
@@ -32,5 +33,6 @@ def own_converters(frontend: Any) -> dict[str, Any]:
         **guarded(frontend),
         **recurrent(frontend),
         **quantised(frontend),
+        **quantised_contrib(frontend),
         **typed(frontend),
     }

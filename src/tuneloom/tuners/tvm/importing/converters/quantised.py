@@ -20,7 +20,7 @@ def quantised(frontend: Any) -> dict[str, Any]:
         @classmethod
         def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
             x, w, x_zero, w_zero = _filled(inputs, 4)
-            return _convolved(bb, _centred(bb, x, x_zero), _centred(bb, w, w_zero, channel=0), attr)
+            return convolved(bb, centred(bb, x, x_zero), centred(bb, w, w_zero, channel=0), attr)
 
     class QLinearConv(frontend.OnnxOpConverter):  # type: ignore[misc]
         """x, w and y with scales and zero points, and a bias in units of x times w."""
@@ -28,12 +28,12 @@ def quantised(frontend: Any) -> dict[str, Any]:
         @classmethod
         def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
             x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = _filled(inputs, 9)
-            sums = _convolved(bb, _centred(bb, x, x_zero), _centred(bb, w, w_zero, channel=0), attr)
+            sums = convolved(bb, centred(bb, x, x_zero), centred(bb, w, w_zero, channel=0), attr)
             rank = len(shape_of(sums))
             if bias is not None:
-                sums = bb.emit(relax.op.add(sums, _along(bb, bias, 1, rank)))
-            scale = _ratio(bb, x_scale, _along(bb, w_scale, 1, rank), y_scale)
-            return _requantised(bb, sums, scale, y_zero)
+                sums = bb.emit(relax.op.add(sums, along(bb, bias, 1, rank)))
+            scale = ratio(bb, x_scale, along(bb, w_scale, 1, rank), y_scale)
+            return requantised(bb, sums, scale, y_zero)
 
     class QLinearMatMul(frontend.OnnxOpConverter):  # type: ignore[misc]
         """a, b and y with scales and zero points."""
@@ -41,12 +41,35 @@ def quantised(frontend: Any) -> dict[str, Any]:
         @classmethod
         def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
             a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = _filled(inputs, 8)
-            sums = bb.emit(relax.op.matmul(_centred(bb, a, a_zero), _centred(bb, b, b_zero)))
-            return _requantised(bb, sums, _ratio(bb, a_scale, b_scale, y_scale), y_zero)
+            sums = bb.emit(relax.op.matmul(centred(bb, a, a_zero), centred(bb, b, b_zero)))
+            return requantised(bb, sums, ratio(bb, a_scale, b_scale, y_scale), y_zero)
 
         _impl_v21 = _impl_v10
 
-    return {"ConvInteger": ConvInteger, "QLinearConv": QLinearConv, "QLinearMatMul": QLinearMatMul}
+    class DynamicQuantizeLinear(frontend.OnnxOpConverter):  # type: ignore[misc]
+        """Steps that reach from the least to the greatest value; of nothing but zeros they are 1."""
+
+        @classmethod
+        def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            x, op, none = inputs[0], relax.op, relax.const(np.float32(0))
+            most = bb.emit(op.maximum(bb.emit(op.max(x)), none))
+            least = bb.emit(op.minimum(bb.emit(op.min(x)), none))
+            reach = bb.emit(op.subtract(most, least))
+            divided = bb.emit(op.divide(reach, relax.const(np.float32(255))))
+            flat = bb.emit(op.equal(reach, none))
+            scale = bb.emit(op.where(flat, relax.const(np.float32(1)), divided))
+            moved = bb.emit(op.negative(bb.emit(op.divide(least, scale))))
+            zero = bb.emit(op.astype(bb.emit(op.round(bb.emit(op.clip(moved, 0, 255)))), "uint8"))
+            return relax.Tuple(
+                [bb.emit(op.quantize(x, scale, zero, axis=-1, out_dtype="uint8")), scale, zero]
+            )
+
+    return {
+        "ConvInteger": ConvInteger,
+        "QLinearConv": QLinearConv,
+        "QLinearMatMul": QLinearMatMul,
+        "DynamicQuantizeLinear": DynamicQuantizeLinear,
+    }
 
 
 def _filled(inputs: Any, count: int) -> list[Any]:
@@ -54,7 +77,7 @@ def _filled(inputs: Any, count: int) -> list[Any]:
     return [*given, *([None] * (count - len(given)))]
 
 
-def _centred(bb: Any, value: Any, zero: Any, channel: int | None = None) -> Any:
+def centred(bb: Any, value: Any, zero: Any, channel: int | None = None) -> Any:
     """The value less its zero point, in 32 bits."""
     from tvm import relax
 
@@ -63,11 +86,11 @@ def _centred(bb: Any, value: Any, zero: Any, channel: int | None = None) -> Any:
         return wide
     offset = bb.emit(relax.op.astype(zero, "int32"))
     if channel is not None:
-        offset = _along(bb, offset, channel, len(shape_of(wide)))
+        offset = along(bb, offset, channel, len(shape_of(wide)))
     return bb.emit(relax.op.subtract(wide, offset))
 
 
-def _along(bb: Any, value: Any, axis: int, rank: int) -> Any:
+def along(bb: Any, value: Any, axis: int, rank: int) -> Any:
     """A vector laid along one axis; a single number stays one."""
     from tvm import relax
 
@@ -77,7 +100,8 @@ def _along(bb: Any, value: Any, axis: int, rank: int) -> Any:
     return bb.emit(relax.op.reshape(value, [size if place == axis else 1 for place in range(rank)]))
 
 
-def _convolved(bb: Any, x: Any, w: Any, attr: Any) -> Any:
+def convolved(bb: Any, x: Any, w: Any, attr: Any) -> Any:
+    """A convolution of whole numbers in 32 bits; raises ValueError unless it is over lines or images."""
     from tvm import relax
 
     spatial = len(shape_of(x)) - 2
@@ -115,7 +139,8 @@ def _pads(x: Any, w: Any, attr: Any, spatial: int) -> Any:
     return [*before, *after]
 
 
-def _ratio(bb: Any, one: Any, other: Any, result: Any) -> Any:
+def ratio(bb: Any, one: Any, other: Any, result: Any) -> Any:
+    """By what sums of products are multiplied: the scales of both sides over that of the result."""
     from tvm import relax
 
     single = [bb.emit(relax.op.astype(value, "float32")) for value in (one, other, result)]
@@ -123,7 +148,7 @@ def _ratio(bb: Any, one: Any, other: Any, result: Any) -> Any:
     return bb.emit(relax.op.divide(bb.emit(relax.op.multiply(first, single[1])), last))
 
 
-def _requantised(bb: Any, sums: Any, scale: Any, zero: Any) -> Any:
+def requantised(bb: Any, sums: Any, scale: Any, zero: Any) -> Any:
     """Scaled, rounded to even, moved to the zero point and held within the type."""
     from tvm import relax
 
