@@ -84,11 +84,18 @@ def product_with_a_zero_point_of_the_data() -> Any:
 def dequantised_network() -> Any:
     """Conversions around everything: a convolution, a pooling, a way around, and a product with a bias."""
     values = {
-        **{"s": single(0.05), "z": np.uint8(120), "t": single(0.02), "u": np.int8(0)},
-        **{"v": single(0.037)},
-        **{"w": whole((16, 16, 3, 3)), "steps": RANDOM.uniform(1e-3, 2e-3, 16).astype(np.float32)},
-        **{"zeros": np.zeros(16, np.int8), "m": whole((10, 16)), "n": RANDOM.integers(-99, 99, 10, np.int32)},
-        **{"bias": RANDOM.standard_normal(16).astype(np.float32), "st": single(0.037) * single(0.02)},
+        "s": single(0.05),
+        "z": np.uint8(120),
+        "t": single(0.02),
+        "u": np.int8(0),
+        "v": single(0.037),
+        "w": whole((16, 16, 3, 3)),
+        "steps": RANDOM.uniform(1e-3, 2e-3, 16).astype(np.float32),
+        "zeros": np.zeros(16, np.int8),
+        "m": whole((10, 16)),
+        "n": RANDOM.integers(-99, 99, 10, np.int32),
+        "bias": RANDOM.standard_normal(16).astype(np.float32),
+        "st": single(0.037) * single(0.02),
     }
 
     def pair(name: str, step: str = "s") -> list[Any]:

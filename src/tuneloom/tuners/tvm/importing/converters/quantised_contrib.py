@@ -1,6 +1,6 @@
 """Operators on whole numbers that ONNX Runtime adds to ONNX's own; its tools for quantising write them.
 
-Those without sums of products are computed in single precision between two roundings, as ONNX Runtime does it.
+Those without sums of products are computed in single precision between two roundings, as ONNX Runtime does.
 """
 
 from collections.abc import Callable

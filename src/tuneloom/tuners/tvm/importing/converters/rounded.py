@@ -35,14 +35,14 @@ class Source:
 
 
 def source_of(bb: Any, value: Any) -> Source | None:
-    """What a value was dequantised from, with one known step and zero point for all of it; None if it was not."""
+    """What a value was dequantised from, with a known step and zero point for all of it; else None."""
     from tvm import relax
 
     call = bb.lookup_binding(value) if isinstance(value, relax.Var) else value
     if not isinstance(call, relax.Call) or getattr(call.op, "name", "") != "relax.dequantize":
         return None
     whole, step, zero = call.args
-    single = all(array(one) is not None and array(one).size == 1 for one in (step, zero))
+    single = all(known is not None and known.size == 1 for known in (array(step), array(zero)))
     if not single or dtype_of(whole) not in _NARROW or dtype_of(call) != "float32":
         return None
     return Source(whole=whole, step=step, zero=zero, axis=int(call.attrs.axis))

@@ -149,10 +149,11 @@ def _dots(rewriter: Rewriter, conv: _Conv) -> Any:
 
 
 def _by_lanes(rewriter: Rewriter, conv: _Conv) -> Any:
-    """One product in every lane: convolutions of groups, images of few channels, CPUs without dot products."""
+    """One product in every lane: for groups, images of few channels, and CPUs without dot products."""
     from tvm import relax
 
-    lanes, weight, narrow, rest = rewriter.lanes, conv.weight, conv.data.narrow, {}
+    lanes, weight, narrow = rewriter.lanes, conv.weight, conv.data.narrow
+    rest: dict[str, Any] = {}
     first = not rewriter.is_blocked(narrow) and narrow.shape[1] < lanes
     if conv.groups == weight.shape[0] and weight.shape[1] == 1:
         make, packed, name = compute.depthwise_conv2d, values.pack_depthwise_weight, "depthwise_conv2d"
