@@ -539,8 +539,8 @@ SECTIONS = (
         results="cut_costs.json",
         title="What a cut costs",
         about="Three elementwise operators, which are one kernel in TVM alone, and the same with the middle "
-        "one left to ONNX Runtime: two kernels and a call that works on the program's own tensors. Beside them, "
-        "ONNX Runtime by itself through its Python interface. All ran in turn on one core.",
+        "one left to ONNX Runtime: two kernels and a call that works on the program's own tensors. Beside "
+        "them, ONNX Runtime by itself through its Python interface. All ran in turn on one core.",
         command="benchmarks/cut_costs.py",
         draw=cut_costs,
     ),

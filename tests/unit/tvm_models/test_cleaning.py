@@ -227,3 +227,21 @@ def test_an_operator_is_replaced_by_what_the_files_own_version_of_onnx_defines_i
     onnxruntime.InferenceSession(
         assembled(graph).SerializeToString()
     )  # refuses attributes of another version
+
+
+@pytest.mark.parametrize("opset", [13, 21])
+def test_weights_that_are_dequantised_are_known_with_the_whole_numbers_they_stand_for(opset: int) -> None:
+    whole = np.array([[1, -128, 7], [127, 0, 5]], np.int8)
+    steps = np.array([0.5, 0.25], np.float32)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "steps", "zeros"], ["real"], axis=0),
+        helper.make_node("Transpose", ["real"], ["turned"]),
+        helper.make_node("MatMul", ["x", "turned"], ["y"]),
+    ]
+    constants = {"w": whole, "steps": steps, "zeros": np.array([1, 0], np.int8)}
+    graph = clean(model(nodes, (2, 3), constants, opset), {}, "net")
+    assert kinds(graph) == ["MatMul"]
+    found = graph.constants.rounded("turned")
+    assert found is not None and found.whole.tolist() == [[0, 127], [-129, 0], [6, 5]]
+    np.testing.assert_array_equal(graph.constants.array("turned"), found.whole * steps)
+    assert graph.constants.rounded("x") is None
