@@ -1,11 +1,12 @@
 """The node tests that the package `onnx` ships: which operators come in and come out right.
 
-    python benchmarks/onnx_operators.py [NAME…] [--out FILE]
+    python benchmarks/onnx_operators.py [NAME…] [--resume] [--seconds S] [--out FILE]
 
 Every test case is imported, compiled without tuning and run, in a process of its own, and its outputs are
 compared with those that the case holds. In node tests everything is an input, also what a model
 has as a constant (axes, sizes, weights); a case that fails so is tried again with all inputs but
-the first as constants, and then with ONNX Runtime's help; each is counted apart.
+the first as constants, and then with ONNX Runtime's help; each is counted apart. With --resume, cases that
+the file has already are skipped; --seconds begins no further case after so long.
 """
 
 import argparse
@@ -35,19 +36,32 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", help="run only cases whose name matches one of these patterns")
     parser.add_argument("--most", type=int, default=None, help="at most so many cases of each operator")
+    parser.add_argument("--resume", action="store_true", help="only cases that the file lacks")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
     from tuneloom.tuners.tvm.fast_import import load_tvm
 
     load_tvm()
-    rows = []
+    out = options.out or (None if options.names and not options.resume else OUT)
+    rows = json.loads(out.read_text()) if options.resume and out is not None and out.is_file() else []
+    known, ends = {row["case"] for row in rows}, time.monotonic() + options.seconds
     for case in sampled(cases(options.names), options.most):
-        rows.append(judged(case))
-        print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
+        if case.name not in known and time.monotonic() < ends:
+            rows.append(judged(case))
+            print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
+            keep(out, rows)
     print(Counter(row["result"] for row in rows))
-    out = options.out or (None if options.names else OUT)
-    if out is not None:
-        out.write_text(json.dumps(rows, indent=0) + "\n")
+
+
+def keep(out: Path | None, rows: list[dict[str, Any]]) -> None:
+    """Write all rows, in the order of the cases' names; the file is never half written."""
+    if out is None:
+        return
+    unfinished = out.with_suffix(".part")
+    ordered = sorted(rows, key=lambda row: str(row["case"]))
+    unfinished.write_text(json.dumps(ordered, indent=0) + "\n")
+    unfinished.replace(out)
 
 
 def cases(patterns: Sequence[str]) -> list[Any]:
