@@ -53,7 +53,7 @@ def network() -> Any:
         ],
         [numpy_helper.from_array(value.astype(HALF), name) for name, value in values.items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
 
 
 def test_a_model_in_bfloat16_comes_out_as_onnx_says_and_its_products_have_templates(

@@ -59,12 +59,13 @@ def integer_convolutions(kind: str) -> Any:
         inputs = [data, "s", "zero", weight, each, zeros, "s", "zero", *more]
         return node("QLinearConv", inputs, [name], pads=[1, 1, 1, 1], **attributes)
 
+    pooled = node("MaxPool", ["c"], ["d"], kernel_shape=[2, 2])
     nodes = [
         convolution("x", "first", "a", strides=[2, 2]),
         convolution("a", "groups", "b", group=4),
         convolution("b", "each", "c", group=16),
-        node("MaxPool", ["c"], ["d"], kernel_shape=[2, 2]),
-        convolution("d", "all", "e"),
+        *([pooled] if kind == "uint8" else []),  # ONNX's own evaluator can't pool numbers with a sign
+        convolution("d" if kind == "uint8" else "c", "all", "e"),
         node("ConvInteger", ["e", "last", "zero"], ["y"]),
     ]
     values = {**scales, **weights, "last": whole((8, 24, 1, 1))}
@@ -149,7 +150,7 @@ def test_a_model_in_whole_numbers_is_computed_by_dot_products_as_onnx_says(
 ) -> None:
     found, data = imported(proto), data_for(proto)
     lowered = lower(found, host)
-    with np.errstate(invalid="ignore"):  # it pads with NaN before it casts
+    with np.errstate(invalid="ignore"):  # it pads with NaN and casts that
         expected = ReferenceEvaluator(proto).run(None, {"x": data})[0]
     np.testing.assert_allclose(outputs(lowered, data), expected, rtol=1e-5, atol=1e-5)
     plain = build_model(lower(found, host, LowerOptions(layout="plain")), {}).open_here().run([data])[0]

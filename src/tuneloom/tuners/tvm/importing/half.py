@@ -40,21 +40,22 @@ def as_declared(bb: Any, node: Any, result: Any, types: Mapping[str, Any]) -> An
     from onnx import helper
     from tvm import relax
 
+    if any(name and types.get(name) is None for name in node.output):
+        raise ValueError("ONNX does not define it for these types; a newer opset may")
     kinds = [
-        str(helper.tensor_dtype_to_np_dtype(types[name].tensor_type.elem_type))
+        str(helper.tensor_dtype_to_np_dtype(types[name].tensor_type.elem_type)) if name else ""
         for name in node.output
-        if name
     ]
-    if isinstance(result, relax.Tuple):
-        fields = [_as(bb, field, kind) for field, kind in zip(result.fields, kinds, strict=True)]
-        return relax.Tuple(fields)
+    if isinstance(result, relax.Tuple):  # there may be more than the node asks for
+        fields = [_as(bb, field, kind) for field, kind in zip(result.fields, kinds, strict=False)]
+        return relax.Tuple(fields) if len(kinds) > 1 else fields[0]
     return _as(bb, result, kinds[0])
 
 
 def _as(bb: Any, value: Any, kind: str) -> Any:
     from tvm import relax
 
-    return value if _kind(value) == kind else bb.normalize(relax.op.astype(bb.emit(value), kind))
+    return value if kind in ("", _kind(value)) else bb.normalize(relax.op.astype(bb.emit(value), kind))
 
 
 def _kind(value: Any) -> str:

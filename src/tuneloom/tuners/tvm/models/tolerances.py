@@ -3,7 +3,6 @@
 from typing import Any
 
 from tuneloom.model import EXACT
-from tuneloom.tuners.tvm.fast_import import load_tvm
 
 BY_TYPE = {"bfloat16": 3e-2, "float16": 1e-2, "int8": 1e-2, "uint8": 1e-2}
 """What some roundings come to, relative to the norm of the outputs.
@@ -14,15 +13,10 @@ may fall on the other side of one.
 
 
 def tolerance_for(module: Any) -> float:
-    """The tolerance of the coarsest type that the kernels of a lowered model write."""
-    return max((BY_TYPE.get(kind, EXACT) for kind in _written(module)), default=EXACT)
+    """The tolerance of the coarsest type that the calls of a lowered model write."""
+    return max((BY_TYPE.get(kind, EXACT) for kind in _written(module["main"])), default=EXACT)
 
 
-def _written(module: Any) -> set[str]:
-    tvm = load_tvm()
-    kernels = (one for one in module.functions.values() if isinstance(one, tvm.tirx.PrimFunc))
-    return {str(buffers[-1].dtype) for one in kernels if (buffers := _buffers(one))}
-
-
-def _buffers(kernel: Any) -> list[Any]:
-    return [kernel.buffer_map[param] for param in kernel.params if param in kernel.buffer_map]
+def _written(main: Any) -> set[str]:
+    blocks = getattr(main.body, "blocks", ())
+    return {str(getattr(binding.var.ty, "dtype", "")) for block in blocks for binding in block.bindings}
