@@ -75,8 +75,8 @@ class Rewriter:
 
     def is_blocked(self, value: Value) -> bool:
         """Whether the value has a blocked form already, or will have one."""
-        if isinstance(value, Derived) and value.blocked is None and value.plain is None:
-            return self.is_blocked(value.origin)
+        if isinstance(value, Derived):
+            return value.blocked is not None or self.is_blocked(value.origin)
         return value.blocked is not None or (isinstance(value, OpenConv | OpenConcat) and value.plain is None)
 
     def blocked(self, value: Value) -> Any:
