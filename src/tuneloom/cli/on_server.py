@@ -2,12 +2,12 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuneloom.app.bundles.folders import require_free
 from tuneloom.cli.remote import (
     add_command,
     add_job_command,
-    cells,
     client_of,
     exit_code,
     submitted,
@@ -15,6 +15,9 @@ from tuneloom.cli.remote import (
     watched,
 )
 from tuneloom.cli.tune import add_job_options
+
+if TYPE_CHECKING:
+    from tuneloom.client import RemoteJob
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -44,6 +47,24 @@ def tune_models(options: argparse.Namespace) -> int:
             job = watched(each.job, quiet=options.quiet or options.json)
             if options.out is not None and job.status == "finished":
                 job.fetch(Path(options.out) / each.folder)
-            tell(options, job.details, "  ".join(cells(job.details)))
+            tell(options, job.details, _told(job, options.out and Path(options.out) / each.folder))
             code = code or exit_code(job)
     return code
+
+
+def _told(job: "RemoteJob", folder: Path | None) -> str:
+    """What came of a job, as a job of this machine is told."""
+    from tuneloom.cli.summary import job_line
+    from tuneloom.store import JobRecord, JobStatus
+
+    told = job.details
+    spec = {"out": str(folder)} if folder is not None else {}
+    record = JobRecord(
+        id=f"{job.id}.1",
+        run=job.id,
+        name=told["name"],
+        spec=spec,
+        status=JobStatus(told["status"]),
+        result=told["result"],
+    )
+    return f"{job_line(record)}\njob {job.id}"

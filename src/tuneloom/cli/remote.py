@@ -25,8 +25,8 @@ is asked for, or read from standard input.
 
   tuneloom login http://farm:8321
 """
-COLUMNS = ("job", "state", "name", "created", "trials", "before", "after")
-NUMBERS = frozenset({"trials", "before", "after"})
+COLUMNS = ("job", "state", "name", "created", "budget", "before", "after")
+NUMBERS = frozenset({"budget", "before", "after"})
 STYLES = {"running": "cyan", "finished": "green", "failed": "red", "cancelled": "yellow"}
 
 

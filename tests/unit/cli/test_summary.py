@@ -1,10 +1,14 @@
 """What is printed about a run when it has ended."""
 
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from tuneloom.cli.on_server import _told
 from tuneloom.cli.summary import compared, gained, job_line
+from tuneloom.client import RemoteJob
 from tuneloom.store import JobRecord, JobStatus
 
 RESULT = {
@@ -46,6 +50,14 @@ def test_a_model_that_is_left_in_onnx_runtime_is_called_so() -> None:
         "net: left in ONNX Runtime as a whole, which is faster: 10.00 ms against 12.00 ms"
     )
     assert second.startswith("  30.00 ms untuned → 10.00 ms as it is deployed")
+
+
+def test_a_job_of_a_server_is_told_like_one_of_this_machine() -> None:
+    details = {"name": "net", "status": "finished", "result": RESULT}
+    job = cast(RemoteJob, SimpleNamespace(id="amber-heron-42", details=details))
+    first, bundle, *_, last = _told(job, Path("fast")).splitlines()
+    assert first.startswith("net: 30.00 ms untuned → 10.00 ms tuned (±1%), 3.0 times faster; 60 trials")
+    assert (bundle.strip(), last) == ("bundle: fast", "job amber-heron-42")
 
 
 @pytest.mark.parametrize(
