@@ -1,6 +1,7 @@
 """The program `tuneloom`: reads the command line, prints one line when something is wrong."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ Tune neural networks for the hardware they run on.
   tuneloom report last -o report.html                     write a report about the run
 """
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 class OneLineParser(argparse.ArgumentParser):
     """Says in one line what is wrong with a command line, and where to read more."""
@@ -31,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         code: int = options.func(options)
+        sys.stdout.flush()
         return code
     except TuneloomError as error:
         if options.debug:
@@ -38,11 +42,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tuneloom: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return 0
+    except OSError as error:
+        if error.errno not in _FULL or options.debug:
+            raise
+        _forget_output()
+        place = error.filename or "the output"
+        print(f"tuneloom: can't write {place}: {error.strerror}; make room there", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("tuneloom: interrupted", file=sys.stderr)
         return 130
+
+
+def _forget_output() -> None:
+    """Nobody can take what is left to print; don't try again at the end of the program."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -282,3 +284,24 @@ def test_a_folder_that_is_not_empty_is_refused_before_a_server_is_asked(
     (tmp_path / "full" / "thesis.tex").touch()
     code, words = said(capsys, "tune", "net.onnx", "--out", "full", "--server", "http://127.0.0.1:1")
     assert code == 2 and "full is not empty" in words
+
+
+@pytest.mark.parametrize("place", [".", "file/below", "missing/folder/x"])
+def test_a_place_that_can_not_be_written_is_named(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    with closing(open_store()) as store:
+        store.submit_run("tune", [])
+    for words in (("report", "last", "-o", place), ("bank", "export", place)):
+        code, told = said(capsys, *words)
+        assert code == 2 and told.startswith(f"tuneloom: can't write {place}: ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_that_does_not_fit_on_the_disk_ends_in_one_line(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "tuneloom.cli.main", "zoo"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    told = "tuneloom: can't write the output: No space left on device; make room there\n"
+    assert (done.returncode, done.stderr) == (2, told)

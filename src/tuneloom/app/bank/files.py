@@ -10,7 +10,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,8 @@ class BankImport:
 
 def export_bank(path: Path, place: str | None = None, family: str | None = None) -> int:
     """Write all measured records to a file; returns how many. Raises OutputError if it can't be written."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    goal = path.absolute()  # a path such as `.` has no name
+    unfinished = goal.with_name(f".{goal.name}.unfinished")
     try:
         with bank_store(place) as store, unfinished.open("w", encoding="utf-8") as file:
             file.write(json.dumps({"format": FORMAT, "version": VERSION}) + "\n")
@@ -46,9 +47,10 @@ def export_bank(path: Path, place: str | None = None, family: str | None = None)
             for line in _lines(store, family):
                 file.write(json.dumps(line, separators=(",", ":")) + "\n")
                 count += "record" in line
-        unfinished.replace(path)
+        unfinished.replace(goal)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
         raise OutputError(f"can't write {path}: {error.strerror}; choose another place") from error
     return count
 

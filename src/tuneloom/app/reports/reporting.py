@@ -73,10 +73,11 @@ def write_report(run: str, path: Path, place: str | None = None) -> str:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    place = path.absolute()  # a path such as `.` has no name
+    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
+        unfinished.replace(place)
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink()

@@ -1,6 +1,7 @@
 """What workers do with bundles; expected errors are values."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,20 +57,24 @@ def run_on_files(folder: str, inputs: list[str], outputs: list[str]) -> Tuneloom
 
 def _read(path: str) -> Array:
     try:
-        value: Array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} can't be read as a NumPy array: {error}") from error
+        with Path(path).open("rb") as file:
+            value: Array = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        why = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise InputError(f"{path} can't be read as a NumPy array: {why}; write it with numpy.save") from error
     return value
 
 
 def _write(path: Path, value: Array) -> None:
     """Write an array; NumPy's files have no bfloat16, so float32 stands for it."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.npy")
+    goal = path.absolute()  # a path such as `.` has no name
+    unfinished = goal.with_name(f".{goal.name}.{os.getpid()}.npy")
     try:
         np.save(unfinished, value.astype(np.float32) if value.dtype.name == "bfloat16" else value)
-        unfinished.replace(path)
+        unfinished.replace(goal)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
         raise OutputError(
             f"can't write {path}: {error.strerror}; choose another place with --output"
         ) from error
