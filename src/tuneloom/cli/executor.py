@@ -69,7 +69,10 @@ def _say_so() -> None:
 
 
 def _end_with_input() -> None:
-    """Ask this process to end in order once nobody holds the other end of its standard input."""
-    while sys.stdin.buffer.read(4096):
+    """Ask this process to end in order once nobody holds the other end of its standard input.
+
+    Reads without a buffer: whoever waits in one when the interpreter ends takes it down with a fatal error.
+    """
+    while os.read(sys.stdin.fileno(), 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

@@ -305,3 +305,21 @@ def test_output_that_does_not_fit_on_the_disk_ends_in_one_line(tmp_path: Path) -
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     told = "tuneloom: can't write the output: No space left on device; make room there\n"
     assert (done.returncode, done.stderr) == (2, told)
+
+
+WAITING = """
+import sys, threading
+from pathlib import Path
+from tuneloom.cli.executor import _end_with_input
+thread = threading.Thread(target=_end_with_input, daemon=True)
+thread.start()
+while Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+    pass
+"""
+
+
+def test_an_executor_that_is_told_to_end_ends_without_a_fatal_error() -> None:
+    words = [sys.executable, "-c", WAITING]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert (process.stderr.read(), process.wait()) == ("", 0)

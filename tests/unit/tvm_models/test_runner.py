@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.models import foreign
@@ -76,3 +77,29 @@ def test_an_interpreter_fills_the_tensor_that_the_program_gives_it() -> None:
 def test_bundles_and_tuning_run_parts_by_the_same_functions() -> None:
     assert foreign.run_by_interpreter is runner.run_by_interpreter
     assert foreign.run_by_session is runner.run_by_session
+
+
+def test_files_that_hold_no_array_are_refused_by_name(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3))
+    np.savez(tmp_path / "x.npz", x=np.arange(3))
+    assert runner.array_in(str(tmp_path / "x.npy")).tolist() == [0, 1, 2]
+    with pytest.raises(runner.Refused, match=r"x.npz can't be read as a NumPy array"):
+        runner.array_in(str(tmp_path / "x.npz"))
+
+
+def test_an_output_that_can_not_be_written_ends_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Echo:
+        def __init__(self, _folder: Path) -> None: ...
+
+        def run(self, values: list[Any]) -> list[Any]:
+            return values
+
+    np.save(tmp_path / "x.npy", np.arange(3))
+    monkeypatch.setattr(runner, "Model", Echo)
+    words = ["run.py", "--input", str(tmp_path / "x.npy"), "--output", str(tmp_path / "missing" / "y.npy")]
+    monkeypatch.setattr(sys, "argv", words)
+    assert runner.main() == 2
+    told = capsys.readouterr().err
+    assert told.startswith("run.py: ") and "No such file or directory" in told and told.count("\n") == 1
