@@ -18,7 +18,7 @@ class Board:
 
     def __post_init__(self) -> None:
         if not self.host or not 0 < self.port <= _LAST_PORT:
-            raise TargetError(f"{self.host}:{self.port} is no address of a board; write it as host:port")
+            raise TargetError(f"{self.host}:{self.port} is not the address of a board; write it as host:port")
         if self.key.split() != [self.key]:
             raise TargetError(f"the key of a board is one word, got {self.key!r}")
 

@@ -14,7 +14,7 @@ REMEDIES = {
     "SQLITE_IOERR": "the disk is full or broken: free some space, or set TUNELOOM_HOME to another disk",
     "SQLITE_READONLY": "it can't be written: correct its permissions, or set TUNELOOM_HOME",
     "SQLITE_CANTOPEN": "it can't be opened: correct the folder's permissions, or set TUNELOOM_HOME",
-    "SQLITE_NOTADB": "it is no SQLite database: move it away, or set TUNELOOM_HOME to another folder",
+    "SQLITE_NOTADB": "it is not a SQLite database: move it away, or set TUNELOOM_HOME to another folder",
     "SQLITE_CONSTRAINT_FOREIGNKEY": "something was added to a run or job that it does not have",
     "SQLITE_CORRUPT": "it is damaged: restore a copy, or move it away to start with an empty store",
 }

@@ -127,7 +127,7 @@ def _url(place: str | Path | None) -> URL:
         url = make_url(place)
     except ArgumentError as error:
         raise StoreError(
-            f"{place!r} is no address of a database, e.g. postgresql://user@host/name"
+            f"{place!r} is not the address of a database, e.g. postgresql://user@host/name"
         ) from error
     match url.get_backend_name():
         case "sqlite":

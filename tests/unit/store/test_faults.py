@@ -15,7 +15,7 @@ from tuneloom.testing.store_contract import CONV, HERE, job_with_tasks, measured
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("dear diary, " * 100)
-    with pytest.raises(StoreError, match=r"notes\.txt: it is no SQLite database: move it away"):
+    with pytest.raises(StoreError, match=r"notes\.txt: it is not a SQLite database: move it away"):
         open_store(path)
 
 
@@ -102,7 +102,7 @@ def test_a_store_is_not_used_by_a_fork(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("place", "complaint"),
-    [("mysql://host/name", "no store on 'mysql'"), ("://host/name", "no address of a database")],
+    [("mysql://host/name", "no store on 'mysql'"), ("://host/name", "not the address of a database")],
 )
 def test_an_unknown_address_is_refused(place: str, complaint: str) -> None:
     with pytest.raises(StoreError, match=complaint):

@@ -138,7 +138,7 @@ def test_gifts_tell_who_gave_what_it_took_and_whether_it_is_used(store: Store) -
         "used": True,
     }
     told = store.notes(store.job(job).run)["reuse"]["net"]
-    assert told.startswith("1 schedules were given, 1 are used; 98 of 100 trials saved, about ")
+    assert told.startswith("schedules borrowed: 1, in use: 1; 98 of 100 trials saved, about ")
 
 
 @pytest.mark.parametrize("damage", ["configuration = x'01ffff'", "seconds = '[0]'", "seconds = 'torn'"])

@@ -165,7 +165,7 @@ class JobReuse:
     def _note(self, gifts: Sequence[Mapping[str, Any]], spent: int) -> None:
         """Tell in the run's report what reuse saved, against spending the whole budget."""
         run, name = self._job.rpartition(".")[0], self._spec.name
-        told = f"{len(gifts)} schedules were given, {sum(gift['used'] for gift in gifts)} are used"
+        told = f"schedules borrowed: {len(gifts)}, in use: {sum(gift['used'] for gift in gifts)}"
         left = self._spec.budget.trials - spent
         if left > 0 and spent:
             saved_s = left * (time.monotonic() - self._planned_s) / spent

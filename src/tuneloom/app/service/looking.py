@@ -27,10 +27,10 @@ def _onnx(path: Path) -> dict[str, Any]:
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:
-        raise ModelError("it is no ONNX model, or a damaged one") from error
+        raise ModelError("it is not an ONNX model, or a damaged one") from error
     graph = model.graph
     if not graph.node or not graph.output:
-        raise ModelError("it is no ONNX model, or an empty one")
+        raise ModelError("it is not an ONNX model, or an empty one")
     if any(weight.data_location == onnx.TensorProto.EXTERNAL for weight in graph.initializer):
         raise ModelError("its weights lie in another file; save the model as one file")
     weights = {weight.name for weight in graph.initializer}
@@ -50,7 +50,7 @@ def _sizes(tensor: Any) -> list[int | str]:
 def _tflite(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         if file.read(8)[4:] != b"TFL3":
-            raise ModelError("it is no TensorFlow Lite model")
+            raise ModelError("it is not a TensorFlow Lite model")
     return {"format": "tflite"}
 
 

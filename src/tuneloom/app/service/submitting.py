@@ -75,7 +75,7 @@ def _named(values: Mapping[str, Any], model: str) -> JobSpec:
     """A model that a kind finds by its name; a path of the server is never taken from a request."""
     if not has_scheme(model):
         raise ModelError(
-            f"{model[:80]!r} is no digest of an uploaded model, nor a name such as 'zoo:resnet18'",
+            f"{model[:80]!r} is neither the digest of an uploaded model nor a name such as 'zoo:resnet18'",
             field="model",
         )
     kind = kind_of(model, values.get("tuner"))

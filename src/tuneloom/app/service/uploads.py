@@ -53,7 +53,7 @@ def require_file_name(name: str, formats: Sequence[str]) -> str:
     plain = "".join(letter if letter.isprintable() else "_" for letter in last)[-_MOST_NAME:]
     if not plain.lower().endswith(tuple(formats)) or plain.startswith("."):
         known = ", ".join(formats)
-        raise ModelError(f"{plain[:60]!r} is no model file; its name must end with {known}", field="name")
+        raise ModelError(f"{plain[:60]!r} is not a model file; its name must end with {known}", field="name")
     return plain
 
 

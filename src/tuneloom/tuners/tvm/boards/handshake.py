@@ -76,10 +76,10 @@ def _greeted(connection: socket.socket, board: Board) -> Greeting:
     if code == OTHER_KEY:
         raise NoAnswer(f"the board at {board.address} has another key than {board.key!r}")
     if code != ACCEPTED:
-        raise NoAnswer(f"what listens at {board.address} is no board; start `tuneloom board serve` there")
+        raise NoAnswer(f"what listens at {board.address} is not a board; start `tuneloom board serve` there")
     (size,) = _NUMBER.unpack(_received(connection, _NUMBER.size))
     if not 0 <= size <= _LONGEST:
-        raise NoAnswer(f"what listens at {board.address} is no board; start `tuneloom board serve` there")
+        raise NoAnswer(f"what listens at {board.address} is not a board; start `tuneloom board serve` there")
     return _read(_received(connection, size).decode("utf-8", "replace").split()[1:])
 
 
