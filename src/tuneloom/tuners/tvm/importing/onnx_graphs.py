@@ -14,7 +14,7 @@ from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
 from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.cleaning.graph import captured
 from tuneloom.tuners.tvm.importing.converters import better_converters
-from tuneloom.tuners.tvm.importing.converters.rounded import MOVING, in_whole_numbers, moved, requantised
+from tuneloom.tuners.tvm.importing.converters.rounded import MOVING, in_whole_numbers, moved, quantised_again
 from tuneloom.tuners.tvm.importing.crossing import is_fixed, open_shape, require_tensors
 from tuneloom.tuners.tvm.importing.cutting import ALL, DOMAIN, cut, first_output, foreign_call, left_whole
 from tuneloom.tuners.tvm.importing.foreign_types import types_by_running, undefined_values
@@ -244,7 +244,7 @@ def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) 
         def _on_whole_numbers(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any | None:
             """A node between dequantised values, computed before they are; None for any other."""
             if node.op_type == "QuantizeLinear":
-                return requantised(self.bb, inputs)
+                return quantised_again(self.bb, inputs)
             if node.op_type in MOVING and len(node.output) == 1:
                 convert = super()._convert_operator
                 return moved(self.bb, inputs, lambda whole: convert(_key(node), whole, attrs, opset))

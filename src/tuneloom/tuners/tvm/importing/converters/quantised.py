@@ -149,12 +149,18 @@ def ratio(bb: Any, one: Any, other: Any, result: Any) -> Any:
 
 
 def requantised(bb: Any, sums: Any, scale: Any, zero: Any) -> Any:
-    """Scaled, rounded to even, moved to the zero point and held within the type."""
+    """Sums scaled, and rounded to the type of the zero point."""
+    from tvm import relax
+
+    return rounded_to(bb, bb.emit(relax.op.multiply(bb.emit(relax.op.astype(sums, "float32")), scale)), zero)
+
+
+def rounded_to(bb: Any, scaled: Any, zero: Any) -> Any:
+    """Floats rounded to even, moved to the zero point and held within its type."""
     from tvm import relax
 
     kind = dtype_of(zero)
     limits = np.iinfo(kind)
-    scaled = bb.emit(relax.op.multiply(bb.emit(relax.op.astype(sums, "float32")), scale))
     origin = bb.emit(relax.op.reshape(bb.emit(relax.op.astype(zero, "float32")), ()))
     moved = bb.emit(relax.op.add(bb.emit(relax.op.round(scaled)), origin))
     return bb.emit(relax.op.astype(bb.emit(relax.op.clip(moved, int(limits.min), int(limits.max))), kind))

@@ -12,7 +12,13 @@ import numpy as np
 
 from tuneloom.tuners.tvm.importing.cleaning.constants import Constants, Rounded
 from tuneloom.tuners.tvm.importing.converters.constants import array, dtype_of, shape_of
-from tuneloom.tuners.tvm.importing.converters.quantised import along, centred, convolved
+from tuneloom.tuners.tvm.importing.converters.quantised import (
+    along,
+    centred,
+    convolved,
+    requantised,
+    rounded_to,
+)
 
 MOVING = frozenset(("MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze"))
 """Operators whose results are values they were given."""
@@ -36,10 +42,8 @@ class Source:
 
 def source_of(bb: Any, value: Any) -> Source | None:
     """What a value was dequantised from, with a known step and zero point for all of it; else None."""
-    from tvm import relax
-
-    call = bb.lookup_binding(value) if isinstance(value, relax.Var) else value
-    if not isinstance(call, relax.Call) or getattr(call.op, "name", "") != "relax.dequantize":
+    call = _bound(bb, value)
+    if not _is(call, "dequantize"):
         return None
     whole, step, zero = call.args
     single = all(known is not None and known.size == 1 for known in (array(step), array(zero)))
@@ -61,16 +65,51 @@ def in_whole_numbers(bb: Any, node: Any, inputs: Any, attr: Any, constants: Cons
     return make(bb, data, weight, attr, _Bias(value=bias, rounded=given))
 
 
-def requantised(bb: Any, inputs: Any) -> Any | None:
-    """The whole numbers that are dequantised only to be quantised in the same way again; None otherwise."""
+def quantised_again(bb: Any, inputs: Any) -> Any | None:
+    """Sums that are scaled only to be quantised, scaled once for both; None for anything else.
+
+    So are whole numbers that are dequantised only to be quantised in the same way again: they stay.
+    """
+    step, zero = (array(one) for one in (inputs[1], inputs[2] if len(inputs) > 2 else None))
+    if step is None or zero is None or step.size != 1 or zero.size != 1 or zero.dtype.name not in _NARROW:
+        return None
     data = source_of(bb, inputs[0])
-    if data is None or len(inputs) < 3 or inputs[2] is None:
-        return None
-    step, zero = array(inputs[1]), array(inputs[2])
-    if step is None or zero is None or step.size != 1 or zero.size != 1:
-        return None
+    if data is None:
+        return _scaled_once(bb, inputs[0], step.reshape(()), inputs[2])
     same = float(step.item()) == data.scale and zero.item() == array(data.zero).item()  # type: ignore[union-attr]
     return data.whole if same and zero.dtype.name == dtype_of(data.whole) else None
+
+
+def _scaled_once(bb: Any, value: Any, step: Any, zero: Any) -> Any | None:
+    """Scaled sums, perhaps without their negative ones, in steps of the result."""
+    from tvm import relax
+
+    call = _bound(bb, value)
+    positive = _is(call, "nn.relu")
+    call = _bound(bb, call.args[0]) if positive else call
+    factor = array(call.args[1]) if _is(call, "multiply") else None
+    sums: Any = _bound(bb, call.args[0]) if factor is not None else None
+    if not _is(sums, "astype") or dtype_of(sums.args[0]) != "int32" or step.dtype != np.float32:
+        return None
+    assert factor is not None
+    ratio = relax.const((factor / step).astype(np.float32))
+    if not positive:
+        return requantised(bb, sums.args[0], ratio, zero)
+    # Nothing below the zero point is left of what was negative.
+    wide = bb.emit(relax.op.astype(sums.args[0], "float32"))
+    return rounded_to(bb, bb.emit(relax.op.nn.relu(bb.emit(relax.op.multiply(wide, ratio)))), zero)
+
+
+def _bound(bb: Any, value: Any) -> Any:
+    from tvm import relax
+
+    return bb.lookup_binding(value) if isinstance(value, relax.Var) else value
+
+
+def _is(call: Any | None, name: str) -> bool:
+    from tvm import relax
+
+    return isinstance(call, relax.Call) and getattr(call.op, "name", "") == f"relax.{name}"
 
 
 def moved(bb: Any, inputs: Any, convert: Callable[[Any], Any]) -> Any | None:
@@ -127,12 +166,17 @@ def _scaled(bb: Any, sums: Any, step: Any, bias: _Bias, axis: int) -> Any:
     rank, exact = len(shape_of(sums)), _in_steps(bias.rounded, step)
     if exact:
         assert bias.rounded is not None
-        sums = bb.emit(relax.op.add(sums, along(bb, _whole(bias.rounded.whole), axis, rank)))
-    factor = along(bb, relax.const(np.asarray(step, np.float32)), axis, rank)
+        sums = bb.emit(relax.op.add(sums, _whole(_laid(bias.rounded.whole, axis, rank))))
+    factor = relax.const(np.asarray(_laid(step, axis, rank), np.float32))
     scaled = bb.emit(relax.op.multiply(bb.emit(relax.op.astype(sums, "float32")), factor))
     if bias.value is None or exact:
         return scaled
     return bb.emit(relax.op.add(scaled, along(bb, bias.value, axis, rank)))
+
+
+def _laid(values: Any, axis: int, rank: int) -> Any:
+    """Numbers along one axis; a single one stays alone."""
+    return values.reshape([-1 if place == axis else 1 for place in range(rank)] if values.size > 1 else ())
 
 
 def _in_steps(bias: Rounded | None, step: Any) -> bool:
