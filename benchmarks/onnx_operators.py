@@ -145,7 +145,7 @@ def outcome(case: Any, way: Way) -> tuple[str, str]:
     from tuneloom.errors import TuneloomError
 
     try:
-        differences = [difference(case, *data, way) for data in case.data_sets]
+        differences = [difference(case, *map(arrays, data), way) for data in case.data_sets]
     except TuneloomError as error:
         return "refused", str(error)
     except Exception as error:
@@ -153,6 +153,13 @@ def outcome(case: Any, way: Way) -> tuple[str, str]:
         return "refused", f"{type(error).__name__}: {lines[-1] if lines else ''}"
     worst = next((text for text in differences if text), "")
     return ("wrong", worst) if worst else ("ok", "")
+
+
+def arrays(values: Sequence[Any]) -> list[Any]:
+    """Values as arrays; types that NumPy lacks are stored as tensors of ONNX."""
+    import onnx
+
+    return [onnx.numpy_helper.to_array(one) if isinstance(one, onnx.TensorProto) else one for one in values]
 
 
 def difference(case: Any, inputs: Sequence[Any], outputs: Sequence[Any], way: Way) -> str:
