@@ -137,7 +137,7 @@ def submitted(
 ) -> list[Submitted]:
     """One job for each model, or for each of several devices; names and folders then say which is which."""
     if options.dtype != "float32":
-        raise InputError(f"servers don't tune in {options.dtype}; run `tuneloom tune` where the samples are")
+        raise InputError(f"servers don't tune in {options.dtype}; run `tuneloom tune` on the machine itself")
     values = {field: value for field, value in job_values(options).items() if value not in (None, {}, False)}
     if len(models) == 1 and len(options.device or ()) < 2:
         named = {"name": name} if name else {}

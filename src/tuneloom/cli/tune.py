@@ -130,7 +130,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         choices=DTYPES,
         default="float32",
-        help="int8 computes convolutions and products in 8 bits, calibrated on --samples (default: float32)",
+        help="compute convolutions and products with constant weights in bfloat16, or in int8 calibrated on "
+        "--samples, by the CPU's instructions for it (default: float32)",
     )
     parser.add_argument(
         "--samples",
@@ -142,7 +143,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=0.1,
         metavar="R",
-        help="largest relative change of the outputs that int8 may cause on the samples (default: 0.1)",
+        help="largest relative change of the outputs that a lower precision may cause (default: 0.1)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument(

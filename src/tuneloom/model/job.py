@@ -8,7 +8,7 @@ from tuneloom.model.budget import Budget
 from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE
 
-DTYPES = ("float32", "int8")
+DTYPES = ("float32", "bfloat16", "int8")
 """In which type a model may compute."""
 REUSE = ("auto", "off", "transfer", "share", "transfer-only")
 """What a job may do with schedules of other tasks."""
@@ -22,7 +22,7 @@ class JobSpec:
     the bundle; without one, none is written. `extra` is what its tuner alone understands.
     `files` are digests of what the job reads, by name beside its model. `more_shapes` are further sets of
     shapes for the same bundle; with `pad` it takes smaller inputs too. With another `dtype` than float32
-    outputs may be off by `tolerance`, which is measured on the `samples`, the path of a NumPy archive.
+    outputs may be off by `tolerance`, for int8 measured on the `samples`, the path of a NumPy archive.
     """
 
     name: str
@@ -61,7 +61,7 @@ class JobSpec:
         POSITIVE.require("tolerance", self.tolerance)
         if self.dtype not in DTYPES:
             raise InputError(f"unknown dtype {self.dtype!r}; known: {', '.join(DTYPES)}", field="dtype")
-        if (self.dtype == "float32") != (self.samples is None):
+        if (self.dtype == "int8") != (self.samples is not None):
             words = "needs --samples FILE.npz" if self.samples is None else "takes no --samples"
             raise InputError(f"dtype {self.dtype} {words}", field="samples")
         if self.deadline_s is not None:

@@ -31,7 +31,10 @@ def _refusal(spec: JobSpec) -> Call:
     arguments = (spec.model, [dict(spec.shapes), *spec.more_shapes], spec.target, spec.only_tvm, spec.samples)
     worker = f"import:{sha256(repr(arguments).encode()).hexdigest()[:16]}"
     return Call(
-        function=REFUSAL, arguments=(*arguments, lowered_folder()), worker=worker, timeout_s=_IMPORTING_S
+        function=REFUSAL,
+        arguments=(*arguments, lowered_folder(), spec.dtype),
+        worker=worker,
+        timeout_s=_IMPORTING_S,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.layouts import compute, dots, values, winograd
+from tuneloom.tuners.tvm.layouts import compute, dots, pairs, values, winograd
 from tuneloom.tuners.tvm.layouts.groups import Groups
 from tuneloom.tuners.tvm.layouts.values import (
     Array,
@@ -38,10 +38,14 @@ class Rewriter:
         made: dict[Any, Any] | None = None,
         dots: str = "",
         whole: str = "",
+        *,
+        pairs: bool = False,
     ) -> None:
         self.lanes = lanes
         self.dots = dots
         self.whole = whole
+        self.pairs = pairs
+        self._halves: dict[Any, Any] = {}
         self._made = made or {}
         self.tuples: dict[Any, list[Value]] = {}
         self._builder = builder
@@ -263,9 +267,19 @@ class Rewriter:
             return self._winograd(conv)
         if conv.groups > 1:
             return self._grouped(conv)
+        if self.pairs:
+            weight = relax.const(pairs.pack_pairs(conv.weight, self.lanes))
+            arguments = [self.halves(self.blocked(conv.data)), weight]
+            return self.kernel(pairs.conv2d_pairs, arguments, "conv2d_pairs", window=conv.window)
         weight = relax.const(values.pack_weight(conv.weight, self.lanes))
         arguments = [self.blocked(conv.data), weight]
         return self.kernel(compute.conv2d, arguments, "conv2d", window=conv.window)
+
+    def halves(self, data: Any) -> Any:
+        """Data rounded to bfloat16, once for all that read them."""
+        if data not in self._halves:
+            self._halves[data] = self.kernel(pairs.halves, [data], "halves")
+        return self._halves[data]
 
     def _is_first(self, conv: OpenConv) -> bool:
         """Whether a convolution reads an image with few channels, as the first layer of a network does."""

@@ -65,16 +65,17 @@ def lowered_module(module: Any, target: TargetSpec, options: LowerOptions, dtype
     tvm = load_tvm()
     blocked = options.layout == "blocked" and target.kind == "llvm"
     folds = not blocked and options.layout != "plain"
-    whole = target.dots.data if target.dots is not None else ""
-    dots = whole if dtype == "int8" else ""
-    first = _blocking(target, dots, whole) if blocked else [batch_norm_pass()] if folds else []
+    first = _blocking(target, dtype) if blocked else [batch_norm_pass()] if folds else []
     passes = [*first, *preparing_passes(), *fusing_passes()]
     with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
         return tvm.transform.Sequential(passes)(module)
 
 
-def _blocking(target: TargetSpec, dots: str, whole: str) -> list[Any]:
+def _blocking(target: TargetSpec, dtype: str) -> list[Any]:
+    whole = target.dots.data if target.dots is not None else ""
+    dots = whole if dtype == "int8" else ""
+
     def block(module: Any) -> Any:
-        return block_layouts(module, target.lanes, dots, whole)
+        return block_layouts(module, target.lanes, dots, whole, pairs=dtype == "bfloat16")
 
     return [folding(), own_pass("BlockLayouts", block), *vectorising_passes()]

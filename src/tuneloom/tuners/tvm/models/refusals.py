@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tuneloom.errors import InputError
 from tuneloom.model import Shapes
 from tuneloom.tuners.tvm.models.calibrating import require_dots
+from tuneloom.tuners.tvm.models.halving import require_pairs
 from tuneloom.tuners.tvm.models.remembering import was_taken
 from tuneloom.tuners.tvm.models.stages import imported_model
 from tuneloom.tuners.tvm.quantising.samples import read_samples
@@ -19,6 +20,7 @@ def refusal(
     only_tvm: bool = False,
     samples: str | None = None,
     lowered_folder: str = "",
+    dtype: str = "float32",
 ) -> InputError | None:
     """Why a model can't be tuned for a target; None if it can be imported under each of these sets of shapes.
 
@@ -29,6 +31,8 @@ def refusal(
     try:
         spec = resolve_target(target)
         require_linker(spec.config)
+        if dtype == "bfloat16":
+            require_pairs(spec)
         if samples is None and was_taken(lowered_folder, source, shape_sets, target, only_tvm):
             return None
         for shapes in shape_sets:

@@ -36,6 +36,7 @@ from tuneloom.tuners.tvm.measuring.profiling import random_values
 from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel, build_model, part_file
+from tuneloom.tuners.tvm.models.halving import halve
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
 from tuneloom.tuners.tvm.models.remembering import keep, recall
@@ -199,6 +200,8 @@ def _tried(recipe: ModelRecipe, trial: Trial) -> ImportedModel:
 
 def _quantised(recipe: ModelRecipe, model: ImportedModel, target: TargetSpec) -> ImportedModel:
     """The model in the type that was asked for; a note tells how far its outputs are off."""
+    if recipe.dtype == "bfloat16":
+        return halve(model, target, seeded_inputs(model.inputs, seed=0), recipe.tolerance)
     how = Quantising(samples=recipe.samples, tolerance=recipe.tolerance)
     found = quantise(model, target, how)
     return replace(found.model, notes=(*model.notes, found.note))
@@ -299,7 +302,7 @@ def values_for(recipe: ModelRecipe, inputs: tuple[TensorInfo, ...], seed: int) -
 
     Values that were not calibrated for would tell nothing about the outputs.
     """
-    if recipe.dtype == "float32":
+    if not recipe.samples:
         return seeded_inputs(inputs, seed)
     return read_samples(recipe.samples, inputs)[0]
 

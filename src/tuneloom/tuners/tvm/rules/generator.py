@@ -83,7 +83,7 @@ def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
     if target.kind != "llvm":
         return []
     shape = shape_of(module, target.lanes)
-    if shape is not None and shape.dots and target.dots is None:
+    if shape is not None and shape.dots and (target.pairs if shape.pairs else target.dots) is None:
         return []
     if shape is None:
         return [_attempt(module, lambda sch: line_sketch(sch, target))]

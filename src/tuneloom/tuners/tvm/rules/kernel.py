@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _REDUCE = 2
-_FOUR = 4
+_FOUR, _TWO = 4, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,10 @@ class Shape:
     """Whether the anchor computes more than the result needs, so that tiles fit."""
 
     dots: bool = False
-    """Whether the anchor adds products of 8-bit whole numbers, four of them along its last reduction."""
+    """Whether the anchor adds short products along its last reduction by an instruction of their own: four
+    of 8-bit whole numbers, or two of bfloat16 numbers."""
+    pairs: bool = False
+    """Whether these are the latter."""
     panel: int = 1
     """How many neighbouring vectors of the operand with lanes lie together; 1 if unknown."""
     wide: bool = True
@@ -78,6 +81,7 @@ def shape_of(module: Any, lanes: int) -> Shape | None:
         operands=_operands(blocks[at]),
         trimmed=_extents(blocks[at]) != _extents(blocks[-1]),
         dots=_adds_dots(blocks[at]),
+        pairs=_adds_pairs(blocks[at]),
         panel=_panel(blocks[at]) // lanes,
         wide=_is_wide(blocks[at]),
     )
@@ -128,9 +132,18 @@ def _shape(region: Any) -> list[int]:
 
 
 def _adds_dots(block: Any) -> bool:
+    return _adds(block, frozenset(("int8", "uint8")), _FOUR) or _adds_pairs(block)
+
+
+def _adds_pairs(block: Any) -> bool:
+    return _adds(block, frozenset(("uint16",)), _TWO)
+
+
+def _adds(block: Any, kinds: frozenset[str], count: int) -> bool:
+    """Whether so many products of these types are added along the last reduction."""
     reduced = [var for var in block.iter_vars if int(var.iter_type) == _REDUCE]
-    kinds = {str(region.source.ty.dtype) for region in block.reads}
-    return kinds <= {"int8", "uint8"} and int(getattr(reduced[-1].dom.extent, "value", 0)) == _FOUR
+    found = {str(region.source.ty.dtype) for region in block.reads}
+    return found <= kinds and int(getattr(reduced[-1].dom.extent, "value", 0)) == count
 
 
 def _reductions(block: Any) -> int:

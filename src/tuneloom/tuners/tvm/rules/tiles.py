@@ -55,7 +55,7 @@ def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -
         _share(sch, outer, shape, target)
     first = sch.decompose_reduction(anchor, reduction)
     if shape.dots:
-        _with_dots(sch, anchor, first, target)
+        _with_dots(sch, anchor, first, shape, target)
 
 
 def _share(sch: Any, outer: list[Any], shape: Shape, target: TargetSpec) -> None:
@@ -169,11 +169,16 @@ def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape, target: Ta
     return reduction[0] if len(reduction) > 1 else around
 
 
-def _with_dots(sch: Any, anchor: Any, first: Any, target: TargetSpec) -> None:
-    """One instruction for four products in all lanes, and zeros in vectors before."""
+def _with_dots(sch: Any, anchor: Any, first: Any, shape: Shape, target: TargetSpec) -> None:
+    """One instruction for some products in all lanes, and zeros in vectors before."""
     sch.vectorize(sch.get_loops(first)[-1])
-    assert target.dots is not None
-    sch.tensorize(sch.get_loops(anchor)[-2], target.dots.name)
+    instruction = target.pairs if shape.pairs else target.dots
+    assert instruction is not None
+    outermost = sch.get_loops(anchor)[0]
+    sch.tensorize(sch.get_loops(anchor)[-2], instruction.name)
+    if shape.pairs:
+        assert target.pairs is not None
+        sch.annotate(outermost, "pragma_import_llvm", target.pairs.source)
 
 
 def _within_panels(sch: Any, last: Any, shape: Shape, target: TargetSpec) -> list[Any]:

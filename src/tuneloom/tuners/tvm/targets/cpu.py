@@ -18,6 +18,8 @@ _KERNEL_NAMES = {
     "lzcnt": "abm",
     "bmi": "bmi1",
     "neon": "asimd",
+    "dotprod": "asimddp",
+    "bf16": "bf16",
     "avxvnni": "avx_vnni",
     "avx512bf16": "avx512_bf16",
     "avx512fp16": "avx512_fp16",

@@ -10,6 +10,7 @@ from tuneloom.tuners.tvm.fast_import import load_intrinsics, load_tvm
 from tuneloom.tuners.tvm.targets.dots import DotInstruction, dots_of
 from tuneloom.tuners.tvm.targets.gpu import cuda_config
 from tuneloom.tuners.tvm.targets.linking import linker_of, machine_of
+from tuneloom.tuners.tvm.targets.pairs import PairInstruction, pairs_of
 
 _FLOAT_BITS = 32
 _SHORT_NAMES = ("cpu", "llvm", "cuda")
@@ -39,6 +40,8 @@ class TargetSpec:
 
     dots: DotInstruction | None = None
     """The instruction that adds four products of 8-bit numbers in every lane, if there is one."""
+    pairs: PairInstruction | None = None
+    """The instruction that adds two products of bfloat16 numbers in every lane, if there is one."""
 
     @property
     def lanes(self) -> int:
@@ -140,6 +143,7 @@ def _cpu_spec(config: dict[str, Any], cores: int) -> TargetSpec:
         vector_registers=32 if features & _MANY_REGISTERS else 16,
         broadcasts_from_memory="neon" not in features,
         dots=dots_of(features),
+        pairs=pairs_of(features),
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.layouts import dots, matrices
+from tuneloom.tuners.tvm.layouts import dots, matrices, pairs
 from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, constant, static_shape
 from tuneloom.tuners.tvm.layouts.values import Array, Quantised, Restored, pack_matrix
 
@@ -35,6 +35,11 @@ def _with_constant(rewriter: Rewriter, var: Any, data: Any, matrix: Array, left:
         _with_whole_numbers(rewriter, var, value.whole, matrix, rows)
         return
     panel = matrices.panel_width(rows, width, rewriter.lanes)
+    if rewriter.pairs and matrix.shape[0] % pairs.TWO == 0:
+        packed = relax.const(pairs.pack_pair_panels(matrix, panel))
+        arguments = [rewriter.halves(rewriter.plain(value)), packed]
+        rewriter.emit_plain(var, pairs.product_pairs, arguments, "product_pairs", width=width)
+        return
     arguments = [rewriter.plain(value), relax.const(pack_matrix(matrix, panel))]
     rewriter.emit_plain(var, matrices.product, arguments, "product", width=width)
 
