@@ -5,7 +5,7 @@ import pytest
 
 from tuneloom.errors import InputError
 from tuneloom.model import CheckResult, OwnRuntime, Task, TensorInfo
-from tuneloom.tuners.tvm.bundles.fitting import choose, fits_exactly
+from tuneloom.tuners.tvm.bundles.fitting import choose, fits_exactly, forms
 from tuneloom.tuners.tvm.models.shapes import added
 from tuneloom.tuners.tvm.models.stages import merged
 
@@ -25,9 +25,12 @@ def test_the_variant_with_these_very_shapes_is_chosen() -> None:
 
 def test_values_fit_exactly_if_count_shapes_and_types_are_those_of_the_inputs() -> None:
     right = np.zeros((4, 6), np.float32)
-    assert fits_exactly([right], VARIANTS[0])
+    wanted = forms(VARIANTS[0])
+    assert fits_exactly([right], wanted)
     others = ([right.astype(np.float64)], [right[:3]], [right, right], [])
-    assert not any(fits_exactly(values, VARIANTS[0]) for values in others)
+    assert not any(fits_exactly(values, wanted) for values in others)
+    odd = forms([TensorInfo(name="x", shape=(4, 6), dtype="a type that NumPy lacks")])
+    assert not fits_exactly([right], odd)
 
 
 def test_smaller_values_go_to_the_smallest_variant_that_holds_them() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +37,30 @@ class Choice:
         return output
 
 
-def fits_exactly(values: Sequence[Array], infos: Sequence[TensorInfo]) -> bool:
-    """Whether values have the shapes and types of the inputs already; quick: every run asks."""
-    return len(values) == len(infos) and all(
-        value.shape == info.shape and value.dtype == info.dtype
-        for value, info in zip(values, infos, strict=True)
-    )
+Form = tuple[Shape, Any]
+"""A shape, and a type as NumPy has it; None for one that it lacks."""
+
+
+def forms(infos: Sequence[TensorInfo]) -> tuple[Form, ...]:
+    """What `fits_exactly` compares values with, found once since every run asks."""
+    return tuple((info.shape, _type(info.dtype)) for info in infos)
+
+
+def _type(name: str) -> Any:
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return None
+
+
+def fits_exactly(values: Sequence[Array], wanted: Sequence[Form]) -> bool:
+    """Whether values have the shapes and types of the inputs already."""
+    if len(values) != len(wanted):
+        return False
+    for value, (shape, kind) in zip(values, wanted, strict=True):
+        if kind is None or value.shape != shape or value.dtype != kind:
+            return False
+    return True
 
 
 def choose(values: Sequence[Array], variants: Sequence[Sequence[TensorInfo]], pad: bool) -> Choice:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tuneloom.errors import BundleError
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm.bundles.fitting import choose, fits_exactly
+from tuneloom.tuners.tvm.bundles.fitting import Form, choose, fits_exactly, forms
 from tuneloom.tuners.tvm.models.final import LIBRARY, Array, CompiledModel, OpenModel, load_compiled
 from tuneloom.tuners.tvm.models.shapes import variant_folder
 from tuneloom.tuners.tvm.targets.cpu import check_cpu
@@ -35,10 +35,14 @@ class Bundle:
     model: OpenModel = field(repr=False)
     variants: tuple[tuple[tuple[TensorInfo, ...], OpenModel], ...] = field(default=(), repr=False)
     """The model under further sets of shapes, each with its inputs."""
+    _forms: tuple[Form, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_forms", forms(self.inputs))
 
     def run(self, *values: Array) -> list[Array]:
         """Run once, with the shapes that fit; raises InputError when the values fit none."""
-        if fits_exactly(values, self.inputs):
+        if fits_exactly(values, self._forms):
             return self.model.run(values)
         inputs = [self.inputs, *(infos for infos, _ in self.variants)]
         chosen = choose(values, inputs, bool(self.manifest.get("pad")))
