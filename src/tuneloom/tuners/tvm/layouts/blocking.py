@@ -25,9 +25,7 @@ memory more than once: what makes their values must not be computed again each t
 """
 
 
-def block_layouts(
-    module: Any, lanes: int, dots: str = "", whole: str = "", *, pairs: bool = False
-) -> Any:
+def block_layouts(module: Any, lanes: int, dots: str = "", whole: str = "", *, pairs: bool = False) -> Any:
     """The module with `main` rewritten for vectors of `lanes` floats.
 
     Products of data that are rounded to the type `dots` work on whole numbers, if there is such a type.
