@@ -4,6 +4,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tuneloom.errors import ModelError
@@ -15,6 +16,29 @@ from tuneloom.tuners.tvm.zoo.listing import zoo_model, zoo_names
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"gone\.onnx: no such file"):
         import_model(str(tmp_path / "gone.onnx"))
+
+
+def test_a_folder_is_called_one(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").mkdir()
+    with pytest.raises(ModelError, match="this is a folder; give the model file in it"):
+        import_model(str(tmp_path / "net.onnx"))
+
+
+def test_weights_that_are_missing_are_named_with_their_place(tmp_path: Path) -> None:
+    import onnx
+    from onnx import helper
+
+    weights = onnx.numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
+    kinds = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    graph = helper.make_graph([node], "net", kinds[:1], kinds[1:], [weights])
+    path = tmp_path / "net.onnx"
+    onnx.save(
+        helper.make_model(graph), path, save_as_external_data=True, location="far.bin", size_threshold=0
+    )
+    (tmp_path / "far.bin").unlink()
+    with pytest.raises(ModelError, match=r"put that file beside the model: .*far\.bin"):
+        import_model(str(path))
 
 
 def test_unknown_kind_of_file_names_the_known_ones(tmp_path: Path) -> None:

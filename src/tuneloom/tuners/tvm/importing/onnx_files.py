@@ -21,7 +21,10 @@ def read_onnx(path: Path, content: bytes) -> Any:
     except _decode_error() as error:
         raise ModelError(f"{path}: damaged or truncated ONNX file; copy or export it again") from error
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
-        raise ModelError(f"{path}: weights kept in another file can't be read: {one_line(error)}") from error
+        raise ModelError(
+            f"{path}: weights kept in another file can't be read, put that file beside the model: "
+            f"{one_line(error)}"
+        ) from error
     _check(model, str(path))
     return model
 

@@ -94,6 +94,8 @@ def require_source(source: str) -> None:
         raise ModelError(
             f"{source}: unknown kind of model file; give a path ending in {', '.join(_SUFFIXES)} or zoo:NAME"
         )
+    if path.is_dir():
+        raise ModelError(f"{source}: this is a folder; give the model file in it")
     if not path.is_file():
         raise ModelError(f"{source}: no such file; check the path, or use zoo:NAME for a built-in network")
 

@@ -34,9 +34,11 @@ const met = (value, is) => [value, is === true && h("span", { class: "chip stron
 export const progressCard = (job, picture, tried) => {
   const spent = Math.max(picture?.spent ?? 0, tried), budget = picture?.budget || job.trials;
   const left = picture?.left_s;
+  // A job that met its goal is done, however few of its trials it needed.
+  const share = job.status === "finished" ? 1 : budget ? Math.min(1, spent / budget) : 0;
   const stage = job.ended ? `took ${duration(job.ended - (job.started ?? job.created))}` : picture ? picture.stage : "waits for an executor";
-  return card("Progress", percent(budget ? Math.min(1, spent / budget) : 0), `${count(spent)} of ${count(budget)} trials`,
-    h("div", { class: "meter tall", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": budget, "aria-valuenow": spent, "aria-label": "Trials" }, h("span", { class: "filled", style: { width: `${budget ? Math.min(100, (100 * spent) / budget) : 0}%` } })),
+  return card("Progress", percent(share), `${count(spent)} of ${count(budget)} trials`,
+    h("div", { class: "meter tall", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": budget, "aria-valuenow": spent, "aria-label": "Trials" }, h("span", { class: "filled", style: { width: `${100 * share}%` } })),
     h("p", { class: "quiet" }, [stage, !job.ended && left !== null && left !== undefined && `expected to end in ${about(left)}`].filter(Boolean).join(" · ")),
     outlook(job, picture));
 };
