@@ -33,8 +33,8 @@ Every measurement is saved immediately: after Ctrl-C, a crash or a power failure
 `tuneloom resume RUN` continues where it stopped.
 """
 RESUME = """\
-Resume an interrupted run with the rest of its budget. Nothing is measured twice, and models are
-used as they were when the run was started; the samples of int8 jobs must still be in their place.
+Resume an interrupted run with the rest of its budget. Nothing is measured twice, and models
+and samples are used as they were when the run was started.
 
   tuneloom resume last
   tuneloom resume amber-heron-42

@@ -4,18 +4,19 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.bookkeeping import Book
 from tuneloom.app.runs.executor import Interrupted
-from tuneloom.app.runs.files import localised
+from tuneloom.app.runs.files import files_of, kept_files, localised
 from tuneloom.app.runs.held_run import HeldRun
 from tuneloom.app.runs.service import RunSettings, resume, submit, tune
 from tuneloom.app.runs.view import RunView
 from tuneloom.model import JobSpec
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.onnx_models import network_input, write_network
 
 pytestmark = pytest.mark.integration
 
@@ -110,6 +111,29 @@ def test_a_model_that_was_changed_or_moved_is_used_as_it_was_submitted(
         assert found.model != str(model) and Path(found.model).read_bytes() == content
         model.unlink()
         assert Path(localised(store, kept).model).read_bytes() == content
+
+
+@pytest.mark.parametrize("model", ["net.onnx", "zoo:resnet18"])
+@pytest.mark.parametrize("samples", ["x.npz", "elsewhere/x.npz"])
+def test_samples_are_kept_with_a_job_wherever_they_lay(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, samples: str
+) -> None:
+    monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path / "home"))
+    (tmp_path / "elsewhere").mkdir()
+    given = tmp_path / samples
+    np.savez(given, x=network_input())
+    content = given.read_bytes()
+    source = model if model.startswith("zoo:") else str(write_network(tmp_path / model))
+    fields = {"name": "net", "model": source, "trials": 4, "dtype": "int8", "samples": str(given)}
+    with closing(open_store(place)) as store, kept_files(store, [job_spec(fields)]) as (kept,):
+        given.unlink()
+        found = localised(store, kept)
+        assert Path(found.samples or "").read_bytes() == content
+        reads = files_of(found)
+        assert reads is not None
+        paths = {str(Path(reads.folder) / name) for name in reads.digests}
+        assert paths == {found.samples} | ({found.model} if source == str(tmp_path / model) else set())
+        assert localised(store, found) == found
 
 
 def test_files_of_a_run_go_with_its_end(place: str, tmp_path: Path) -> None:

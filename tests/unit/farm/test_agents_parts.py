@@ -69,6 +69,20 @@ def test_files_are_read_under_their_own_names_by_their_digests(tmp_path: Path) -
     assert Path(placed.arguments[2]).name == "net.onnx" and placed.arguments[0] == "cpu"
 
 
+def test_the_samples_of_a_model_are_read_as_its_file_is(tmp_path: Path) -> None:
+    cache, data = FileCache(tmp_path), b"inputs"
+    digest = hashlib.sha256(data).hexdigest()
+    cache.keep(digest, data)
+    reads = ReadFiles(folder="/far", digests={"x.npz": digest})
+    recipe = ModelRecipe(
+        key="k", source="zoo:net", shapes={}, target="cpu", dtype="int8", samples="/far/x.npz"
+    )
+    call = Call(function="f", arguments=(recipe,), reads=reads)
+    assert mentioned(call) is reads
+    (placed,) = cache.located(call, "1").arguments
+    assert placed.source == "zoo:net" and Path(placed.samples).read_bytes() == data
+
+
 def test_calls_that_name_no_file_bring_none(tmp_path: Path) -> None:
     reads = ReadFiles(folder="/far", digests={"net.onnx": "0"})
     assert mentioned(Call(function="f", arguments=("mock", 3), reads=reads)) is None

@@ -12,7 +12,8 @@ from typing import Any
 from tuneloom.engine.calls import Call, ReadFiles
 from tuneloom.engine.ray.blobs import MOST_BYTES, Blobs
 
-_SOURCE = "source"
+_FIELDS = ("source", "samples")
+"""Fields of arguments that hold the path of a file."""
 
 
 class NoRoom(OSError):  # noqa: N818 - the name is the message
@@ -135,7 +136,7 @@ def mentioned(call: Call) -> ReadFiles | None:
     if reads is None:
         return None
     paths = {str(Path(reads.folder) / name) for name in reads.digests}
-    return reads if any(_path_of(argument) in paths for argument in call.arguments) else None
+    return reads if any(paths.intersection(_paths_in(a).values()) for a in call.arguments) else None
 
 
 def with_paths(call: Call, paths: Mapping[str, str]) -> Call:
@@ -151,14 +152,16 @@ def unpack(files: Mapping[str, bytes], folder: Path) -> None:
         place.write_bytes(data)
 
 
-def _path_of(argument: Any) -> str | None:
-    return argument if isinstance(argument, str) else getattr(argument, _SOURCE, None)
+def _paths_in(argument: Any) -> dict[str, str]:
+    """The paths in an argument by the field that holds each; the argument itself has no field's name."""
+    if isinstance(argument, str):
+        return {"": argument}
+    held = {name: getattr(argument, name, None) for name in _FIELDS}
+    return {name: path for name, path in held.items() if isinstance(path, str)}
 
 
 def _with_path(argument: Any, paths: Mapping[str, str]) -> Any:
-    path = paths.get(_path_of(argument) or "")
-    if path is None:
-        return argument
-    if is_dataclass(argument) and not isinstance(argument, type):
-        return replace(argument, **{_SOURCE: path})
-    return path
+    changed = {name: paths[path] for name, path in _paths_in(argument).items() if path in paths}
+    if changed and is_dataclass(argument) and not isinstance(argument, type):
+        return replace(argument, **changed)
+    return changed.get("", argument)
