@@ -7,8 +7,8 @@ _ENOUGH = 8  # builds of a class, before they speak for it
 _HIGH = 0.9  # the quantile that stands for a slow build, not for a straggler
 _FAR = 5.0  # times that: a build far beyond all others
 _LATE = 2.0  # times that: too late when nothing else is left to do
-_FLOOR_S = 4.0  # never less: a busy machine is no reason to give up a build
-_LATE_FLOOR_S = 1.5
+_FLOOR_S = 6.0  # never less: a busy machine is no reason to give up a build
+_LATE_FLOOR_S = 4.0  # nor is it at the end, where the machine may just have become busy
 
 
 @dataclass(slots=True)
