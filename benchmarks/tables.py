@@ -465,8 +465,8 @@ SECTIONS = (
     Section(
         results="farm_against_local.json",
         title="One machine with Ray and without",
-        about="The same model and seeds, in turn; trials a minute while tuning. With a load far above the "
-        "number of cores, as here, one pair says little.",
+        about="The same model and seeds, in turn; trials a minute while tuning. Ray's own processes share "
+        "the cores with builds.",
         command="benchmarks/farm_against_local.py",
         draw=farm_against_local,
     ),
