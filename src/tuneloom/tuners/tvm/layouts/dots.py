@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.tuners.tvm.layouts import compute
-from tuneloom.tuners.tvm.layouts.matrices import padded_rows
-from tuneloom.tuners.tvm.layouts.values import Array, blocks
+from tuneloom.tuners.tvm.layouts import lane_sums
+from tuneloom.tuners.tvm.layouts.values import Array
 from tuneloom.tuners.tvm.layouts.windows import Window
 
 FOUR = 4
@@ -83,25 +82,7 @@ def conv2d_dots(data: Any, weight: Any, factor: Any, shift: Any, window: Window,
 
 def conv2d_sums(data: Any, weight: Any, window: Window, zero: Any) -> tuple[Any, int]:
     """The sums of a convolution, padded with the zero point, and how many columns of them count."""
-    from tvm import te
-
-    batch, _, height, width, _ = data.shape
-    out_blocks, in_blocks, _, _, fours, lanes, _ = weight.shape
-    padded = compute.pad(data, window, (2, 3), value=zero)
-    rows, cols = window.output_size(int(height), int(width))
-    made = compute.whole_columns(cols)
-    k, kh = te.reduce_axis((0, in_blocks), name="k"), te.reduce_axis((0, window.kernel[0]), name="kh")
-    kw, kf = te.reduce_axis((0, window.kernel[1]), name="kw"), te.reduce_axis((0, fours), name="kf")
-    ki = te.reduce_axis((0, FOUR), name="ki")
-
-    def value(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
-        x = x if made == cols else te.min(x, cols - 1)
-        there = padded[n, k, *window.place(y, x, kh, kw), kf * FOUR + ki]
-        return te.sum(
-            there.astype("int32") * weight[o, k, kh, kw, kf, c, ki].astype("int32"), axis=[k, kh, kw, kf, ki]
-        )
-
-    return te.compute((batch, out_blocks, rows, made, lanes), value, name="conv2d_dots"), cols
+    return lane_sums.conv2d_sums(data, weight, window, zero, _times, "conv2d_dots")
 
 
 def product_dots(data: Any, panels: Any, factor: Any, shift: Any, width: int) -> Any:
@@ -118,23 +99,11 @@ def product_dots(data: Any, panels: Any, factor: Any, shift: Any, width: int) ->
 
 def product_sums(data: Any, panels: Any) -> Any:
     """The sums of a product; there may be more rows and columns than the result has."""
-    from tvm import te
+    return lane_sums.product_sums(data, panels, _times, "product_dots")
 
-    lead = [int(extent) for extent in data.shape[:-1]]
-    count, fours, panel, _ = (int(extent) for extent in panels.shape)
-    long = lead.index(max(lead))
-    shape = [*lead, count * panel]
-    shape[long] = padded_rows(lead[long])
-    k, ki = te.reduce_axis((0, fours), name="k"), te.reduce_axis((0, FOUR), name="ki")
 
-    def value(*at: Any) -> Any:
-        *rows, column = at
-        if shape[long] != lead[long]:
-            rows[long] = te.min(rows[long], lead[long] - 1)
-        weight = panels[column // panel, k, column % panel, ki].astype("int32")
-        return te.sum(data[*rows, k * FOUR + ki].astype("int32") * weight, axis=[k, ki])
-
-    return te.compute(shape, value, name="product_dots")
+def _times(data: Any, weight: Any) -> Any:
+    return data.astype("int32") * weight.astype("int32")
 
 
 def quantise_weight(weight: Array) -> tuple[NDArray[np.int8], Array]:
@@ -155,17 +124,9 @@ def factor_and_shift(whole: NDArray[np.int8], step: Array, bias: Array | None, s
 
 def pack_dots(whole: NDArray[np.int8], lanes: int) -> NDArray[np.int8]:
     """(out, in, kh, kw) to (out blocks, in blocks, kh, kw, in / 4, out, 4), zeros where padded."""
-    out, inside, kh, kw = whole.shape
-    ob, ib = blocks(out, lanes), blocks(inside, lanes)
-    padded = np.zeros((ob * lanes, ib * lanes, kh, kw), dtype=np.int8)
-    padded[:out, :inside] = whole
-    split = padded.reshape(ob, lanes, ib, lanes // FOUR, FOUR, kh, kw)
-    return np.ascontiguousarray(split.transpose(0, 2, 5, 6, 3, 1, 4))
+    return lane_sums.pack_blocks(whole, lanes, FOUR)
 
 
 def pack_dot_panels(whole: NDArray[np.int8], panel: int) -> NDArray[np.int8]:
     """(out, in) to (out blocks, in / 4, block, 4)."""
-    out, inside = whole.shape
-    padded = np.zeros((blocks(out, panel) * panel, inside), dtype=np.int8)
-    padded[:out] = whole
-    return np.ascontiguousarray(padded.reshape(-1, panel, inside // FOUR, FOUR).transpose(0, 2, 1, 3))
+    return lane_sums.pack_panels(whole, panel, FOUR)

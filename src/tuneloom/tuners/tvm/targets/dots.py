@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-_registered: set[str] = set()
+from tuneloom.tuners.tvm.targets.instructions import found_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +30,7 @@ KNOWN = (
 
 def dots_of(features: Collection[str]) -> DotInstruction | None:
     """The instruction of a CPU with these features, if it has one; this process can schedule with it then."""
-    found = next((one for one in KNOWN if one.feature in features), None)
-    if found is not None and found.name not in _registered:
-        _register(found)
-        _registered.add(found.name)
-    return found
-
-
-def _register(dot: DotInstruction) -> None:
-    from tvm.s_tir import TensorIntrin
-
-    TensorIntrin.register(dot.name, _loops(dot), _instruction(dot), override=True)
+    return found_in(features, KNOWN, _loops, _instruction)
 
 
 def _loops(dot: DotInstruction) -> Any:

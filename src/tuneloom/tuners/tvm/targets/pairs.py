@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-_registered: set[str] = set()
+from tuneloom.tuners.tvm.targets.instructions import found_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +51,7 @@ KNOWN = (
 
 def pairs_of(features: Collection[str]) -> PairInstruction | None:
     """The instruction of a CPU with these features, if it has one; this process can schedule with it then."""
-    found = next((one for one in KNOWN if one.feature in features), None)
-    if found is not None and found.name not in _registered:
-        _register(found)
-        _registered.add(found.name)
-    return found
-
-
-def _register(pair: PairInstruction) -> None:
-    from tvm.s_tir import TensorIntrin
-
-    TensorIntrin.register(pair.name, _loops(pair), _instruction(pair), override=True)
+    return found_in(features, KNOWN, _loops, _instruction)
 
 
 def _loops(pair: PairInstruction) -> Any:
