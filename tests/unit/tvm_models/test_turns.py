@@ -3,6 +3,7 @@
 import pytest
 
 from tuneloom.tuners.tvm.models import own_runtime
+from tuneloom.tuners.tvm.models.choosing import clear
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, wait_for_rest
 
 
@@ -40,3 +41,28 @@ def test_every_side_has_as_many_turns_and_begins_each_with_a_run_that_does_not_c
     times = all_in_turn([lambda: events.append("one"), lambda: events.append("other")], 0.0)
     assert [len(each) for each in times] == [5, 5]
     assert events[:6] == ["rest", "one", "one", "rest", "other", "other"]
+
+
+def test_turns_end_early_once_the_choice_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_runtime, "wait_for_rest", lambda: None)
+    monkeypatch.setattr(own_runtime, "_TURN_S", 1e-12)
+    times = all_in_turn([lambda: None, lambda: None], 3600.0, lambda times: len(times[0]) == 7)
+    assert [len(each) for each in times] == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("times", "is_clear"),
+    [
+        ([[1.0] * 10, [1.3] * 10], True),
+        ([[1.3] * 10, [1.0] * 10], True),
+        ([[1.0] * 10, [1.1] * 10], False),
+        ([[1.0] * 9, [2.0] * 9], False),
+        ([[1.0, 1.4] * 5, [1.3] * 10], False),
+        ([[1.0] * 10, [1.3] * 10, [1.0] * 10], False),
+    ],
+    ids=["far ahead", "far behind", "close", "too few turns", "noisy", "three sides"],
+)
+def test_a_choice_is_clear_if_nearly_all_runs_of_one_side_are_faster(
+    times: list[list[float]], is_clear: bool
+) -> None:
+    assert clear(times) is is_clear

@@ -19,7 +19,7 @@ from tuneloom.tuners.tvm.models import stages
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
-from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, warmed
+from tuneloom.tuners.tvm.models.own_runtime import Times, all_in_turn, warmed
 from tuneloom.tuners.tvm.models.rivals import open_rival
 from tuneloom.tuners.tvm.models.segments import slower_nodes
 
@@ -28,6 +28,8 @@ _QUIET = 25
 """Which percentile of the runs counts: on shared cores the slower half measures the neighbours."""
 _MARGIN = 1.02
 """By how much the model has to be faster for TVM to lose it: less may be chance."""
+_CLEAR_TURNS, _CLEAR_MARGIN = 10, 1.2
+"""After so many turns the choice is clear if nearly all runs of one side beat the other by so much."""
 _LEAST_S = 1e-3
 """A model that takes less is not cut: calls of another runtime would count."""
 RUNTIME = "onnxruntime"
@@ -145,10 +147,18 @@ def _round(
         runs.append(lambda: rival(values))
     expected, got, *_ = map(warmed, runs)
     return _Round(
-        times=all_in_turn(runs, _SECONDS),
+        times=all_in_turn(runs, _SECONDS, clear),
         difference=max(map(relative_difference, got, expected)),
         shares=foreign_shares(proposed, device, values),
     )
+
+
+def clear(times: Times) -> bool:
+    """Whether more turns would hardly change where the whole model goes; pieces get all turns."""
+    if len(times) != 2 or len(times[0]) < _CLEAR_TURNS:
+        return False
+    (low, high), (other_low, other_high) = (np.percentile(one, [10, 90]) for one in times)
+    return bool(high * _CLEAR_MARGIN < other_low or other_high * _CLEAR_MARGIN < low)
 
 
 def _run(model: CompiledModel, device: str, values: list[Array]) -> Callable[[], Any]:

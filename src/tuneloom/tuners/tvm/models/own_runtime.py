@@ -12,6 +12,8 @@ from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel
 from tuneloom.tuners.tvm.models.rivals import open_rival, rival_of
 
+Times = list[list[float]]
+"""Seconds of every turn, for each of the things that are timed."""
 _LEAST = 5
 _MOST_TURNS = 10_000
 _WARM_UPS = 2
@@ -63,15 +65,19 @@ def in_turn(
     return first, second
 
 
-def all_in_turn(runs: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
-    """What a run of each takes, turn by turn, for so long; at least five turns.
+def all_in_turn(
+    runs: Sequence[Callable[[], Any]], seconds: float, clear: Callable[[Times], bool] = lambda _: False
+) -> Times:
+    """What a run of each takes, turn by turn, for so long or until it is clear; at least five turns.
 
     A turn begins when the threads of the one before have come to rest, and with a run that does not
     count: a pool of threads waits for its next work by spinning, on cores that now belong to another.
     """
-    times: list[list[float]] = [[] for _ in runs]
+    times: Times = [[] for _ in runs]
     ends = time.perf_counter() + seconds
-    while len(times[0]) < _LEAST or (time.perf_counter() < ends and len(times[0]) < _MOST_TURNS):
+    while len(times[0]) < _LEAST or (
+        time.perf_counter() < ends and len(times[0]) < _MOST_TURNS and not clear(times)
+    ):
         for taken, run in zip(times, runs, strict=True):
             wait_for_rest()
             run()
