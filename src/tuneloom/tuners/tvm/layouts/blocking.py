@@ -14,6 +14,7 @@ _TAIL, _OPAQUE = 4, 8
 _PATTERNS = {
     "winograd_input": _OPAQUE,
     "product": _TAIL,
+    "attention": _OPAQUE,
     "line_": _TAIL,
     "conv2d": _TAIL,
     "resize": _TAIL,

@@ -17,10 +17,10 @@ def softmax(data: Any, lanes: int) -> Any:
     """Exponentials of a line divided by their sum."""
     from tvm import te, topi
 
-    largest = _reduced(lambda *at: data[at], data.shape, lanes, "max")
+    largest = reduced(lambda *at: data[at], data.shape, lanes, "max")
     moved = te.compute(data.shape, lambda *at: data[at] - largest[at[:-1]], name="moved")
     powers = topi.fast_exp(moved)
-    total = _reduced(lambda *at: powers[at], data.shape, lanes, "sum")
+    total = reduced(lambda *at: powers[at], data.shape, lanes, "sum")
     share = te.compute(total.shape, lambda *at: te.const(1.0, data.dtype) / total[at], name="share")
     return te.compute(data.shape, lambda *at: powers[at] * share[at[:-1]], name="line_softmax")
 
@@ -32,9 +32,9 @@ def normalised(data: Any, lanes: int, epsilon: float, centred: bool = True) -> A
     part = te.const(1.0 / int(data.shape[-1]), data.dtype)
     away = data
     if centred:
-        total = _reduced(lambda *at: data[at], data.shape, lanes, "sum")
+        total = reduced(lambda *at: data[at], data.shape, lanes, "sum")
         away = te.compute(data.shape, lambda *at: data[at] - total[at[:-1]] * part, name="away")
-    square = _reduced(lambda *at: away[at] * away[at], data.shape, lanes, "sum")
+    square = reduced(lambda *at: away[at] * away[at], data.shape, lanes, "sum")
     scale = te.compute(
         square.shape,
         lambda *at: te.const(1.0, data.dtype) / te.sqrt(square[at] * part + te.const(epsilon, data.dtype)),
@@ -47,13 +47,13 @@ def mean(data: Any, lanes: int, keep: bool) -> Any:
     """The mean of every line."""
     from tvm import te
 
-    total = _reduced(lambda *at: data[at], data.shape, lanes, "sum")
+    total = reduced(lambda *at: data[at], data.shape, lanes, "sum")
     part = te.const(1.0 / int(data.shape[-1]), data.dtype)
     shape = (*total.shape, 1) if keep else total.shape
     return te.compute(shape, lambda *at: total[at[: len(total.shape)]] * part, name="line_mean")
 
 
-def _reduced(read: Read, shape: Any, lanes: int, kind: str) -> Any:
+def reduced(read: Read, shape: Any, lanes: int, kind: str) -> Any:
     """The sum or the largest value of every line."""
     from tvm import te, tirx
 

@@ -11,6 +11,7 @@ from tuneloom.tuners.tvm.layouts import compute
 from tuneloom.tuners.tvm.layouts.operators import (
     activations,
     along_lines,
+    attending,
     images,
     products,
     rounding,
@@ -245,6 +246,7 @@ RULES = _together(
     activations.RULES,
     _BLOCKED,
     images.RULES,
+    attending.RULES,
     products.RULES,
     along_lines.RULES,
     rounding.RULES,

@@ -8,6 +8,7 @@ peak of the core. Everything else gets MetaSchedule's general space.
 from typing import Any
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.rules.attention import attention_sketch, is_attention
 from tuneloom.tuners.tvm.rules.default import default_sketch
 from tuneloom.tuners.tvm.rules.elementwise import elementwise_sketch
 from tuneloom.tuners.tvm.rules.kernel import Shape, shape_of
@@ -82,6 +83,8 @@ def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
     """
     if target.kind != "llvm":
         return []
+    if is_attention(module):
+        return [_attempt(module, lambda sch: attention_sketch(sch, target))]
     shape = shape_of(module, target.lanes)
     if shape is not None and shape.dots and (target.pairs if shape.pairs else target.dots) is None:
         return []

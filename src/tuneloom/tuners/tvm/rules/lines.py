@@ -26,7 +26,7 @@ def line_sketch(sch: Any, target: TargetSpec) -> None:
     if target.cores > 1:
         sch.parallel(line)
     for block in (*kept, result):
-        _in_vectors(sch, block, target)
+        in_vectors(sch, block, target)
 
 
 def _inlined(sch: Any, blocks: list[Any]) -> list[Any]:
@@ -77,9 +77,12 @@ def _small(sch: Any, block: Any, lead: int) -> bool:
     return size <= 64
 
 
-def _in_vectors(sch: Any, block: Any, target: TargetSpec) -> None:
-    """The loops inside a line in vectors; what does not fill one is left to the compiler."""
-    inner = sch.get_loops(block)[1:]
+def in_vectors(sch: Any, block: Any, target: TargetSpec, around: int = 1) -> None:
+    """The loops inside a line in vectors; what does not fill one is left to the compiler.
+
+    `around` is how many loops are around a line.
+    """
+    inner = sch.get_loops(block)[around:]
     if not _reduction(sch, block):
         _stream(sch, inner, target)
         return
