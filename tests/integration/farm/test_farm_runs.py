@@ -1,6 +1,7 @@
 """Whole runs on three simulated machines: built here, measured there, and nothing lost when machines are."""
 
 import json
+import platform
 import subprocess
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ from tuneloom.app.runs.serving import serve_runs
 from tuneloom.errors import FarmError, StoreError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import JobStatus, RunStatus, open_existing
+from tuneloom.testing.boards import BoardProcess
 from tuneloom.testing.onnx_models import write_network
 
 if TYPE_CHECKING:
@@ -169,6 +171,29 @@ def test_a_network_is_built_on_one_machine_measured_on_another_and_its_bundle_co
     assert ("finalise", "birch/host") in places
     (kept,) = (home / "farm").glob("*/files/*")
     assert kept.parent.parent.name == "birch", "the model travels once, to the machine that reads it"
+
+
+def test_a_board_measures_what_machines_of_the_cluster_build(
+    farm: Path, simulated: "SimulatedCluster", tmp_path: Path
+) -> None:
+    target = json.dumps({"kind": "llvm", "mtriple": f"{platform.machine()}-linux-gnu"})
+    model, out = write_network(tmp_path / "net.onnx"), tmp_path / "out"
+    spec = JobSpec(
+        name="net", model=str(model), device_key="test", budget=Budget(trials=4), batch=2, out=str(out)
+    )
+    with BoardProcess.real(target) as process:
+        board = f"key = 'test'\nkind = 'rpc'\naddress = '{process.board.address}'\ntarget = '{target}'\n"
+        farm.write_text(f'address = "{simulated.address}"\n{BUILT_HERE_MEASURED_THERE}\n[[devices]]\n{board}')
+        outcome = tune([spec], settings_of(farm))
+    assert outcome.failure is None
+    (job,) = outcome.jobs
+    assert (job.result["trials"], job.result["failures"]) == (4, {})
+    assert json.loads((out / "bundle.json").read_text())["measured"]["output_difference"] < 1e-3
+    with closing(open_existing(str(tmp_path / "store.db"))) as store:
+        places = {(span.kind, span.resource) for span in store.spans(outcome.run)}
+    assert {resource for kind, resource in places if kind == "build"} == {"birch/host"}
+    (device,) = {resource for kind, resource in places if kind == "profile"}
+    assert "test@127.0.0.1" in device
 
 
 def test_a_farm_is_tried_out(farm: Path) -> None:
