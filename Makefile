@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # The suite starts hundreds of interpreters; compiling every module again in each of them costs a tenth of its time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
+.PHONY: demo test check suite unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
 
 setup: $(STAMP)
 
@@ -31,7 +31,9 @@ PROCESSES ?= 3
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n $(PROCESSES)
 
 test: $(STAMP)
-	$(MAKE) --no-print-directory -j2 --output-sync=target check browser
+	$(MAKE) --no-print-directory -j2 --output-sync=line check suite
+
+suite: $(STAMP) browser
 	$(PYTEST) tests
 
 check: $(STAMP)

@@ -15,7 +15,7 @@ from tuneloom.testing.commands import Workplace, ended_afterwards, wait_until
 from tuneloom.testing.onnx_models import write_network
 from tuneloom.testing.warm import WarmInterpreter
 
-TRIALS = 24
+TRIALS = 16
 PATIENCE_S = 300.0
 BEGIN = """
 import sys
@@ -37,7 +37,7 @@ def test_kills_at_random_moments_lose_nothing_and_measure_nothing_twice(
     place = Workplace(folder=tmp_path, warm=warm)
     process = place.start_python("-c", BEGIN, str(TRIALS), str(model), str(tmp_path / "fast"))
     chance, known_at_kill = Random(5), []
-    for number, share in enumerate((0.1, 0.4, 0.8), start=1):
+    for number, share in enumerate((0.1, 0.4, 0.7), start=1):
         assert wait_until(process, lambda least=share * TRIALS: len(place.trials()) >= least)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=chance.uniform(0.0, 0.3))

@@ -18,7 +18,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, warm: WarmInterpreter) -> Wo
     place = Workplace(folder=tmp_path_factory.mktemp("reuse"), warm=warm)
     write_network(place.folder / "first.onnx", channels=16, size=8)
     write_network(place.folder / "second.onnx", channels=32, size=12)
-    done = place.run("tune", "first.onnx", "--trials", "24", "--batch", "8", "--json")
+    done = place.run("tune", "first.onnx", "--trials", "12", "--batch", "4", "--json")
     assert done.returncode == 0, done.stderr
     return place
 
@@ -71,7 +71,7 @@ def test_transfer_only_measures_what_it_is_given_and_keeps_where_it_came_from(pl
 
 
 def test_a_tuned_model_goes_on_from_its_own_records(place: Workplace) -> None:
-    tuned(place, "first.onnx", "--trials", "10", "--batch", "8")
+    tuned(place, "first.onnx", "--trials", "6", "--batch", "4")
     assert "continue" in [plan["action"] for plan in plans(place)]
     assert origins(place).count("transfer") >= 1
 
