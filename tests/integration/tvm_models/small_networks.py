@@ -83,6 +83,12 @@ def uneven_groups(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 272, 5, 5), [net.conv(hidden, (72, 68, 3, 3), group=4, pads=[1, 1, 1, 1])]
 
 
+def groups_of_any_width(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.conv("x", (150, 33, 3, 3), group=3, strides=[2, 2], pads=[1, 1, 1, 1])
+    paired = net.add("Relu", net.conv(hidden, (168, 25, 1, 1), group=6))
+    return (1, 99, 13, 13), [net.add("Add", paired, net.conv(paired, (168, 24, 3, 3), group=7, pads=[1] * 4))]
+
+
 def whole_groups(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 64, 8, 8), [net.conv("x", (96, 32, 3, 3), group=2, pads=[1, 1, 1, 1])]
 
@@ -260,6 +266,7 @@ NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
         depthwise,
         grouped,
         uneven_groups,
+        groups_of_any_width,
         whole_groups,
         dilated,
         norms,

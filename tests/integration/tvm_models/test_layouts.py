@@ -11,10 +11,12 @@ import pytest
 from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
+from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
 from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
 from tuneloom.tuners.tvm.models.stages import open_model
 from tuneloom.tuners.tvm.rules.generator import first_guess, has_template
+from tuneloom.tuners.tvm.rules.registers import tile_vectors
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -33,7 +35,9 @@ def test_blocked_and_guessed_network_agrees_with_onnx_runtime(
     agrees(model, build_model(lowered, {}, guess=True))
 
 
-@pytest.mark.parametrize("name", ["odd_channels", "transformed", "pools", "classifier"])
+@pytest.mark.parametrize(
+    "name", ["odd_channels", "transformed", "pools", "classifier", "groups_of_any_width"]
+)
 def test_unscheduled_network_agrees_with_onnx_runtime(
     name: str, host: TargetSpec, imported: Import, agrees: Check
 ) -> None:
@@ -58,6 +62,9 @@ def test_plain_layout_is_still_there(name: str, host: TargetSpec, imported: Impo
         ("attention", 512),
         ("transposed", 256),
         ("lines", 512),
+        ("uneven_groups", 512),
+        ("groups_of_any_width", 512),
+        ("groups_of_any_width", 256),
     ],
 )
 def test_blocks_for_vectors_of_any_width_compute_the_same(
@@ -69,7 +76,7 @@ def test_blocks_for_vectors_of_any_width_compute_the_same(
     agrees(model, build_model(lowered, {}, guess=True))
 
 
-@pytest.mark.parametrize("name", ["transformed", "attention", "layer_norms", "lines"])
+@pytest.mark.parametrize("name", ["transformed", "attention", "layer_norms", "lines", "groups_of_any_width"])
 def test_several_cores_give_the_same_result(name: str, imported: Import, agrees: Check) -> None:
     model = network(name)
     lowered = lower(imported(model), resolve_target("cpu", cores=2))
@@ -93,7 +100,17 @@ def test_unknown_layout_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["lines", "group_norms", "layer_norms", "transposed", "slopes", "attention", "ragged_products"]
+    "name",
+    [
+        "lines",
+        "group_norms",
+        "layer_norms",
+        "transposed",
+        "slopes",
+        "attention",
+        "ragged_products",
+        "groups_of_any_width",
+    ],
 )
 def test_every_kernel_has_a_template(name: str, host: TargetSpec, imported: Import) -> None:
     tasks = extract(lower(imported(network(name)), host))
@@ -136,3 +153,31 @@ def test_standardising_is_one_kernel_however_it_is_written(host: TargetSpec, imp
 def test_bias_and_activation_stay_in_the_registers_of_a_product(host: TargetSpec, imported: Import) -> None:
     classes = [task.kernel_class for task in extract(lower(imported(network("ragged_products")), host))]
     assert "product_add" in classes
+
+
+def test_groups_that_an_output_block_does_not_read_are_skipped_outside_of_the_inner_loops(
+    imported: Import,
+) -> None:
+    """Inside of them, every product would be a jump, a multiplication and an addition."""
+    from tvm import tirx
+
+    wide = resolve_target('{"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "skylake-avx512"}')
+    tasks = extract(lower(imported(network("uneven_groups")), wide))
+    grouped = [task for task in tasks if task.kernel_class.startswith("conv2d_in_groups")]
+    assert len(grouped) == 2
+    for task in grouped:
+        schedule = first_guess(unpack(task).module, wide)
+        assert schedule is not None
+        with wide.to_tvm() as made:
+            code = str(tirx.build(schedule.mod, target=made).inspect_source("asm"))
+        assert "vfmadd" in code and "vmulps" not in code, task.name
+        assert code.count("vfmadd") % tile_vectors(schedule) == 0, task.name
+
+
+def test_schedules_of_uneven_groups_replay(host: TargetSpec, imported: Import, agrees: Check) -> None:
+    model, wide = network("groups_of_any_width"), replace(host, vector_bits=512)
+    lowered = lower(imported(model), wide)
+    tasks = [task for task in extract(lowered) if task.kernel_class.startswith("conv2d_in_groups")]
+    guesses = {task.key: first_guess(unpack(task).module, wide) for task in tasks}
+    assert len(guesses) == 3
+    agrees(model, build_model(lowered, {key: trace_text(one.trace) for key, one in guesses.items() if one}))

@@ -7,6 +7,7 @@ from tuneloom.tuners.tvm.layouts import values
 from tuneloom.tuners.tvm.layouts.groups import Groups
 from tuneloom.tuners.tvm.layouts.matrices import padded_rows, panel_width
 from tuneloom.tuners.tvm.layouts.transposed import Transposed
+from tuneloom.tuners.tvm.layouts.uneven_groups import UnevenGroups, by_channels
 from tuneloom.tuners.tvm.layouts.windows import Window
 from tuneloom.tuners.tvm.layouts.winograd import pays, winograd_weight
 
@@ -106,6 +107,47 @@ def test_an_output_block_reads_only_the_input_blocks_of_its_groups(
     expected = grouped_product(weight[:, :, 0, 0], data, count)
     np.testing.assert_allclose(result.reshape(-1)[: expected.size], expected, rtol=1e-4, atol=1e-5)
     assert not result.reshape(-1)[expected.size :].any()
+
+
+@pytest.mark.parametrize(
+    ("count", "outside", "inside", "team", "reads"),
+    [(4, 68, 68, 1, [1] * 4 + [2] + [1] * 3 + [2]), (3, 5, 7, 1, [3]), (4, 136, 136, 2, [1] * 8 + [2] * 2)],
+)
+def test_an_output_block_reads_its_own_groups_by_channels(
+    count: int, outside: int, inside: int, team: int, reads: list[int]
+) -> None:
+    uneven = UnevenGroups(groups=Groups(count=count, inside=inside, outside=outside, lanes=LANES), team=team)
+    assert uneven.reads[: len(reads)] == reads
+    weight, data = random(count * outside, inside, 1, 1), random(count * inside)
+    flat = uneven.pack(weight).reshape(len(uneven.reads), -1, inside, LANES)
+    result = np.zeros((len(uneven.reads), LANES), dtype=np.float32)
+    for o, groups in enumerate(uneven.reads):
+        for group in range(groups):
+            start = uneven.channel(o, group, 0)
+            result[o] += data[start : start + inside] @ flat[o, group]
+    expected = grouped_product(weight[:, :, 0, 0], data, count)
+    np.testing.assert_allclose(result.reshape(-1)[: expected.size], expected, rtol=1e-4, atol=1e-5)
+    assert not result.reshape(-1)[expected.size :].any()
+
+
+def groups_of(count: int, width: int) -> Groups:
+    return Groups(count=count, inside=width, outside=width, lanes=LANES)
+
+
+def test_groups_that_end_inside_blocks_are_read_by_channels() -> None:
+    uneven = by_channels(groups_of(4, 68), (14, 14))
+    assert uneven is not None
+    assert (uneven.channels, uneven.step) == (20 * 68, 4)
+
+
+@pytest.mark.parametrize("width", [4, 8, 16, 32])
+def test_groups_of_whole_blocks_and_blocks_of_whole_groups_are_read_by_blocks(width: int) -> None:
+    assert by_channels(groups_of(16, width), (14, 14)) is None
+
+
+def test_neighbouring_blocks_read_alike_where_images_are_too_small_to_fill_registers() -> None:
+    teams = {size: by_channels(groups_of(4, 136), (size, size)) for size in (7, 14)}
+    assert {size: team and team.team for size, team in teams.items()} == {7: 2, 14: 1}
 
 
 def grouped_product(weight: values.Array, data: values.Array, groups: int) -> values.Array:

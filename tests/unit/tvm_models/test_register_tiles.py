@@ -1,6 +1,7 @@
 """First guesses fill the registers without overflowing them."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +44,11 @@ def test_products_keep_both_multipliers_busy(extents: tuple[int, ...]) -> None:
 
 def test_windows_tile_rows_rather_than_channels() -> None:
     assert good_tile((1, 12, 28, 28, 1), WIDE, POOL)[1] == 1
+
+
+@pytest.mark.parametrize("team", [1, 2])
+def test_tiles_hold_no_more_blocks_than_meet_the_same_condition(team: int) -> None:
+    assert good_tile((1, 32, 7, 7, 1), WIDE, replace(CONV, team=team))[1] == team
 
 
 def test_numbers_that_need_registers_of_their_own_leave_fewer_for_sums() -> None:

@@ -7,8 +7,9 @@ Whatever has no blocked form gets its plain tensors back.
 
 from typing import Any
 
-from tuneloom.tuners.tvm.layouts.rewriter import Rewriter
+from tuneloom.tuners.tvm.layouts.rewriter import IN_GROUPS, Rewriter
 from tuneloom.tuners.tvm.layouts.rules import RULES
+from tuneloom.tuners.tvm.layouts.skipping import skip_zeros
 
 _TAIL, _OPAQUE = 4, 8
 _PATTERNS = {
@@ -52,7 +53,7 @@ def block_layouts(module: Any, lanes: int, dots: str = "", whole: str = "", *, p
         builder.emit_func_output(result)
     done = builder.get()
     done["main"] = done["main"].with_attrs(dict(main.attrs or {}))
-    return _keep_apart(done)
+    return _finished(done)
 
 
 def uses(function: Any) -> dict[Any, int]:
@@ -72,12 +73,14 @@ def uses(function: Any) -> dict[Any, int]:
     return counts
 
 
-def _keep_apart(module: Any) -> Any:
-    """Say what may be fused with our kernels, where TVM would guess wrong by their loops."""
+def _finished(module: Any) -> Any:
+    """Say what may be fused with our kernels, where TVM would guess wrong by their loops; skip zeros."""
     for gvar in module.get_global_vars():
         for prefix, pattern in _PATTERNS.items():
             if gvar.name_hint.startswith(prefix):
                 module[gvar] = module[gvar].with_attr("op_pattern", pattern)
+        if gvar.name_hint.startswith(IN_GROUPS):
+            module[gvar] = skip_zeros(module[gvar])
     return module
 
 

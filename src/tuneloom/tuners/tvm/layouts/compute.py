@@ -9,6 +9,8 @@ from typing import Any
 
 from tuneloom.tuners.tvm.layouts.groups import Groups
 from tuneloom.tuners.tvm.layouts.matrices import padded_rows
+from tuneloom.tuners.tvm.layouts.skipping import TEAM
+from tuneloom.tuners.tvm.layouts.uneven_groups import UnevenGroups
 from tuneloom.tuners.tvm.layouts.values import blocks as block_count
 from tuneloom.tuners.tvm.layouts.windows import Window
 
@@ -39,6 +41,33 @@ def conv2d(data: Any, weight: Any, window: Window, groups: Groups | None = None)
             axis=[k, kh, kw, ki],
         ),
         name="conv2d",
+    )
+    return _trimmed(whole, cols)
+
+
+def conv2d_in_groups(data: Any, weight: Any, window: Window, uneven: UnevenGroups) -> Any:
+    """Blocked data with weights (out blocks, groups, steps, kh, kw, in, out)."""
+    from tvm import te, tirx
+
+    batch, _, height, width, _ = data.shape
+    out_blocks, groups, steps, _, _, inner, lanes = weight.shape
+    padded = pad(data, window, (2, 3))
+    rows, cols = window.output_size(int(height), int(width))
+    g, k = te.reduce_axis((0, groups), name="g"), te.reduce_axis((0, steps), name="k")
+    kh, kw = _window_axes(window)
+    ki = te.reduce_axis((0, inner), name="ki")
+
+    def product(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
+        channel = uneven.channel(o, g, k * inner + ki)
+        place = window.place(y, _within(x, cols), kh, kw)
+        value = padded[n, channel // lanes, *place, channel % lanes] * weight[o, g, k, kh, kw, ki, c]
+        return tirx.if_then_else(g < uneven.read_by(o), value, tirx.const(0, data.dtype))
+
+    whole = te.compute(
+        (batch, out_blocks, rows, whole_columns(cols), lanes),
+        lambda *at: te.sum(product(*at), axis=[g, k, kh, kw, ki]),
+        name="conv2d",
+        attrs={TEAM: uneven.team},
     )
     return _trimmed(whole, cols)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tuneloom.tuners.tvm.layouts import compute, dots, pairs, values, winograd
 from tuneloom.tuners.tvm.layouts.groups import Groups
+from tuneloom.tuners.tvm.layouts.uneven_groups import by_channels
 from tuneloom.tuners.tvm.layouts.values import (
     Array,
     Centred,
@@ -23,6 +24,8 @@ from tuneloom.tuners.tvm.layouts.values import (
 
 VOLUME = 5
 """How many axes a plain tensor with a depth has; its blocked form has an image for each plane."""
+IN_GROUPS = "conv2d_in_groups"
+"""The name of kernels whose sums have terms that are zero under a condition."""
 Rule = Callable[["Rewriter", Any, Any], bool]
 """Rewrites what a variable is bound to; returns False when it does not apply."""
 
@@ -304,6 +307,11 @@ class Rewriter:
 
         outside, inside = conv.weight.shape[0] // conv.groups, conv.weight.shape[1]
         groups = Groups(count=conv.groups, inside=inside, outside=outside, lanes=self.lanes)
+        uneven = by_channels(groups, conv.shape[2:])
+        if uneven is not None:
+            arguments = [self.blocked(conv.data), relax.const(uneven.pack(conv.weight))]
+            options = {"window": conv.window, "uneven": uneven}
+            return self.kernel(compute.conv2d_in_groups, arguments, IN_GROUPS, **options)
         arguments = [self.blocked(conv.data), relax.const(groups.pack(conv.weight))]
         return self.kernel(compute.conv2d, arguments, "conv2d", window=conv.window, groups=groups)
 

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from tuneloom.tuners.tvm.layouts.skipping import TEAM
+
 _REDUCE = 2
 _FOUR, _TWO = 4, 2
 
@@ -36,6 +38,9 @@ class Shape:
     """How many neighbouring vectors of the operand with lanes lie together; 1 if unknown."""
     wide: bool = True
     """Whether what the rows need is smaller than what the channels need."""
+
+    team: int | None = None
+    """How many neighbouring blocks of channels a tile may hold, if that is limited."""
 
     def is_row(self, axis: int) -> bool:
         """Whether a step along an axis needs the same vectors as the step before."""
@@ -84,6 +89,7 @@ def shape_of(module: Any, lanes: int) -> Shape | None:
         pairs=_adds_pairs(blocks[at]),
         panel=_panel(blocks[at]) // lanes,
         wide=_is_wide(blocks[at]),
+        team=_team(blocks[at]),
     )
 
 
@@ -118,6 +124,10 @@ def _is_wide(block: Any) -> bool:
     for region in block.reads:
         sizes[_mentions(region, lane)] += math.prod(_shape(region))
     return sizes[False] <= sizes[True]
+
+
+def _team(block: Any) -> int | None:
+    return int(block.annotations[TEAM]) if TEAM in block.annotations else None
 
 
 def _panel(block: Any) -> int:

@@ -23,8 +23,10 @@ def most_vectors(target: TargetSpec) -> int:
     return target.vector_registers - _SPARE
 
 
-def widest(position: int, axes: int) -> int:
-    """The largest tile of an axis; the one before the vectors is the row."""
+def widest(position: int, axes: int, shape: Shape) -> int:
+    """The largest tile of an axis; the second is that of channels, the one before the vectors the row."""
+    if position == 1 and shape.team is not None:
+        return shape.team
     return _WIDEST_ROW if position == axes - 2 else _WIDEST_OTHER
 
 
@@ -33,7 +35,7 @@ def good_tile(extents: Sequence[int], target: TargetSpec, shape: Shape) -> tuple
 
     The axes are those of the anchor's result in order, the last one counted in vectors.
     """
-    choices = [_divisors(extent, widest(at, len(extents))) for at, extent in enumerate(extents)]
+    choices = [_divisors(extent, widest(at, len(extents), shape)) for at, extent in enumerate(extents)]
     tiles = [_Tile(sizes=sizes, shape=shape) for sizes in product(*choices)]
     return max((tile for tile in tiles if tile.fits(target)), key=lambda tile: tile.merit(target)).sizes
 

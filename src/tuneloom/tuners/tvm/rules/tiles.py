@@ -114,7 +114,7 @@ def _tile_result(sch: Any, block: Any, shape: Shape, target: TargetSpec, variant
         tile = sch.sample_perfect_tile(
             axis,
             n=2,
-            max_innermost_factor=widest(position, len(axes)),
+            max_innermost_factor=widest(position, len(axes), shape),
             decision=[extents[position] // guess[position], guess[position]],
         )
         out, into = sch.split(axis, list(tile))
