@@ -57,9 +57,9 @@ def ends(run: str) -> dict[str, set[str]]:
 def test_crashing_hanging_hungry_and_talking_candidates_cost_one_trial_each(
     tmp_path: Path, plugged: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = tune([job(tmp_path, "moody", 26)], RunSettings())
+    outcome = tune([job(tmp_path, "moody", 20)], RunSettings())
     assert outcome.failure is None
-    assert outcome.jobs[0].result["trials"] == 26
+    assert outcome.jobs[0].result["trials"] == 20
     found = ends(outcome.run)
     assert {mood: found[mood] for mood in ENDS} == {mood: {end} for mood, end in ENDS.items()}
     assert (tmp_path / "fast" / "model.so").is_file()

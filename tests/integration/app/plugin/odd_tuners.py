@@ -43,6 +43,20 @@ class MoodySearch:
         return replace(candidate, origin=moods[number - 1]) if 0 < number <= len(moods) else candidate
 
 
+class ShortSearch:
+    """Proposes one candidate, so that all other trials are left to kernels that matter."""
+
+    def __init__(self, search: Search) -> None:
+        self._left = search.select(1)
+
+    def select(self, count: int) -> list[Candidate]:
+        chosen, self._left = self._left[:count], self._left[count:]
+        return chosen
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        pass
+
+
 class MoodyTuner(TvmTuner):
     """Candidates of convolutions crash, hang, eat memory, raise or talk, while they are built or run."""
 
@@ -50,7 +64,7 @@ class MoodyTuner(TvmTuner):
 
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
         search = super().open(task, options, known)
-        return MoodySearch(search, len(known)) if "conv" in task.name else search
+        return MoodySearch(search, len(known)) if "conv" in task.name else ShortSearch(search)
 
     def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         stage, _, mood = candidate.origin.partition(" ")
@@ -83,18 +97,12 @@ class WatchedTuner(TvmTuner):
         return super().build(task, candidate, rules)
 
 
-class WrongSearch:
+class WrongSearch(ShortSearch):
     """Proposes the default, and one schedule that rounds everything to whole numbers."""
 
     def __init__(self, search: Search, task: Task) -> None:
-        self._left = [search.select(1)[0], _rounding(task)]
-
-    def select(self, count: int) -> list[Candidate]:
-        chosen, self._left = self._left[:count], self._left[count:]
-        return chosen
-
-    def update(self, trials: Sequence[Trial]) -> None:
-        pass
+        super().__init__(search)
+        self._left.append(_rounding(task))
 
 
 class WrongTuner(TvmTuner):
