@@ -31,7 +31,7 @@ PROCESSES ?= 3
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n $(PROCESSES)
 
 test: $(STAMP)
-	$(MAKE) --no-print-directory -j2 --output-sync=line check suite
+	$(MAKE) --no-print-directory -j2 check suite
 
 suite: $(STAMP) browser
 	$(PYTEST) tests
