@@ -48,12 +48,14 @@ def open_and_select(
 
 def select(
     key: str, count: int, seeds: Sequence[Seed] = (), witnessed: Sequence[Trial] = ()
-) -> list[Candidate]:
-    """Select from a search that this process opened.
+) -> list[Candidate] | None:
+    """Select from a search that this process opened; None if it never did: another one kept it, and died.
 
     Before, it gets seeds, if it takes any, and learns from trials that others made of its task.
     """
-    search = _searches[key]
+    search = _searches.get(key)
+    if search is None:
+        return None
     if seeds and isinstance(search, SeededSearch):
         search.plant(seeds)
     if witnessed:

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from tuneloom.app.tuning.task_tuning import TaskTuning
-from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, TimedOut
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.scheduling.stages import ANY_CORE
 from tuneloom.testing.fake_stages import FakeStages
@@ -111,6 +111,35 @@ def test_a_search_whose_worker_always_dies_is_given_up() -> None:
     assert steps == 3
     assert tuning.spent == 0
     assert "SIGSEGV" in tuning.tasks[0].first_error
+
+
+def test_a_search_whose_worker_others_kill_is_opened_again_and_again() -> None:
+    healthy, kills = FakeStages(), iter(range(12))
+
+    def answer(call: Call) -> CallResult:
+        if call.function.endswith("select") and next(kills, None) is not None:
+            return Died(cause=KilledBy(signal.SIGKILL))
+        return healthy(call)
+
+    tuning = tuning_of("a", 10, lanes=1)
+    drive(tuning.begin(0.0, b""), answer)
+    assert tuning.spent == 10 and not tuning.tasks[0].exhausted
+
+
+def test_a_search_that_is_gone_without_notice_is_opened_again() -> None:
+    healthy, asked = FakeStages(), []
+
+    def answer(call: Call) -> CallResult:
+        if call.function.endswith(":select"):
+            asked.append(call.function)
+            if len(asked) == 2:
+                return Returned(value=None)
+        return healthy(call)
+
+    tuning = tuning_of("a", 40, lanes=1)
+    drive(tuning.begin(0.0, b""), answer)
+    assert len(asked) > 2 and len(healthy.opened_with) == 2
+    assert tuning.spent == 40 and not tuning.tasks[0].exhausted
 
 
 def test_a_search_that_raises_is_given_up_and_the_others_go_on() -> None:

@@ -1,5 +1,6 @@
 """A tuning job as a program: lanes of select, build, profile, update over its tasks."""
 
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from tuneloom.app.tuning.allocation import next_task
 from tuneloom.app.tuning.build_limits import BuildLimits
 from tuneloom.app.tuning.spending import Spending
 from tuneloom.app.tuning.stage_calls import StageCalls
-from tuneloom.engine.calls import Call, CallResult, Raised, Returned, TimedOut
+from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.model import (
     Artifact,
     Candidate,
@@ -29,6 +30,8 @@ from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequ
 
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
+_TRIES_IF_KILLED = 20  # somebody else ends its workers: lack of memory and our own limits are other causes
+_KILLED = Died(cause=KilledBy(signal.SIGKILL))
 _CHANCES = 3
 """After so many lost devices and machines, the candidate that ran there is to blame."""
 _SEARCHING = (StageKind.SELECT, StageKind.UPDATE)
@@ -160,6 +163,9 @@ class TaskTuning:
     def _selected(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._search_lost(lane, result, at_s)
+        if result.value is None:  # it ended with a process of which nobody told: this one is new
+            lane.progress.opened = False
+            return None
         candidates = lane.progress.unseen(result.value)
         lane.progress.in_flight -= lane.planned - len(candidates)
         lane.left = len(candidates)
@@ -176,7 +182,8 @@ class TaskTuning:
         """A search that raises or hangs is given up; one whose worker died is opened again elsewhere."""
         lane.tries += 1
         self._close_searches(lane.progress, result)
-        if lane.tries < _SEARCH_TRIES and not isinstance(result, Raised | TimedOut):
+        tries = _TRIES_IF_KILLED if result == _KILLED else _SEARCH_TRIES
+        if lane.tries < tries and not isinstance(result, Raised | TimedOut):
             return None
         lane.progress.exhausted = True
         lane.progress.first_error = lane.progress.first_error or f"its search ended: {result}"
