@@ -126,6 +126,14 @@ def test_a_search_whose_worker_others_kill_is_opened_again_and_again() -> None:
     assert tuning.spent == 10 and not tuning.tasks[0].exhausted
 
 
+def test_kills_by_others_leave_a_search_its_tries() -> None:
+    deaths = iter([signal.SIGKILL] * 5 + [signal.SIGSEGV] * 9)
+    tuning = tuning_of("a", 10, lanes=1)
+    steps = drive(tuning.begin(0.0, b""), lambda _: Died(cause=KilledBy(next(deaths))))
+    assert steps == 5 + 3
+    assert tuning.tasks[0].exhausted
+
+
 def test_a_search_that_is_gone_without_notice_is_opened_again() -> None:
     healthy, asked = FakeStages(), []
 

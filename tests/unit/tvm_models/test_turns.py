@@ -3,7 +3,7 @@
 import pytest
 
 from tuneloom.tuners.tvm.models import own_runtime
-from tuneloom.tuners.tvm.models.choosing import clear
+from tuneloom.tuners.tvm.models.choosing import choice_is_clear
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, wait_for_rest
 
 
@@ -65,4 +65,4 @@ def test_turns_end_early_once_the_choice_is_clear(monkeypatch: pytest.MonkeyPatc
 def test_a_choice_is_clear_if_nearly_all_runs_of_one_side_are_faster(
     times: list[list[float]], is_clear: bool
 ) -> None:
-    assert clear(times) is is_clear
+    assert choice_is_clear(times) is is_clear

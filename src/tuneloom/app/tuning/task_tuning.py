@@ -30,8 +30,9 @@ from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequ
 
 Keep = Callable[[Task, Trial, Artifact | None], None]
 _SEARCH_TRIES = 3
-_TRIES_IF_KILLED = 20  # somebody else ends its workers: lack of memory and our own limits are other causes
+_MOST_KILLS = 20
 _KILLED = Died(cause=KilledBy(signal.SIGKILL))
+"""Somebody else ended a worker: lack of memory and our own limits are other causes."""
 _CHANCES = 3
 """After so many lost devices and machines, the candidate that ran there is to blame."""
 _SEARCHING = (StageKind.SELECT, StageKind.UPDATE)
@@ -47,6 +48,7 @@ class Lane:
     left: int = 0
     trials: list[Trial] = field(default_factory=list)
     tries: int = 0
+    kills: int = 0
     parcel: Parcel = field(default_factory=Parcel)
     building: set[int] = field(default_factory=set)
 
@@ -180,10 +182,11 @@ class TaskTuning:
 
     def _search_lost(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
         """A search that raises or hangs is given up; one whose worker died is opened again elsewhere."""
-        lane.tries += 1
+        lane.kills += result == _KILLED
+        lane.tries += result != _KILLED
         self._close_searches(lane.progress, result)
-        tries = _TRIES_IF_KILLED if result == _KILLED else _SEARCH_TRIES
-        if lane.tries < tries and not isinstance(result, Raised | TimedOut):
+        patience = lane.tries < _SEARCH_TRIES and lane.kills < _MOST_KILLS
+        if patience and not isinstance(result, Raised | TimedOut):
             return None
         lane.progress.exhausted = True
         lane.progress.first_error = lane.progress.first_error or f"its search ended: {result}"

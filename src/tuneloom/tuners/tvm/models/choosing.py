@@ -147,13 +147,13 @@ def _round(
         runs.append(lambda: rival(values))
     expected, got, *_ = map(warmed, runs)
     return _Round(
-        times=all_in_turn(runs, _SECONDS, clear),
+        times=all_in_turn(runs, _SECONDS, choice_is_clear),
         difference=max(map(relative_difference, got, expected)),
         shares=foreign_shares(proposed, device, values),
     )
 
 
-def clear(times: Times) -> bool:
+def choice_is_clear(times: Times) -> bool:
     """Whether more turns would hardly change where the whole model goes; pieces get all turns."""
     if len(times) != 2 or len(times[0]) < _CLEAR_TURNS:
         return False

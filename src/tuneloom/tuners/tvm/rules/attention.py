@@ -3,7 +3,7 @@
 from typing import Any
 
 from tuneloom.tuners.tvm.layouts.attention import KEPT, RESULT, SCORES, SUMS, TRIMMED
-from tuneloom.tuners.tvm.rules.lines import in_vectors
+from tuneloom.tuners.tvm.rules.lines import in_vectors, inlined
 from tuneloom.tuners.tvm.rules.registers import most_vectors
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
@@ -13,7 +13,6 @@ _GROUP = 32
 """How many queries should go through all steps together, about."""
 _AROUND = 3
 """Loops around the line of one query: matrices, groups of queries, queries."""
-_REDUCE = 2
 
 
 def is_attention(module: Any) -> bool:
@@ -31,8 +30,9 @@ def is_attention(module: Any) -> bool:
 def attention_sketch(sch: Any, target: TargetSpec) -> None:
     """Some queries after the other; how many, and how they are tiled, are sampling decisions."""
     *steps, last = sch.get_child_blocks(sch.get_sblock("root"))
-    scores, kept, sums, result = (sch.get_sblock(name) for name in (SCORES, KEPT, SUMS, RESULT))
-    lines = _lines(sch, steps)
+    products = (SCORES, KEPT, SUMS, RESULT)
+    scores, kept, sums, result = (sch.get_sblock(name) for name in products)
+    lines = inlined(sch, [step for step in steps if str(sch.get(step).name_hint) not in products])
     group, sizes = _summed(sch, sums, result, target)
     if str(sch.get(last).name_hint) == TRIMMED:
         _trimmed(sch, last, result, target)
@@ -43,24 +43,6 @@ def attention_sketch(sch: Any, target: TargetSpec) -> None:
         in_vectors(sch, block, target, _AROUND)
     if target.cores > 1:
         sch.parallel(sch.fuse(*sch.get_loops(kept)[:2]))
-
-
-def _lines(sch: Any, steps: list[Any]) -> list[Any]:
-    """The steps between the two products that are left when all that one step alone reads is inlined."""
-    kept = []
-    for block in steps:
-        name = str(sch.get(block).name_hint)
-        if name in (SCORES, KEPT, SUMS, RESULT):
-            continue
-        if not _reduces(sch, block) and len(sch.get_consumers(block)) == 1:
-            sch.compute_inline(block)
-        else:
-            kept.append(block)
-    return kept
-
-
-def _reduces(sch: Any, block: Any) -> bool:
-    return any(int(var.iter_type) == _REDUCE for var in sch.get(block).iter_vars)
 
 
 def _summed(sch: Any, sums: Any, result: Any, target: TargetSpec) -> tuple[Any, list[Any]]:

@@ -16,7 +16,7 @@ def line_sketch(sch: Any, target: TargetSpec) -> None:
     """Compute every block for one line at a time; raises ValueError where there are no lines."""
     blocks = sch.get_child_blocks(sch.get_sblock("root"))
     lead = _lead(sch, blocks)
-    kept = _inlined(sch, blocks[:-1])
+    kept = inlined(sch, blocks[:-1])
     result = blocks[-1]
     loops = sch.get_loops(result)[:lead]
     line = sch.fuse(*loops) if loops else sch.add_unit_loop(sch.get_loops(result)[0])
@@ -29,7 +29,7 @@ def line_sketch(sch: Any, target: TargetSpec) -> None:
         in_vectors(sch, block, target)
 
 
-def _inlined(sch: Any, blocks: list[Any]) -> list[Any]:
+def inlined(sch: Any, blocks: list[Any]) -> list[Any]:
     """Inline what one block alone reads; returns the blocks that are left, in order."""
     kept = []
     for block in blocks:
