@@ -117,7 +117,7 @@ def compare(task: Task, model: str, seed: int, trials: int, batch: int) -> dict[
 
 def tune_ours(task: Task, seed: int, trials: int, batch: int) -> dict[str, Any]:
     """Our tuner, workers' start included; the identical evaluator: no run is cut short."""
-    rules = MeasuringRules(repeats=REPEATS, min_repeat_ms=MIN_REPEAT_MS, hopeless_ratio=math.inf)
+    rules = MeasuringRules(repeats=REPEATS, min_repeat_ms=MIN_REPEAT_MS, hopeless_ratio=1e9)
     spec = JobSpec(
         name="ours", model="", budget=Budget(trials=trials), measuring=rules, batch=batch, seed=seed
     )

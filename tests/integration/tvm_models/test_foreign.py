@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm import runner
+from tuneloom.tuners.tvm.importing.crossing import require_tensors
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
@@ -208,6 +209,12 @@ def test_an_output_that_is_no_tensor_of_numbers_is_named(imported: Callable[[Any
     nodes = [helper.make_node("Cast", ["x"], ["text"], to=TensorProto.STRING)]
     with pytest.raises(ModelError, match="output 'text' is not a tensor of numbers"):
         imported(graph_of(nodes, [plain_output("text", TensorProto.STRING)]))
+
+
+def test_an_output_of_a_type_that_bundles_do_not_return_is_named() -> None:
+    kind = helper.make_tensor_type_proto(TensorProto.FLOAT8E5M2, (1, 3))
+    with pytest.raises(ModelError, match="output 'tiny' has the type float8_e5m2, which bundles don't"):
+        require_tensors(["tiny"], {"tiny": kind}, "output", "net.onnx")
 
 
 def test_a_node_that_fails_a_trial_goes_to_the_other_runtime(tmp_path: Path) -> None:

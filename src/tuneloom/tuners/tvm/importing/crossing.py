@@ -23,10 +23,17 @@ def require_tensors(names: Sequence[str], types: Mapping[str, Any], what: str, w
     """Raise ModelError for an input or output that is known to be something else than numbers."""
     for name in names:
         if types.get(name) is not None and not crosses(types[name]):
-            raise ModelError(
-                f"{where}: {what} {name!r} is not a tensor of numbers (a sequence, a map or text?); export "
-                "without it, a classifier of scikit-learn with zipmap=False and whole numbers as labels"
-            )
+            raise ModelError(f"{where}: {what} {name!r} {_instead(types[name])}")
+
+
+def _instead(kind: Any) -> str:
+    """What a value is that is no tensor of numbers, and what to do about it."""
+    if kind.HasField("tensor_type") and number_type(kind) not in ("", "object"):
+        return f"has the type {number_type(kind)}, which bundles don't take or return; cast it in the model"
+    return (
+        "is not a tensor of numbers (a sequence, a map or text?); export without it, a classifier of "
+        "scikit-learn with zipmap=False and whole numbers as labels"
+    )
 
 
 def number_type(kind: Any) -> str:

@@ -12,7 +12,7 @@ from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
 
 _MOST_MESSAGE = 2000
-_BLOCK = 1_000_003  # a prime, so that rows of common sizes don't repeat
+_BLOCK = 65_537  # a prime, so that rows of common sizes don't repeat
 
 
 def profile_kernel(payload: bytes, rules: MeasuringRules, best_s: float | None) -> Measurement | Failure:
@@ -27,7 +27,6 @@ def profile_kernel(payload: bytes, rules: MeasuringRules, best_s: float | None) 
 
 
 def _timings(kernel: "LoadedKernel", rules: MeasuringRules, best_s: float | None) -> tuple[float, ...]:
-    kernel.time(number=1, repeats=1)  # page faults and cold caches
     (first,) = kernel.time(number=1, repeats=1)
     if best_s is not None and first > rules.hopeless_ratio * best_s:
         return (first,)
@@ -50,7 +49,7 @@ class LoadedKernel:
         ]
 
     def time(self, number: int, repeats: int) -> tuple[float, ...]:
-        """Seconds per run, once for each repeat."""
+        """Seconds per run, once for each repeat; after a run that does not count, with cold caches."""
         evaluate = self._module.time_evaluator("main", self._device, number=number, repeat=repeats)
         return tuple(float(seconds) for seconds in evaluate(*self._arguments).results)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from tuneloom.tuners.tvm.importing.converters.elementwise import elementwise
 from tuneloom.tuners.tvm.importing.converters.guarded import guarded
+from tuneloom.tuners.tvm.importing.converters.lacking import lacking
 from tuneloom.tuners.tvm.importing.converters.quantised import quantised
 from tuneloom.tuners.tvm.importing.converters.quantised_contrib import quantised_contrib
 from tuneloom.tuners.tvm.importing.converters.recurrent import recurrent
@@ -31,6 +32,7 @@ def own_converters(frontend: Any) -> dict[str, Any]:
     return {
         **elementwise(frontend),
         **guarded(frontend),
+        **lacking(frontend),
         **recurrent(frontend),
         **quantised(frontend),
         **quantised_contrib(frontend),

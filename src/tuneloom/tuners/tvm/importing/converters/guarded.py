@@ -10,7 +10,6 @@ def guarded(frontend: Any) -> dict[str, Any]:
     return {
         "Resize": _with_guard(frontend.Resize, _check_resize),
         "RoiAlign": _with_guard(frontend.RoiAlign, _check_regions),
-        "SpaceToDepth": _with_guard(frontend.SpaceToDepth, _check_depth),
         "SplitToSequence": _with_guard(frontend.SplitToSequence, _check_split),
         "NonMaxSuppression": _open(_with_guard(frontend.NonMaxSuppression, _check_suppression)),
     }
@@ -75,12 +74,6 @@ def _check_regions(inputs: list[Any], attr: Any) -> None:
     """TVM's own computes another maximum than ONNX says; its average is right."""
     if attr.get("mode", b"avg") not in (b"avg", "avg"):
         raise NotImplementedError("RoiAlign of maxima is not implemented")
-
-
-def _check_depth(inputs: list[Any], attr: Any) -> None:
-    """TVM's own knows one order of columns, rows and depth."""
-    if attr.get("mode", b"DCR") not in (b"DCR", "DCR"):
-        raise NotImplementedError("SpaceToDepth in another order is not implemented")
 
 
 def _check_split(inputs: list[Any], attr: Any) -> None:
