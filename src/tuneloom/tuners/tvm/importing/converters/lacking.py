@@ -60,7 +60,8 @@ def _identity_matrix(bb: Any, inputs: Any, attr: Any) -> Any:
 
     wanted = attr.get("dtype")
     dtype = dtype_of(inputs[0]) if wanted is None else helper.tensor_dtype_to_np_dtype(wanted).name
-    return relax.const(np.eye(*shape_of(inputs[0]), k=attr.get("k", 0), dtype=dtype))
+    rows, columns = shape_of(inputs[0])
+    return relax.const(np.eye(rows, columns, k=attr.get("k", 0), dtype=np.dtype(dtype)))
 
 
 def _unit_length(bb: Any, inputs: Any, attr: Any) -> Any:
