@@ -200,6 +200,7 @@ def real_models(rows: Rows) -> str:
             "–" if "difference" not in row else f"{row['difference']:.1e}",
             "–" if "own_rounding" not in row else f"{row['own_rounding']:.1e}",
             row.get("import_and_lower_cpu_s", row.get("import_and_lower_s", "–")),
+            row.get("again_s", "–"),
             row.get("trials") or "–",
             "–" if "ours_s" not in row else f"{row['ours_s'] / row['theirs_s']:.2f}",
             ", ".join(row.get("foreign", ())) + _share(row),
@@ -207,7 +208,8 @@ def real_models(rows: Rows) -> str:
         )
         for row in rows
     ]
-    columns = ("model", "agrees", "difference", "own rounding", "import and lower, s", "trials", "time")
+    opened = ("import and lower, s", "again, s")
+    columns = ("model", "agrees", "difference", "own rounding", *opened, "trials", "time")
     summary = (
         f"{len(right)} of {len(rows)} agree, {len(tuned)} of them measured after tuning; "
         f"{len(alone)} of {len(rows)} come in for TVM alone."
@@ -522,8 +524,8 @@ SECTIONS = (
         about="Imported, lowered, compiled, run and compared with their own runtime; where there are trials, "
         "tuned before through the command line's own path. `own rounding`: how far the own runtime's outputs "
         "move when the last bit of the inputs does. `time`: the tuned model's against its own runtime's. "
-        "Import in CPU seconds, in wall-clock seconds in older rows. On an ARM machine with two cores that "
-        "many other programs used at the same time.",
+        "Import in CPU seconds; `again`: all of `tuneloom tasks` for a model that was opened before, "
+        "in wall-clock seconds. On an ARM machine with two cores.",
         command="benchmarks/real_models.py",
         draw=real_models,
     ),

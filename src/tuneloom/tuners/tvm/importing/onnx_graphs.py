@@ -1,6 +1,5 @@
-"""ONNX graphs handed to TVM: bound, cleaned, converted node by node, each result checked for its type."""
+"""ONNX graphs handed to TVM: bound, cleaned, divided between runtimes, and converted."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,14 +10,11 @@ from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.accepted import REPLACE, named
 from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
-from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
-from tuneloom.tuners.tvm.importing.cleaning.graph import captured
 from tuneloom.tuners.tvm.importing.converters import better_converters
-from tuneloom.tuners.tvm.importing.converters.rounded import MOVING, in_whole_numbers, moved, quantised_again
-from tuneloom.tuners.tvm.importing.crossing import is_fixed, open_shape, require_tensors
-from tuneloom.tuners.tvm.importing.cutting import ALL, DOMAIN, cut, first_output, foreign_call, left_whole
+from tuneloom.tuners.tvm.importing.crossing import open_shape, require_tensors
+from tuneloom.tuners.tvm.importing.cutting import ALL, cut, first_output, left_whole
 from tuneloom.tuners.tvm.importing.foreign_types import types_by_running, undefined_values
-from tuneloom.tuners.tvm.importing.half import as_declared, as_single, has_half, is_rounded_once
+from tuneloom.tuners.tvm.importing.node_by_node import NodeRefused, relax_module
 from tuneloom.tuners.tvm.importing.relax import (
     Converted,
     Described,
@@ -30,18 +26,6 @@ from tuneloom.tuners.tvm.importing.relax import (
 
 _OF_OTHER_DOMAINS = frozenset(("Attention",))
 """TVM's converters under these names are for operators of another domain than ONNX's own."""
-
-_MAY_BE_OPEN = frozenset(("NonMaxSuppression",))
-"""Operators that TVM computes although the size of their result depends on data, if nothing else reads it."""
-
-
-class NodeRefused(Exception):  # noqa: N818 - the name is the message
-    """TVM can't take one node; `node` says which."""
-
-    def __init__(self, node: Any, reason: str) -> None:
-        super().__init__(reason)
-        self.node = node
-        self.reason = reason
 
 
 Trial = Callable[[Any], None]
@@ -190,105 +174,13 @@ def converted(graph: CleanGraph, where: str) -> Any:
 
 
 def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) -> Any:
-    """Import; nodes that can't be are collected in `refused`, or raised if that is None."""
-    from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
-
-    model = assembled(graph)
-    nodes = _named(model)
-    read = {name for node in graph.nodes for name in captured(node)}
-
-    class Importer(ONNXGraphImporter):  # type: ignore[misc]
-        """TVM's importer, which says at which node it failed."""
-
-        def _check_for_unsupported_ops(self, graph: Any) -> None:
-            """Each node is asked when its turn comes."""
-
-        def _convert_operator(self, op_name: str, inputs: Any, attrs: Any, opset: int) -> Any:
-            node = nodes[attrs["tvm_custom"]["name"]]
-            if node.domain == DOMAIN:
-                return foreign_call(node, inputs, graph, self.bb, node.name.partition(":")[2])
-            try:
-                return self._checked(node, inputs, attrs, opset)
-            except NodeRefused as reason:
-                if refused is None:
-                    raise
-                refused.append(reason)
-                return foreign_call(node, [one for one in inputs if one is not None], graph, self.bb, "none")
-
-        def _parse_attr(self, attr_proto: Any) -> Any:
-            """TVM's own stops at empty lists."""
-            return super()._parse_attr([one for one in attr_proto if not _is_empty(one)])
-
-        def _checked(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any:
-            if not all(is_fixed(value) for value in inputs):
-                raise NodeRefused(node, "the shape of what it reads depends on data")
-            try:
-                once = is_rounded_once(node, inputs)
-                result = None if once else self._as_it_is(node, inputs, attrs, opset)
-            except Exception as error:
-                if not has_half(inputs):
-                    raise NodeRefused(node, one_line(error)) from error
-                result = None
-            if result is None:
-                result = self._in_single_precision(node, inputs, attrs, opset)
-            _check_types(node, result, graph)
-            if not is_fixed(result) and (node.op_type not in _MAY_BE_OPEN or first_output(node) in read):
-                raise NodeRefused(node, "the shape of its output depends on data")
-            return result
-
-        def _as_it_is(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any:
-            """The node in the types it has."""
-            result = self._on_whole_numbers(node, inputs, attrs, opset)
-            return super()._convert_operator(_key(node), inputs, attrs, opset) if result is None else result
-
-        def _on_whole_numbers(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any | None:
-            """A node between dequantised values, computed before they are; None for any other."""
-            if node.op_type == "QuantizeLinear":
-                return quantised_again(self.bb, inputs)
-            if node.op_type in MOVING and len(node.output) == 1:
-                convert = super()._convert_operator
-                return moved(self.bb, inputs, lambda whole: convert(_key(node), whole, attrs, opset))
-            return in_whole_numbers(self.bb, node, inputs, attrs, graph.constants)
-
-        def _in_single_precision(self, node: Any, inputs: Any, attrs: Any, opset: int) -> Any:
-            """A node that TVM can't take in half precision, computed in single precision."""
-            try:
-                single = [as_single(self.bb, value) for value in inputs]
-                result = super()._convert_operator(_key(node), type(inputs)(single), attrs, opset)
-                return as_declared(self.bb, node, self.bb.normalize(result), graph.types)
-            except Exception as error:
-                raise NodeRefused(node, one_line(error)) from error
-
-    version = max((one.version for one in graph.opsets if one.domain in ("", "ai.onnx")), default=1)
+    """Import; nodes that can't be are collected in `refused`, or named in a ModelError if that is None."""
     try:
-        with warnings.catch_warnings(), better_converters():
-            warnings.simplefilter("ignore")
-            return Importer({}, "float32").from_onnx(model.graph, version)
+        return relax_module(graph, refused)
     except NodeRefused as reason:
         raise ModelError(f"{where}: {_refusal(reason, True)}") from reason
     except Exception as error:
         raise ModelError(f"{where}: TVM can't import this graph: {one_line(error)}") from error
-
-
-def _named(model: Any) -> dict[str, Any]:
-    """The nodes under names of their own: some files name no node, some two alike.
-
-    TVM must not look into branches and bodies that remain: they are not for it.
-    """
-    nodes = {}
-    for number, node in enumerate(model.graph.node):
-        node.name = f"{number}:{node.name}"
-        nodes[node.name] = type(node).FromString(node.SerializeToString())
-        if any(one.HasField("g") or one.graphs for one in node.attribute):
-            node.op_type = f"{node.op_type} with graphs"
-            del node.attribute[:]
-    return nodes
-
-
-def _is_empty(attribute: Any) -> bool:
-    lists = ("ints", "floats", "strings", "tensors", "graphs", "type_protos", "sparse_tensors")
-    single = any(attribute.HasField(name) for name in ("f", "i", "s", "t", "g", "tp", "sparse_tensor"))
-    return not single and not any(len(getattr(attribute, name)) for name in lists)
 
 
 def primitive_operators() -> frozenset[str]:
@@ -297,30 +189,6 @@ def primitive_operators() -> frozenset[str]:
 
     with better_converters():
         return frozenset(onnx_frontend._get_convert_map()) - _OF_OTHER_DOMAINS
-
-
-def _key(node: Any) -> str:
-    """Under which name converters know an operator."""
-    return str(node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}")
-
-
-def _check_types(node: Any, result: Any, graph: CleanGraph) -> None:
-    """Raise NodeRefused if TVM derived another type than ONNX did: one of them is wrong, so don't go on."""
-    from onnx import helper
-
-    kind: Any = getattr(result, "ty", None)
-    fields = list(kind.fields) if hasattr(kind, "fields") else [kind]
-    for name, field in zip(node.output, fields, strict=False):
-        if not name:
-            continue
-        shape, declared = graph.shape(name), graph.types[name]
-        extents = getattr(getattr(field, "shape", None), "values", None)
-        if shape is None or extents is None:
-            continue
-        found = tuple(int(e.value) if hasattr(e, "value") else -1 for e in extents)
-        wanted = str(helper.tensor_dtype_to_np_dtype(declared.tensor_type.elem_type))
-        if found != shape or str(field.dtype) != wanted:
-            raise NodeRefused(node, f"its output is {wanted} {shape}, but TVM makes {field.dtype} {found}")
 
 
 def _refusal(refused: NodeRefused, only_tvm: bool) -> str:
