@@ -40,9 +40,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
-    from tuneloom.tuners.tvm.fast_import import load_tvm
+    from tuneloom.tuners.tvm.warmth import warm_up
 
-    load_tvm()
+    warm_up()
     out = options.out or (None if options.names and not options.resume else OUT)
     rows = json.loads(out.read_text()) if options.resume and out is not None and out.is_file() else []
     known, ends = {row["case"] for row in rows}, time.monotonic() + options.seconds

@@ -15,7 +15,15 @@ def pack_kernel(module: Any, target: TargetSpec) -> bytes:
 def unpack_kernel(payload: bytes) -> tuple[Any, TargetSpec]:
     """What `pack_kernel` packed."""
     content = json.loads(payload)
-    return load_tvm().ir.load_json(content["module"]), resolve_target(content["target"])
+    return module_of(content["module"]), resolve_target(content["target"])
+
+
+def module_of(text: str) -> Any:
+    """A module that this version of TVM saved: `load_json` would first look for forms of older ones."""
+    load_tvm()
+    from tvm_ffi.serialization import from_json_graph_str
+
+    return from_json_graph_str(text)
 
 
 def trace_text(trace: Any) -> str:

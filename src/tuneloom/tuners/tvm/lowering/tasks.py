@@ -1,6 +1,5 @@
 """Kernels of a lowered model as tasks: named, weighted, and packed for any process."""
 
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,7 +8,8 @@ from typing import Any
 from tuneloom.model import Task
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
+from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, unpack_kernel
+from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _NUMBERING = re.compile(r"(?<=[a-z])\d+(?=_|$)")
 
@@ -83,11 +83,8 @@ def kernel_class(name: str) -> str:
 
 def unpack(task: Task) -> UnpackedKernel:
     """The kernel inside a task's payload."""
-    tvm = load_tvm()
-    content = json.loads(task.payload)
-    return UnpackedKernel(
-        module=tvm.ir.load_json(content["module"]), target=resolve_target(content["target"])
-    )
+    module, target = unpack_kernel(task.payload)
+    return UnpackedKernel(module=module, target=target)
 
 
 def task_of(function: Any, target: TargetSpec) -> Task:
@@ -97,11 +94,11 @@ def task_of(function: Any, target: TargetSpec) -> Task:
 
 
 def _task(key: str, name: str, function: Any, weight: int, target: TargetSpec) -> Task:
-    tvm = load_tvm()
+    load_tvm()
     from tvm.s_tir.analysis import estimate_tir_flops
 
     module = kernel_module(function)
-    payload = json.dumps({"module": tvm.ir.save_json(module), "target": target.text})
+    payload = pack_kernel(module, target)
     return Task(
         key=key,
         name=name,
@@ -109,7 +106,7 @@ def _task(key: str, name: str, function: Any, weight: int, target: TargetSpec) -
         gflop=float(estimate_tir_flops(module)) / 1e9,
         shapes=_shapes(module),
         kernel_class=kernel_class(name),
-        payload=payload.encode(),
+        payload=payload,
     )
 
 
