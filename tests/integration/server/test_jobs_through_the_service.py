@@ -1,5 +1,6 @@
 """A job through the service, from the file to the bundle, on both databases."""
 
+import json
 import signal
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,7 @@ def test_a_model_is_uploaded_tuned_and_fetched(team: Team, tmp_path: Path) -> No
         job = client.submit(digest, trials=4, batch=4, name="small").wait()
         assert (job.status, job.details["failure"]) == ("finished", None)
         job.fetch(tmp_path / "fast")
-    assert (tmp_path / "fast" / "bundle.json").is_file()
+    assert json.loads((tmp_path / "fast" / "bundle.json").read_text())["name"] == "small"
 
 
 def test_a_server_and_its_executor_are_stopped_and_the_job_goes_on_on_a_farm(team: Team) -> None:

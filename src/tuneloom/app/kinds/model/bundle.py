@@ -57,7 +57,7 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
     spec, summary, result = parts.spec, parts.summary, parts.result
     return {
         "format": WITH_SHAPES if summary.variants else FORMAT,
-        "name": summary.name,
+        "name": spec.name,
         **interface(summary),
         **_variants(parts),
         "target": dict(summary.facts),
