@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[np.float32]
-_TYPES = {"float32": 0, "float16": 1, "int32": 2}
+_TYPES = {"float32": 0, "float16": 1, "int32": 2, "complex64": 8}
 SIZE, CHANNELS, FILTERS, CLASSES = 8, 4, 8, 5
 
 
@@ -177,6 +177,46 @@ def write_derived_tflite(path: Path) -> Callable[[Values], Values]:
     flat.operator("EXPAND_DIMS", [product, numbers[2]], y, "ExpandDimsOptions")
     path.write_bytes(flat.finished([x], [y]))
     return lambda values: (values.reshape(6, 4) @ half.astype("float32").T)[..., None]
+
+
+def write_spectral_tflite(path: Path) -> Callable[[Values], Values]:
+    """Frames of a signal, some of them, and the real parts of their spectra; returns what it computes.
+
+    How many frames there are is computed from the input's shape; as in files that TensorFlow converted, the
+    shapes of what follows say one. A number's own shape has no elements.
+    """
+    import flatbuffers
+
+    flat = FlatModel(flatbuffers.Builder(4096))
+    flat.buffers.append(flat.table("Buffer"))
+    x, shape = flat.tensor("x", (1, 512)), flat.tensor("shape", (2,), dtype="int32")
+    flat.operator("SHAPE", [x], shape, "ShapeOptions", OutType=_TYPES["int32"])
+    one, two = (flat.tensor(f"n{n}", (1,), np.array([n], dtype=np.int32)) for n in (1, 2))
+    last, size = flat.tensor("last", (1,), dtype="int32"), flat.tensor("size", (), dtype="int32")
+    flat.operator("STRIDED_SLICE", [shape, one, two, one], last, "StridedSliceOptions")
+    flat.operator("RESHAPE", [last, flat.tensor("none", (0,), dtype="int32")], size)
+    length, count = (
+        flat.tensor("length", (), np.array(128, dtype=np.int32)),
+        flat.tensor("n", (), dtype="int32"),
+    )
+    flat.operator("FLOOR_DIV", [size, length], count)
+    wanted, frames = flat.tensor("wanted", (2,), dtype="int32"), flat.tensor("frames", (1, 128))
+    flat.operator("PACK", [count, length], wanted, "PackOptions", ValuesCount=2)
+    flat.operator("RESHAPE", [x, wanted], frames)
+    some, picked = (
+        flat.tensor("some", (2,), np.array([3, 1], dtype=np.int32)),
+        flat.tensor("picked", (2, 128)),
+    )
+    flat.operator("GATHER", [frames, some], picked, "GatherOptions")
+    lines, pairs = flat.tensor("lines", (2, 1, 128)), flat.tensor("pairs", (2, 1, 65), dtype="complex64")
+    flat.operator("EXPAND_DIMS", [picked, one], lines, "ExpandDimsOptions")
+    sizes = flat.tensor("sizes", (2,), np.array([1, 128], dtype=np.int32))
+    flat.operator("RFFT2D", [lines, sizes], pairs, "Rfft2dOptions")
+    flat_pairs, y = flat.tensor("flat", (2, 65), dtype="complex64"), flat.tensor("y", (2, 65))
+    flat.operator("SQUEEZE", [pairs], flat_pairs, "SqueezeOptions")
+    flat.operator("CAST", [flat_pairs], y, "CastOptions")
+    path.write_bytes(flat.finished([x], [y]))
+    return lambda values: np.fft.rfft(values.reshape(4, 128)[[3, 1]]).real.astype("float32")
 
 
 def _network(kernel: Values, bias: Values, dense: Values, batch: int, open_batch: bool) -> bytes:

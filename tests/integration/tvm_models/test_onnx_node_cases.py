@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from tuneloom.tuners.tvm.importing.sources import import_model
@@ -19,6 +20,9 @@ from tuneloom.tuners.tvm.targets.target import TargetSpec
 AS_THEY_ARE = (
     "attention:test_attention_23_boolmask_fullymasked_row_nan_robustness",
     "attention:test_attention_4d_gqa_scaled",
+    "attention:test_attention_24_qk_matmul_output_mode3_softmax_precision",
+    "bitshift:test_bitshift_left_int32_negative_shift",
+    "bitshift:test_bitshift_right_int32_negative_input",
     "celu:test_celu_float16",
     "convinteger:test_convinteger_with_padding",
     "convtranspose:test_convtranspose_dilations",
@@ -29,17 +33,20 @@ AS_THEY_ARE = (
     "lpnormalization:test_l1normalization_axis_last",
     "layernormalization:test_layer_normalization_4d_axis_negative_2",
     "lstm:test_lstm_with_peepholes",
+    "mod:test_mod_float_edge_cases_fmod_0_float32",
     "pow:test_pow_types_float32_uint32",
     "pow:test_pow_types_int32_float32",
     "qlinearconv:test_qlinearconv",
     "qlinearmatmul:test_qlinearmatmul_3D_uint8_float32",
     "reversesequence:test_reversesequence_batch",
+    "rmsnormalization:test_rms_normalization_2d_axis0",
     "rotaryembedding:test_rotary_embedding",
     "scan:test_scan9_sum",
     "rnn:test_simple_rnn_bidirectional",
     "spacetodepth:test_spacetodepth_crd_mode_example",
 )
 WITH_CONSTANTS = (
+    "nonmaxsuppression:test_nonmaxsuppression_iou_threshold_boundary",
     "nonmaxsuppression:test_nonmaxsuppression_two_batches",
     "onehot:test_onehot_negative_indices",
     "onehot:test_onehot_with_axis",
@@ -80,3 +87,21 @@ def test_an_operator_computes_what_onnx_says(which: str, host: TargetSpec, tmp_p
     got = compiled.open().run([np.asarray(value) for value in given])
     for ours, theirs in zip(got, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("limits", ["", ", overlap", ", overlap, lowest"])
+def test_boxes_are_suppressed_as_in_onnx_runtime(limits: str, host: TargetSpec, tmp_path: Path) -> None:
+    boxes = np.array([[[0, 0, 1, 1], [0.9, 0, 1.9, 1], [3, 3, 4, 4], [5, 5, 6, 6]]], dtype=np.float32)
+    scores = np.array([[[0.5, -0.5, 0.1, -0.8]]], dtype=np.float32)
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        net (float[1,4,4] boxes, float[1,1,4] scores) => (int64[n,3] kept)
+        <int64[1] most = {{4}}, float[1] overlap = {{0.5}}, float[1] lowest = {{-0.6}}>
+        {{ kept = NonMaxSuppression(boxes, scores, most{limits}) }}"""
+    )
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"boxes": boxes, "scores": scores})
+    (got,) = build_model(lower(import_model(str(path), only_tvm=True), host), {}).open().run([boxes, scores])
+    np.testing.assert_array_equal(got, expected)

@@ -10,6 +10,7 @@ from tuneloom.errors import ModelError
 from tuneloom.testing.tflite_models import (
     write_derived_tflite,
     write_hashing_tflite,
+    write_spectral_tflite,
     write_tflite,
     write_unknown_tflite,
 )
@@ -77,6 +78,16 @@ def test_weights_and_shapes_that_are_computed_in_the_graph_are_known_at_import(
     expected = write_derived_tflite(tmp_path / "net.tflite")
     lowered = lower(import_model(str(tmp_path / "net.tflite")), host)
     x = np.random.default_rng(1).normal(size=(2, 3, 4)).astype("float32")
+    (y,) = build_model(lowered, {}).open().run([x])
+    np.testing.assert_allclose(y, expected(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_signal_is_framed_and_transformed_although_the_file_does_not_know_how_many_frames_there_are(
+    tmp_path: Path, host: TargetSpec
+) -> None:
+    expected = write_spectral_tflite(tmp_path / "net.tflite")
+    lowered = lower(import_model(str(tmp_path / "net.tflite"), only_tvm=True), host)
+    x = np.random.default_rng(1).normal(size=(1, 512)).astype("float32")
     (y,) = build_model(lowered, {}).open().run([x])
     np.testing.assert_allclose(y, expected(x), rtol=1e-4, atol=1e-4)
 

@@ -90,6 +90,7 @@ class _Step:
         result = self._as_it_is(inputs)
         if result is None:
             result = self._in_single_precision(inputs)
+        _check_number(self.node, result)
         _check_types(self.node, result, self.graph)
         if not is_fixed(result) and not self._may_be_open():
             raise NodeRefused(self.node, "the shape of its output depends on data")
@@ -152,6 +153,14 @@ def _is_empty(attribute: Any) -> bool:
 def _key(node: Any) -> str:
     """Under which name converters know an operator."""
     return str(node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}")
+
+
+def _check_number(node: Any, result: Any) -> None:
+    """Raise NodeRefused if TVM makes fewer outputs than the node has."""
+    kind: Any = getattr(result, "ty", None)
+    made = len(kind.fields) if hasattr(kind, "fields") else 1
+    if kind is not None and made < len([name for name in node.output if name]):
+        raise NodeRefused(node, f"TVM makes {made} of its {len(node.output)} outputs")
 
 
 def _check_types(node: Any, result: Any, graph: CleanGraph) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tuneloom.tuners.tvm.importing.converters.constants import array, is_constant, shape_of
+from tuneloom.tuners.tvm.importing.converters.suppression import limited
 
 
 def guarded(frontend: Any) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def _open(converter: Any) -> Any:
             convert = converter.get_converter(opset)
 
             def opened(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-                result = bb.emit(convert(bb, inputs, attr, params))
+                result = bb.emit(convert(bb, limited(inputs), attr, params))
                 return bb.match_cast(result, relax.TensorType(dtype="int64", ndim=2))
 
             return opened

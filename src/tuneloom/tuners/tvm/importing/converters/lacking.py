@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.importing.converters.constants import dtype_of, shape_of
+from tuneloom.tuners.tvm.importing.converters.constants import dtype_of, is_constant, shape_of
 
 MIXED_BLOCKS = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}
 """Where depth, rows and columns of (batch, depth, row, in the block, column, in the block) go."""
@@ -13,8 +13,11 @@ MIXED_BLOCKS = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}
 def lacking(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
     return {
+        "BitShift": _converter(frontend, 11, _shifted),
         "EyeLike": _converter(frontend, 9, _identity_matrix),
         "LayerNormalization": _layer_normalization(frontend),
+        "Mod": _mod(frontend),
+        "RMSNormalization": _rms_normalization(frontend),
         "LpNormalization": _converter(frontend, 1, _unit_length),
         "ReverseSequence": _converter(frontend, 10, _reversed_sequences),
         "SpaceToDepth": _converter(frontend, 1, _blocks_to_depth),
@@ -51,6 +54,59 @@ def _layer_normalization(frontend: Any) -> Any:
             )
 
     return LayerNormalization
+
+
+def _rms_normalization(frontend: Any) -> Any:
+    from tvm import relax
+
+    class RMSNormalization(frontend.RMSNormalization):  # type: ignore[misc]
+        """TVM's own can't normalise over all axes: there is one more then."""
+
+        @classmethod
+        def _impl_v23(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            shape = shape_of(inputs[0])
+            if attr.get("axis", -1) % len(shape):
+                return super()._impl_v23(bb, inputs, attr, params)
+            data = bb.emit(relax.op.expand_dims(inputs[0], 0))
+            scale = bb.emit(relax.op.broadcast_to(inputs[1], shape))
+            found = super()._impl_v23(bb, type(inputs)([data, scale]), {**attr, "axis": 1}, params)
+            return relax.op.squeeze(bb.emit(found), [0])
+
+    return RMSNormalization
+
+
+def _mod(frontend: Any) -> Any:
+    from tvm import relax
+
+    class Mod(frontend.Mod):  # type: ignore[misc]
+        """Of real numbers with the sign of the divisor, also where that is infinite."""
+
+        @classmethod
+        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            if attr.get("fmod", 0) or "float" not in dtype_of(inputs[0]) or is_constant(inputs[0]):
+                return super()._impl_v10(bb, inputs, attr, params)
+            rest, by = bb.emit(relax.op.mod(*inputs)), inputs[1]
+            zero = relax.const(0, dtype_of(rest))
+            signs = bb.emit(relax.op.less(bb.emit(relax.op.multiply(rest, by)), zero))
+            return relax.op.where(signs, bb.emit(relax.op.add(rest, by)), rest)
+
+    return Mod
+
+
+def _shifted(bb: Any, inputs: Any, attr: Any) -> Any:
+    """Bits moved; by their number or more, or by less than none, only signs are left of them."""
+    from tvm import relax
+
+    data, by = inputs
+    kind = dtype_of(data)
+    left, bits = attr["direction"] in (b"LEFT", "LEFT"), np.iinfo(kind).bits
+    zero, last = relax.const(0, kind), relax.const(bits - 1, kind)
+    low, high = bb.emit(relax.op.less(by, zero)), bb.emit(relax.op.greater(by, last))
+    outside = bb.emit(relax.op.logical_or(low, high))
+    shift = relax.op.left_shift if left else relax.op.right_shift
+    moved = bb.emit(shift(data, bb.emit(relax.op.where(outside, last, by))))
+    signs = zero if left or kind.startswith("u") else moved
+    return relax.op.where(outside, signs, moved)
 
 
 def _identity_matrix(bb: Any, inputs: Any, attr: Any) -> Any:

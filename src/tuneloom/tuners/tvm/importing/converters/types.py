@@ -37,6 +37,8 @@ def _power(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
 
     base, exponent = inputs[0], inputs[1]
     kind, other = dtype_of(base), dtype_of(exponent)
+    if "float" not in kind and "float" not in other:
+        raise NotImplementedError("Pow of whole numbers is not implemented")
     if kind == other:
         return original(bb, inputs, attr, params)
     real = kind if "float" in kind else other if "float" in other else kind
@@ -54,7 +56,11 @@ def _extreme(worst: float) -> Any:
             return _cast(bb, bb.emit(original(bb, inputs, attr, params)), "bool")
         found = original(bb, inputs, attr, params)
         known = str(getattr(getattr(found, "op", None), "name", "")) in ("relax.max", "relax.min")
-        return _beginning_with(bb, found, worst) if known and kind in ("float32", "float64") else found
+        return (
+            _beginning_with(bb, found, worst)
+            if known and kind in ("float16", "float32", "float64")
+            else found
+        )
 
     return convert
 

@@ -18,7 +18,7 @@ class KnownValues:
         inputs, outputs = self.get_input_tensors(operator), self.get_output_tensors(operator)
         kind = self.get_op_code_str(operator)
         if kind == "SHAPE":
-            values: Any = np.array(self._sizes(inputs[0]))
+            values: Any = np.array(self.get_tensor_shape(inputs[0]))
         elif kind in SIMPLE and self._is_whole(outputs[0]) and all(self._is_known(one) for one in inputs):
             values = SIMPLE[kind](operator, [self.get_tensor_value(one) for one in inputs])
         else:
@@ -28,26 +28,31 @@ class KnownValues:
             self.set_prefetched_node(output.tensor_idx, np.asarray(value).astype(kind_of_number))
         return True
 
-    def _sizes(self: Any, tensor: Any) -> list[int]:
+    def get_tensor_shape(self: Any, tensor_wrapper: Any) -> Any:
         """The shape of a tensor as it is computed; files have ones where a shape was open."""
-        if self.has_expr(tensor.tensor_idx):
-            kind = getattr(self.get_expr(tensor.tensor_idx), "ty", None)
+        if self.has_expr(tensor_wrapper.tensor_idx):
+            kind = getattr(self.get_expr(tensor_wrapper.tensor_idx), "ty", None)
             extents = getattr(getattr(kind, "shape", None), "values", None)
             if extents is not None and all(hasattr(extent, "value") for extent in extents):
-                return [int(extent) for extent in extents]
-        return [int(size) for size in self.get_tensor_shape(tensor)]
+                sizes = [int(extent) for extent in extents]
+                pairs = self._is_tflite_complex64_type(tensor_wrapper.tensor.Type())
+                return np.array(sizes[:-1] if pairs else sizes, np.int32)
+        return super().get_tensor_shape(tensor_wrapper)  # type: ignore[misc]
 
     def _is_whole(self: Any, tensor: Any) -> bool:
         return np.dtype(self.get_tensor_type_as_numpy(tensor)).kind in "iu"
 
     def _is_known(self: Any, tensor: Any) -> bool:
-        return self.is_prefetched(tensor.tensor_idx) or bool(tensor.buffer.DataLength())
+        stored = bool(tensor.buffer.DataLength()) or 0 in _declared_shape(tensor)
+        return stored or self.is_prefetched(tensor.tensor_idx)
 
     def get_tensor_value(self: Any, tensor_wrapper: Any, is_sparse: bool = False) -> Any:
         """The value of a tensor; computed when the file has only a rule for it."""
         number = tensor_wrapper.tensor_idx
         if self.is_prefetched(number):
             return self.get_prefetched_node(number)
+        if 0 in _declared_shape(tensor_wrapper):
+            return np.zeros(_declared_shape(tensor_wrapper), self.get_tensor_type_as_numpy(tensor_wrapper))
         if not tensor_wrapper.buffer.DataLength() and self.has_expr(number):
             value = known_value(self.get_expr(number), self.bb)
             if value is not None:
@@ -62,6 +67,11 @@ class KnownValues:
         (result,) = self.get_output_tensors(op)
         self.set_prefetched_node(result.tensor_idx, dequantised(self, source))
         return None
+
+
+def _declared_shape(tensor: Any) -> list[int]:
+    """The shape in the file; a tensor without elements, such as the shape of a number, is never stored."""
+    return [int(tensor.tensor.Shape(axis)) for axis in range(tensor.tensor.ShapeLength())]
 
 
 def _packed(operator: Any, values: list[Any]) -> Any:

@@ -1,8 +1,11 @@
 """Operators of TensorFlow Lite that TVM's converter lacks or gets wrong."""
 
+import math
 from typing import Any
 
 import numpy as np
+
+from tuneloom.tuners.tvm.importing.spectra import spectrum
 
 TRANSPOSED = "Convolution2DTransposeBias"
 KNOWN_CUSTOM = ("TFLite_Detection_PostProcess", TRANSPOSED)
@@ -41,6 +44,66 @@ class MendedOperators:
         )
         offset = self.get_tensor_value_or_prefetched(bias).astype(np.float32)
         return relax.op.add(self.bb.normalize(product), relax.const(offset))
+
+    def convert_gather(self: Any, op: Any) -> Any:
+        """TVM's own looks at every element of the result, and forgets batches."""
+        from tflite.GatherOptions import GatherOptions
+        from tvm import relax
+
+        options, table = GatherOptions(), op.BuiltinOptions()
+        options.Init(table.Bytes, table.Pos)
+        data, places = self.get_input_tensors(op)
+        if options.BatchDims():
+            raise NotImplementedError("GATHER in batches")
+        shape = self.get_tensor_shape(data)
+        axis = options.Axis() % len(shape)
+        if self.has_expr(places.tensor_idx):
+            indices = relax.op.astype(self.get_expr(places.tensor_idx), "int32")
+        else:
+            known = self.get_tensor_value(places)
+            if known.size and not 0 <= known.min() <= known.max() < shape[axis]:
+                raise NotImplementedError("GATHER from outside of its data")
+            indices = relax.const(known.astype(np.int32))
+        return relax.op.take(self.get_tensor_expr(data), indices, axis=axis, mode="fast")
+
+    def convert_squeeze(self: Any, op: Any) -> Any:
+        """TVM's own counts axes from the end of what it makes of a complex number, a pair."""
+        from tflite.SqueezeOptions import SqueezeOptions
+        from tvm import relax
+
+        options, table = SqueezeOptions(), op.BuiltinOptions()
+        options.Init(table.Bytes, table.Pos)
+        (data,) = self.get_input_tensors(op)
+        shape = self.get_tensor_shape(data)
+        named = [options.SqueezeDims(place) % len(shape) for place in range(options.SqueezeDimsLength())]
+        axes = named or [axis for axis, size in enumerate(shape) if size == 1]
+        return relax.op.squeeze(self.get_tensor_expr(data), axes)
+
+    def convert_cast(self: Any, op: Any) -> Any:
+        """Of a complex number that becomes a real one, the real part is left."""
+        from tvm import relax
+
+        (data,), (result,) = self.get_input_tensors(op), self.get_output_tensors(op)
+        was, becomes = (self._is_tflite_complex64_type(one.tensor.Type()) for one in (data, result))
+        if not was or becomes:
+            return super().convert_cast(op)  # type: ignore[misc]
+        pairs, last = self.get_tensor_expr(data), len(self.get_tensor_shape(data))
+        real = self.bb.emit(relax.op.strided_slice(pairs, axes=[last], begin=[0], end=[1]))
+        kind = self.get_tensor_type_str(result.tensor.Type())
+        return relax.op.astype(self.bb.emit(relax.op.squeeze(real, [last])), kind)
+
+    def convert_rfft2d(self: Any, op: Any) -> Any:
+        """Lines are transformed by products: TVM's own writes out every step, which takes it minutes."""
+        from tvm import relax
+
+        data, lengths = self.get_input_tensors(op)
+        height, width = map(int, self.get_tensor_value_or_prefetched(lengths))
+        *outer, rows, columns = map(int, self.get_tensor_shape(data))
+        if (height, rows) != (1, 1) or columns != width:
+            raise NotImplementedError("RFFT2D of more than one line, or of one that is cut or filled up")
+        count = math.prod(outer)
+        lines = self.bb.emit(relax.op.reshape(self.get_tensor_expr(data), (count, width)))
+        return relax.op.reshape(spectrum(self.bb, lines, count, width), (*outer, 1, width // 2 + 1, 2))
 
 
 def _transposed_pads(size: int, kernel: int, stride: int, result: int) -> tuple[int, int]:
