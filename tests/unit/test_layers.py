@@ -9,6 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "tuneloom"
 
 RANK = {
+    "__main__": 8,
     "cli": 7,
     "server": 6,
     "client": 6,

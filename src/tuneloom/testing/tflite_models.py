@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[np.float32]
-_TYPES = {"float32": 0, "float16": 1, "int32": 2, "complex64": 8}
+_TYPES = {"float32": 0, "float16": 1, "int32": 2, "bool": 6, "complex64": 8}
 SIZE, CHANNELS, FILTERS, CLASSES = 8, 4, 8, 5
 
 
@@ -25,6 +25,7 @@ class FlatModel:
     tensors: list[int] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
     operators: list[int] = field(default_factory=list)
+    graphs: list[int] = field(default_factory=list)
 
     def table(self, kind: str, **values: Any) -> int:
         """A table of the schema with these fields; those left out keep their defaults."""
@@ -67,7 +68,7 @@ class FlatModel:
         self,
         kind: str,
         inputs: Sequence[int],
-        output: int,
+        output: int | Sequence[int],
         options: str = "",
         custom: str = "",
         **values: Any,
@@ -84,17 +85,24 @@ class FlatModel:
         if options:
             more["BuiltinOptions"] = self.table(options, **values)
             more["BuiltinOptionsType"] = getattr(tflite.BuiltinOptions, options)
-        ins, outs = self.numbers(inputs), self.numbers([output])
+        ins, outs = self.numbers(inputs), self.numbers([output] if isinstance(output, int) else output)
         self.operators.append(
             self.table("Operator", OpcodeIndex=len(self.codes) - 1, Inputs=ins, Outputs=outs, **more)
         )
 
-    def finished(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-        """The whole file."""
+    def graph(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """All tensors and operators so far are a graph; another one begins. The first is the model."""
         ins, outs = self.numbers(inputs), self.numbers(outputs)
         tensors, operators = self.offsets(self.tensors), self.offsets(self.operators)
-        graph = self.table("SubGraph", Inputs=ins, Outputs=outs, Tensors=tensors, Operators=operators)
-        codes, graphs = self.offsets(self.codes), self.offsets([graph])
+        self.graphs.append(
+            self.table("SubGraph", Inputs=ins, Outputs=outs, Tensors=tensors, Operators=operators)
+        )
+        self.tensors, self.operators = [], []
+
+    def finished(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
+        """The whole file, with the last graph."""
+        self.graph(inputs, outputs)
+        codes, graphs = self.offsets(self.codes), self.offsets(self.graphs)
         buffers = self.offsets(self.buffers)
         root = self.table("Model", Version=3, OperatorCodes=codes, Subgraphs=graphs, Buffers=buffers)
         self.builder.Finish(root, file_identifier=b"TFL3")

@@ -105,3 +105,20 @@ def test_boxes_are_suppressed_as_in_onnx_runtime(limits: str, host: TargetSpec, 
     (expected,) = session.run(None, {"boxes": boxes, "scores": scores})
     (got,) = build_model(lower(import_model(str(path), only_tvm=True), host), {}).open().run([boxes, scores])
     np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("kind", ["INT8", "UINT8", "INT16", "INT32", "INT64", "UINT32"])
+def test_real_numbers_are_truncated_as_in_onnx_runtime(kind: str, host: TargetSpec, tmp_path: Path) -> None:
+    number = onnx.TensorProto.DataType.Value(kind)
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        net (float[6] x) => ({kind.lower()}[6] y) {{ y = Cast <to: int = {number}> (x) }}"""
+    )
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    x = np.array([0.0, 0.9, 1.5, 2.5, 99.99, 127.0], np.float32) * (1 if kind[0] == "U" else -1)
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"x": x})
+    (got,) = build_model(lower(import_model(str(path), only_tvm=True), host), {}).open().run([x])
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)

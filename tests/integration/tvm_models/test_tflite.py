@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tuneloom.errors import ModelError
+from tuneloom.testing.tflite_graphs import branched, write_branching_tflite
 from tuneloom.testing.tflite_models import (
     write_derived_tflite,
     write_hashing_tflite,
@@ -90,6 +91,32 @@ def test_a_signal_is_framed_and_transformed_although_the_file_does_not_know_how_
     x = np.random.default_rng(1).normal(size=(1, 512)).astype("float32")
     (y,) = build_model(lowered, {}).open().run([x])
     np.testing.assert_allclose(y, expected(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("turns", [0, 3])
+def test_branches_and_loops_become_operators(tmp_path: Path, host: TargetSpec, turns: int, sign: int) -> None:
+    write_branching_tflite(tmp_path / "net.tflite", turns)
+    imported = import_model(str(tmp_path / "net.tflite"), only_tvm=True)
+    x = np.array([[1, -2, 3, 4]], np.float32) * sign
+    (got,) = build_model(lower(imported, host), {}).open().run([x])
+    np.testing.assert_allclose(got, branched(x, turns), rtol=1e-6)
+
+
+def test_a_loop_whose_turns_depend_on_the_input_runs_in_litert(tmp_path: Path, host: TargetSpec) -> None:
+    pytest.importorskip("ai_edge_litert")
+    write_branching_tflite(tmp_path / "net.tflite", None)
+    imported = import_model(str(tmp_path / "net.tflite"))
+    assert [part.operators for part in imported.foreign] == [("WHILE",)]
+    x = np.array([[1, -2, 3, 4]], np.float32)
+    (got,) = build_model(lower(imported, host), {}).open().run([x])
+    np.testing.assert_allclose(got, branched(x, None), rtol=1e-6)
+
+
+def test_a_loop_whose_turns_depend_on_the_input_is_refused_where_only_tvm_is_wanted(tmp_path: Path) -> None:
+    write_branching_tflite(tmp_path / "net.tflite", None)
+    with pytest.raises(ModelError, match=r"WHILE whose number of turns depends on the inputs"):
+        import_model(str(tmp_path / "net.tflite"), only_tvm=True)
 
 
 def test_an_open_batch_is_one_with_a_note(tmp_path: Path) -> None:

@@ -323,3 +323,9 @@ def test_an_executor_that_is_told_to_end_ends_without_a_fatal_error() -> None:
     with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert (process.stderr.read(), process.wait()) == ("", 0)
+
+
+def test_the_package_runs_as_a_module_too() -> None:
+    asked = [sys.executable, "-m", "tuneloom", "--version"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("tuneloom ")

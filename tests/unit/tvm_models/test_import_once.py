@@ -21,7 +21,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(stages, "import_model", import_model)
     monkeypatch.setattr(stages, "resolve_target", lambda text, cores: text)
     monkeypatch.setattr(stages, "lower", lambda imported, _target, options: (imported, options.layout))
-    monkeypatch.setattr(stages, "build_model", lambda lowered, _schedules: lowered)
+    monkeypatch.setattr(stages, "build_plain", lambda lowered: lowered)
     monkeypatch.setattr(refusals, "resolve_target", lambda _text: TargetSpec(kind="llvm", config={}))
     for kept in ("_imported", "_models", "_plain"):
         monkeypatch.setattr(stages, kept, {})

@@ -8,7 +8,7 @@ def known_value(expression: Any, builder: Any) -> Any | None:
     import tvm
     from tvm import relax
 
-    plain = _resolved(expression, builder)
+    plain = _resolved(expression, builder, {})
     if plain is None:
         return None
     if isinstance(plain, tvm.ir.GenericConst):
@@ -21,24 +21,26 @@ def known_value(expression: Any, builder: Any) -> Any | None:
     return result.numpy()
 
 
-def _resolved(expression: Any, builder: Any) -> Any | None:
-    """The expression without variables; None where one stands for an input."""
+def _resolved(expression: Any, builder: Any, seen: dict[Any, Any]) -> Any | None:
+    """The expression without variables; None where one stands for an input. Variables are resolved once."""
     import tvm
     from tvm import relax
 
     if isinstance(expression, (tvm.ir.Constant, tvm.ir.GenericConst, relax.ShapeExpr)):
         return expression
     if isinstance(expression, relax.Var):
-        bound = builder.lookup_binding(expression)
-        return None if bound is None else _resolved(bound, builder)
+        if expression not in seen:
+            bound = builder.lookup_binding(expression)
+            seen[expression] = None if bound is None else _resolved(bound, builder, seen)
+        return seen[expression]
     if isinstance(expression, relax.Tuple):
-        fields = [_resolved(field, builder) for field in expression.fields]
+        fields = [_resolved(field, builder, seen) for field in expression.fields]
         return None if any(field is None for field in fields) else relax.Tuple(fields)
     if isinstance(expression, relax.TupleGetItem):
-        inner = _resolved(expression.tuple_value, builder)
+        inner = _resolved(expression.tuple_value, builder, seen)
         return None if inner is None else relax.TupleGetItem(inner, expression.index)
     if isinstance(expression, relax.Call):
-        arguments = [_resolved(argument, builder) for argument in expression.args]
+        arguments = [_resolved(argument, builder, seen) for argument in expression.args]
         if any(argument is None for argument in arguments):
             return None
         return relax.Call(expression.op, arguments, expression.attrs, expression.ty_args)

@@ -4,7 +4,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -208,6 +208,11 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
         linker=lowered.target.linker if lowered.target.cross else "",
         threads=lowered.target.cores,
     )
+
+
+def build_plain(lowered: LoweredModel) -> CompiledModel:
+    """Compile a model as it came in, whose loops have no schedule."""
+    return build_model(replace(lowered, target=lowered.target.in_little_time()), {})
 
 
 def with_schedules(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> Any:

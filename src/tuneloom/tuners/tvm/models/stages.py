@@ -35,7 +35,14 @@ from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.measuring.profiling import random_values
 from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel, build_model, part_file
+from tuneloom.tuners.tvm.models.final import (
+    Array,
+    CompiledModel,
+    OpenModel,
+    build_model,
+    build_plain,
+    part_file,
+)
 from tuneloom.tuners.tvm.models.halving import halve
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
@@ -54,6 +61,7 @@ _plain: dict[str, CompiledModel] = {}
 SPARE = 2.0
 """How much further off than all samples together a single one may be."""
 _TIMING_S = 1.0
+_LONG_S = 4.0
 _MOST_RUNS = 300
 
 
@@ -155,7 +163,7 @@ def compile_plain(recipe: ModelRecipe) -> None:
     variants = recipe.variants()
     for variant in variants:
         if variant.key not in _plain:
-            _plain[variant.key] = build_model(_import(variant, "plain"), {})
+            _plain[variant.key] = build_plain(_import(variant, "plain"))
     if all(variant.key in _models for variant in variants):
         _imported.clear()  # nothing is made of it any more
 
@@ -251,9 +259,11 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
     compile_plain(recipe)
     tuned, plain = _tuned[key].open(device), _plain[key].open(device)
     values = values_for(recipe, _models[key].inputs, seed)
-    expected, got = plain.run(values), tuned.run(values)
+    started = time.perf_counter()
+    expected = plain.run(values)
+    first_s, got = time.perf_counter() - started, tuned.run(values)
     difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
-    tuned_s, untuned_s = time_in_turn(tuned, plain, values)
+    tuned_s, untuned_s = time_in_turn(tuned, plain, values, first_s)
     # A board or a GPU is not what the own runtime would run on here.
     here = device == "cpu" and board_session() is None
     own = against_own_runtime(recipe, _tuned[key], tuned, values, _TIMING_S) if here else ""
@@ -321,12 +331,16 @@ def seeded_inputs(inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:
 
 
 def time_in_turn(
-    tuned: OpenModel, plain: OpenModel, values: list[Array]
+    tuned: OpenModel, plain: OpenModel, values: list[Array], first_s: float
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Runs of both models, one after the other, for about a second each; at least three."""
+    """Runs of both models, one after the other, for about a second each; of the tuned one at least three.
+
+    A plain model whose first run took many seconds is not run again.
+    """
     timers = (tuned.timer(values), plain.timer(values))
-    times: tuple[list[float], list[float]] = ([], [])
-    ended = [False, False]
+    long = first_s > _LONG_S
+    times: tuple[list[float], list[float]] = ([], [first_s] if long else [])
+    ended = [False, long]
     while not all(ended):
         for n, timer in enumerate(timers):
             if not ended[n]:

@@ -6,6 +6,7 @@ space can't be generated.
 
 from typing import Any
 
+from tuneloom.tuners.tvm.rules.growth import too_large_inlined
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _REDUCE, _SPATIAL = 2, 0
@@ -24,7 +25,10 @@ def _inlined(sch: Any, block: Any) -> bool:
     from tvm.s_tir.schedule import ScheduleError
 
     kinds = [int(var.iter_type) for var in sch.get(block).iter_vars]
-    if any(kind != _SPATIAL for kind in kinds) or len(sch.get_consumers(block)) != 1:
+    readers = sch.get_consumers(block)
+    if any(kind != _SPATIAL for kind in kinds) or len(readers) != 1:
+        return False
+    if too_large_inlined(sch.get(block), sch.get(readers[0])):
         return False
     try:
         sch.compute_inline(block)

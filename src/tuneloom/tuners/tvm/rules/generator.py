@@ -11,6 +11,7 @@ from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.rules.attention import attention_sketch, is_attention
 from tuneloom.tuners.tvm.rules.default import default_sketch
 from tuneloom.tuners.tvm.rules.elementwise import elementwise_sketch
+from tuneloom.tuners.tvm.rules.growth import outgrows
 from tuneloom.tuners.tvm.rules.kernel import Shape, shape_of
 from tuneloom.tuners.tvm.rules.lines import line_sketch
 from tuneloom.tuners.tvm.rules.registers import register_budget
@@ -28,7 +29,9 @@ def space_for(module: Any, target: TargetSpec) -> Any:
     """
     load_tvm()
     sketches = [schedule for schedule in sketches_of(module, target) if schedule is not None]
-    return _offering(sketches, target) if sketches else GENERAL
+    if sketches:
+        return _offering(sketches, target)
+    return last_resort(module, target) if outgrows(module) else GENERAL
 
 
 def last_resort(module: Any, target: TargetSpec) -> Any:
@@ -81,7 +84,7 @@ def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
 
     The most promising comes first; None stands for a template that does not fit.
     """
-    if target.kind != "llvm":
+    if target.kind != "llvm" or outgrows(module):
         return []
     if is_attention(module):
         return [_attempt(module, lambda sch: attention_sketch(sch, target))]

@@ -2,7 +2,7 @@
 
 import json
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuneloom.errors import TargetError
@@ -70,6 +70,14 @@ class TargetSpec:
     def linker(self) -> str:
         """The program that links code for it."""
         return linker_of(self.config)
+
+    def in_little_time(self) -> "TargetSpec":
+        """The same, compiled with LLVM's second level, for loops that nobody made fit for its third.
+
+        That takes seconds for a kernel of reshapes and slices on ARM, and code without a schedule
+        is not faster for it.
+        """
+        return replace(self, config={"opt-level": 2, **self.config}) if self.kind == "llvm" else self
 
     def to_tvm(self) -> Any:
         """The `tvm.target.Target` of this spec."""

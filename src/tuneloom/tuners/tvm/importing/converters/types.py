@@ -4,12 +4,24 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.importing.converters.constants import array, dtype_of, shape_of
+from tuneloom.tuners.tvm.importing.converters.constants import array, dtype_of, is_constant, shape_of
+
+_WHOLE = {
+    "INT8": "int32",
+    "UINT8": "int32",
+    "INT16": "int32",
+    "UINT16": "int32",
+    "INT32": "int32",
+    "UINT32": "int64",
+    "INT64": "int64",
+}
+"""Types of whole numbers, and in which a real number becomes one before its upper bits are dropped."""
 
 
 def typed(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
     return {
+        "Cast": _around(frontend.Cast, _truncated),
         "OneHot": _one_hot(frontend),
         "Pow": _around(frontend.Pow, _power),
         "ReduceMax": _around(frontend.ReduceMax, _extreme(float("-inf"))),
@@ -29,6 +41,26 @@ def _around(converter: Any, convert: Any) -> Any:
             return lambda bb, inputs, attr, params: convert(original, bb, inputs, attr, params)
 
     return Around
+
+
+def _truncated(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """Whole numbers from real ones by the CPU's own instruction, as ONNX Runtime does it.
+
+    TVM's own guards every value and wraps it in seven steps, which blow up where they are inlined.
+    """
+    from onnx import TensorProto
+
+    wide = _WHOLE.get(TensorProto.DataType.Name(attr["to"]))
+    if wide is None or is_constant(inputs[0]) or not _is_real(inputs[0]):
+        return original(bb, inputs, attr, params)
+    kind = TensorProto.DataType.Name(attr["to"]).lower()
+    return _cast(bb, _cast(bb, inputs[0], wide), kind)
+
+
+def _is_real(value: Any) -> bool:
+    from tvm import relax
+
+    return isinstance(getattr(value, "ty", None), relax.TensorType) and "float" in dtype_of(value)
 
 
 def _power(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:

@@ -7,6 +7,7 @@ from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.importing.tflite.known import KnownValues
 from tuneloom.tuners.tvm.importing.tflite.operators import TRANSPOSED, MendedOperators, kind_of
 from tuneloom.tuners.tvm.importing.tflite.parts import Part
+from tuneloom.tuners.tvm.importing.tflite.subgraphs import Subgraphs
 
 
 def operator_converter(parts: Mapping[int, Part], refused: dict[int, str]) -> Any:
@@ -18,7 +19,8 @@ def operator_converter(parts: Mapping[int, Part], refused: dict[int, str]) -> An
     from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter
 
     members = {"parts": parts, "refused": refused}
-    return type("MendedConverter", (GraphWalk, KnownValues, MendedOperators, OperatorConverter), members)
+    kinds = (GraphWalk, KnownValues, MendedOperators, Subgraphs, OperatorConverter)
+    return type("MendedConverter", kinds, members)
 
 
 class GraphWalk:

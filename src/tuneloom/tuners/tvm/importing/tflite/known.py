@@ -40,7 +40,7 @@ class KnownValues:
         return super().get_tensor_shape(tensor_wrapper)  # type: ignore[misc]
 
     def _is_whole(self: Any, tensor: Any) -> bool:
-        return np.dtype(self.get_tensor_type_as_numpy(tensor)).kind in "iu"
+        return np.dtype(self.get_tensor_type_as_numpy(tensor)).kind in "iub"
 
     def _is_known(self: Any, tensor: Any) -> bool:
         stored = bool(tensor.buffer.DataLength()) or 0 in _declared_shape(tensor)
@@ -149,8 +149,17 @@ SIMPLE: dict[str, Simple] = {
     "FLOOR_MOD": _two(np.mod),
     "MAXIMUM": _two(np.maximum),
     "MINIMUM": _two(np.minimum),
+    "LESS": _two(np.less),
+    "LESS_EQUAL": _two(np.less_equal),
+    "GREATER": _two(np.greater),
+    "GREATER_EQUAL": _two(np.greater_equal),
+    "EQUAL": _two(np.equal),
+    "NOT_EQUAL": _two(np.not_equal),
+    "LOGICAL_AND": _two(np.logical_and),
+    "LOGICAL_OR": _two(np.logical_or),
+    "LOGICAL_NOT": lambda operator, values: np.logical_not(values[0]),
 }
-"""Arithmetic on shapes, as converters of other frameworks leave it in a graph."""
+"""Arithmetic on shapes and on counters of loops, as converters of other frameworks leave it in a graph."""
 
 
 def _options(operator: Any, options: Any) -> Any:
