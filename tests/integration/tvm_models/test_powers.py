@@ -24,7 +24,7 @@ def network(exponent: float, at: str) -> bytes:
 
 
 @pytest.mark.parametrize("at", ["scalar", "vector"])
-@pytest.mark.parametrize("exponent", [0.5, 2.0, 3.0, 4.0, 2.5])
+@pytest.mark.parametrize("exponent", [0.25, 0.5, 0.75, 2.0, 3.0, 4.0, 2.5])
 def test_a_power_computes_what_it_says(tmp_path: Path, exponent: float, at: str) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(network(exponent, at))

@@ -161,11 +161,17 @@ def test_transformed_weights_have_one_matrix_per_point() -> None:
 
 
 def test_transforming_pays_for_many_tiles_of_cached_weights() -> None:
-    assert pays(open_conv((64, 64), 56))
-    assert not pays(open_conv((512, 512), 7)), "weights would not stay in the cache"
-    assert not pays(open_conv((64, 64), 56, stride=2))
-    assert not pays(open_conv((64, 64), 56, kernel=5))
-    assert not pays(open_conv((64, 64), 56, groups=2))
+    assert pays(open_conv((64, 64), 56), 16)
+    assert not pays(open_conv((64, 64), 56, stride=2), 16)
+    assert not pays(open_conv((64, 64), 56, kernel=5), 16)
+    assert not pays(open_conv((64, 64), 56, groups=2), 16)
+
+
+def test_weights_that_no_cache_holds_pay_for_narrow_vectors_alone() -> None:
+    assert pays(open_conv((256, 256), 14), 4)
+    assert pays(open_conv((512, 512), 7), 4)
+    assert not pays(open_conv((256, 256), 14), 16), "products are done before the weights are there"
+    assert not pays(open_conv((512, 512), 7), 16)
 
 
 @pytest.mark.parametrize(("kernel", "stride"), [((2, 2), (2, 2)), ((3, 4), (2, 2)), ((2, 3), (3, 1))])

@@ -266,7 +266,7 @@ class Rewriter:
             weight = relax.const(values.pack_first_weight(conv.weight, self.lanes))
             arguments = [self.plain(conv.data), weight]
             return self.kernel(compute.conv2d_from_plain, arguments, "conv2d", window=conv.window)
-        if winograd.pays(conv):
+        if winograd.pays(conv, self.lanes):
             return self._winograd(conv)
         if conv.groups > 1:
             return self._grouped(conv)

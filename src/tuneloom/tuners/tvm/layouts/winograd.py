@@ -44,21 +44,33 @@ _OUTPUT = (
 _TRANSFORM_COST = 300
 """Products a channel's transforms are worth, per tile."""
 _CACHED_BYTES = 2_500_000
-"""Transformed weights larger than this would be read from slow memory every time."""
+"""Weights larger than this are read from slow memory every time."""
+_READING_COST = 1 / 16
+"""What one byte from there costs, in products, times the square of the lanes.
+
+One product was measured with four lanes (Neoverse N1). Wider vectors make more products in that
+time, and more of such vectors wait.
+"""
 _WORTH = 0.8
 
 
-def pays(conv: OpenConv) -> bool:
-    """Whether this convolution is worth transforming."""
+def pays(conv: OpenConv, lanes: int) -> bool:
+    """Whether this convolution is worth transforming for vectors of so many lanes."""
     window, (out, inside, kh, kw) = conv.window, conv.weight.shape
     simple = window.stride == (1, 1) and window.dilation == (1, 1) and (kh, kw) == (3, 3)
-    if not simple or conv.groups != 1 or 4 * POINTS * out * inside > _CACHED_BYTES:
+    if not simple or conv.groups != 1:
         return False
     rows, cols = conv.shape[-2:]
-    direct = rows * cols * 9 * out * inside
+    direct = rows * cols * 9 * out * inside + _reading(9 * out * inside, lanes)
     tiles = _tiles(rows) * _tiles(cols)
     changed = tiles * (POINTS * out * inside + _TRANSFORM_COST * (out + inside))
-    return bool(changed < _WORTH * direct)
+    return bool(changed + _reading(POINTS * out * inside, lanes) < _WORTH * direct)
+
+
+def _reading(weights: int, lanes: int) -> float:
+    """What reading weights costs, in products."""
+    size = 4 * weights
+    return _READING_COST * lanes**2 * size if size > _CACHED_BYTES else 0.0
 
 
 def winograd_weight(weight: Array, lanes: int) -> Array:

@@ -6,9 +6,11 @@ import numpy as np
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
 
+SPELLED = (0.25, 0.5, 0.75, 2.0, 3.0, 4.0)
+
 
 def spell_out_powers(module: Any) -> Any:
-    """Replace squares, cubes, fourth powers and square roots that are written as powers."""
+    """Replace squares, cubes, fourth powers and roots of roots that are written as powers."""
     load_tvm()
     from tvm import ir, relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
@@ -26,13 +28,21 @@ def spell_out_powers(module: Any) -> Any:
 
         def _spelled(self, call: Any, exponent: float) -> Any:
             base = call.args[0]
-            if exponent == 0.5:
-                return relax.op.sqrt(base)
+            if exponent < 1:
+                return self._roots(base, exponent)
             square = relax.op.multiply(base, base)
             if exponent == 2:
                 return square
             square = self.builder_.emit(square)
             return relax.op.multiply(square, base if exponent == 3 else square)
+
+        def _roots(self, base: Any, exponent: float) -> Any:
+            root = relax.op.sqrt(base)
+            if exponent == 0.5:
+                return root
+            root = self.builder_.emit(root)
+            fourth = relax.op.sqrt(root)
+            return fourth if exponent == 0.25 else relax.op.multiply(root, self.builder_.emit(fourth))
 
     spelling = Spelling(module)
     for name, function in module.functions.items():
@@ -51,4 +61,4 @@ def _exponent(spelling: Any, base: Any, argument: Any) -> float | None:
         return None
     value: Any = argument.value.numpy()
     known = value.size == 1 and value.ndim <= base.ty.ndim and np.issubdtype(value.dtype, np.floating)
-    return float(value.item()) if known and value.item() in (0.5, 2.0, 3.0, 4.0) else None
+    return float(value.item()) if known and value.item() in SPELLED else None
