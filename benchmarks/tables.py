@@ -365,8 +365,7 @@ SECTIONS = (
     Section(
         results="against_onnxruntime.json",
         title="Networks people run, on ARM",
-        about="An ARM Neoverse N1 whose two cores were busy with other work too, so absolute times mean "
-        "little. With 0 trials every kernel has the first guess of its template. Both sides ran in turn; "
+        about="One of two cores of an ARM Neoverse N1 with no other work on them. Both sides ran in turn; "
         "the ratio is that of their 20 % quantiles, in brackets the 10 and 90 % quantiles of paired runs. "
         "Weights are random except in models that a package ships.",
         command="benchmarks/against_onnxruntime.py",
