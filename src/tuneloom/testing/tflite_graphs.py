@@ -1,4 +1,4 @@
-"""TensorFlow Lite files with graphs inside their graph: a branch and a loop."""
+"""TensorFlow Lite files whose values decide what is computed: a branch, a loop, rows of a table."""
 
 from pathlib import Path
 
@@ -30,6 +30,20 @@ def write_branching_tflite(path: Path, turns: int | None) -> None:
     _negated(flat)
     _unfinished(flat, turns)
     path.write_bytes(_turn(flat))
+
+
+def write_lookup_tflite(path: Path) -> Values:
+    """Rows of a table, by numbers that are the input; returns the table."""
+    import flatbuffers
+
+    flat = FlatModel(flatbuffers.Builder(1024))
+    flat.buffers.append(flat.table("Buffer"))
+    values = np.arange(20, dtype=np.float32).reshape(5, 4)
+    table, rows = flat.tensor("table", (5, 4), values), flat.tensor("rows", (3,), dtype="int32")
+    found = flat.tensor("found", (3, 4))
+    flat.operator("GATHER", [table, rows], found, "GatherOptions")
+    path.write_bytes(flat.finished([rows], [found]))
+    return values
 
 
 def branched(x: Values, turns: int | None) -> Values:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tuneloom.errors import ModelError
-from tuneloom.testing.tflite_graphs import branched, write_branching_tflite
+from tuneloom.testing.tflite_graphs import branched, write_branching_tflite, write_lookup_tflite
 from tuneloom.testing.tflite_models import (
     write_derived_tflite,
     write_hashing_tflite,
@@ -101,6 +101,21 @@ def test_branches_and_loops_become_operators(tmp_path: Path, host: TargetSpec, t
     x = np.array([[1, -2, 3, 4]], np.float32) * sign
     (got,) = build_model(lower(imported, host), {}).open().run([x])
     np.testing.assert_allclose(got, branched(x, turns), rtol=1e-6)
+
+
+def test_a_loop_of_very_many_turns_is_refused_where_only_tvm_is_wanted(tmp_path: Path) -> None:
+    write_branching_tflite(tmp_path / "net.tflite", 100_000)
+    with pytest.raises(ModelError, match="a WHILE of more than 1024 turns"):
+        import_model(str(tmp_path / "net.tflite"), only_tvm=True)
+
+
+def test_rows_are_looked_up_and_one_that_is_not_there_ends_nothing(tmp_path: Path, host: TargetSpec) -> None:
+    table = write_lookup_tflite(tmp_path / "net.tflite")
+    model = build_model(lower(import_model(str(tmp_path / "net.tflite"), only_tvm=True), host), {}).open()
+    (got,) = model.run([np.array([4, 0, 2], np.int32)])
+    np.testing.assert_array_equal(got, table[[4, 0, 2]])
+    (got,) = model.run([np.array([10**9, -(10**9), 2], np.int32)])
+    np.testing.assert_array_equal(got, table[[4, 0, 2]])
 
 
 def test_a_loop_whose_turns_depend_on_the_input_runs_in_litert(tmp_path: Path, host: TargetSpec) -> None:

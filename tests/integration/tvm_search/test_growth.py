@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.rules.generator import first_guess, is_template, space_for
+from tuneloom.tuners.tvm.rules.generator import GENERAL, first_guess, is_template, space_for
 from tuneloom.tuners.tvm.rules.growth import outgrows
-from tuneloom.tuners.tvm.targets.target import resolve_target
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 LENGTH = 64
 
@@ -55,3 +55,7 @@ def test_a_chain_of_steps_compiles_however_long_it_is(steps: int, too_many: bool
 
 def test_such_a_chain_is_not_given_to_the_general_space() -> None:
     assert is_template(space_for(chain(30), resolve_target("llvm")))
+
+
+def test_on_a_gpu_it_keeps_the_general_space_whose_loops_are_bound_to_threads() -> None:
+    assert space_for(chain(30), TargetSpec(kind="cuda", config={"kind": "cuda"})) == GENERAL

@@ -325,7 +325,10 @@ def test_an_executor_that_is_told_to_end_ends_without_a_fatal_error() -> None:
         assert (process.stderr.read(), process.wait()) == ("", 0)
 
 
-def test_the_package_runs_as_a_module_too() -> None:
-    asked = [sys.executable, "-m", "tuneloom", "--version"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("tuneloom ")
+@pytest.mark.parametrize(
+    ("words", "code"), [(["--version"], 0), (["runs", "--wrong"], 2), (["evaluate", "no"], 2)]
+)
+def test_the_package_runs_as_a_module_too(words: list[str], code: int) -> None:
+    done = subprocess.run([sys.executable, "-m", "tuneloom", *words], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert done.stdout.startswith("tuneloom ") if code == 0 else "tuneloom" in done.stderr

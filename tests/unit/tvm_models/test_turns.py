@@ -1,10 +1,14 @@
 """Runtimes that are timed in turn leave each other's cores alone."""
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from tuneloom.tuners.tvm.models import own_runtime
 from tuneloom.tuners.tvm.models.choosing import choice_is_clear
+from tuneloom.tuners.tvm.models.final import Array
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, wait_for_rest
+from tuneloom.tuners.tvm.models.stages import time_in_turn
 
 
 class Clock:
@@ -66,3 +70,29 @@ def test_a_choice_is_clear_if_nearly_all_runs_of_one_side_are_faster(
     times: list[list[float]], is_clear: bool
 ) -> None:
     assert choice_is_clear(times) is is_clear
+
+
+class Timed:
+    """A model whose runs take as long as it says, without taking any time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.runs = seconds, 0
+
+    def run(self, values: Sequence[Array]) -> list[Array]:
+        raise AssertionError("only timed")
+
+    def timer(self, values: Sequence[Array]) -> Callable[[], float]:
+        return self._once
+
+    def _once(self) -> float:
+        self.runs += 1
+        return self.seconds
+
+
+@pytest.mark.parametrize(("plain_s", "runs"), [(30.0, 0), (0.5, 3)])
+def test_an_untuned_model_whose_first_run_took_long_is_not_run_again(plain_s: float, runs: int) -> None:
+    tuned, plain = Timed(0.4), Timed(plain_s)
+    tuned_s, untuned_s = time_in_turn(tuned, plain, [], plain_s)
+    assert plain.runs == runs
+    assert set(tuned_s) == {0.4} and len(tuned_s) >= 3
+    assert set(untuned_s) == {plain_s}

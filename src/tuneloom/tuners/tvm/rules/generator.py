@@ -31,7 +31,8 @@ def space_for(module: Any, target: TargetSpec) -> Any:
     sketches = [schedule for schedule in sketches_of(module, target) if schedule is not None]
     if sketches:
         return _offering(sketches, target)
-    return last_resort(module, target) if outgrows(module) else GENERAL
+    too_large = target.kind == "llvm" and outgrows(module)
+    return last_resort(module, target) if too_large else GENERAL
 
 
 def last_resort(module: Any, target: TargetSpec) -> Any:

@@ -72,10 +72,9 @@ class TargetSpec:
         return linker_of(self.config)
 
     def in_little_time(self) -> "TargetSpec":
-        """The same, compiled with LLVM's second level, for loops that nobody made fit for its third.
+        """The same with LLVM's second level instead of its third, for loops without a schedule.
 
-        That takes seconds for a kernel of reshapes and slices on ARM, and code without a schedule
-        is not faster for it.
+        The third takes seconds for one kernel of reshapes and slices on ARM.
         """
         return replace(self, config={"opt-level": 2, **self.config}) if self.kind == "llvm" else self
 

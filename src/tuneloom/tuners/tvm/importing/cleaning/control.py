@@ -9,8 +9,8 @@ from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.cleaning.constants import static_shape
 from tuneloom.tuners.tvm.importing.cleaning.scopes import Scope
 
-_MOST_TURNS = 1024
-_MOST_UNROLLED = 4000
+MOST_TURNS = 1024
+MOST_UNROLLED = 4000
 """Nodes that a loop may become: more take minutes to compile, and the loop is left to another runtime."""
 
 
@@ -142,7 +142,7 @@ def _scan(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
 
 
 def _is_long(body: Any, turns: int) -> bool:
-    return turns > _MOST_TURNS or turns * len(body.node) > _MOST_UNROLLED
+    return turns > MOST_TURNS or turns * len(body.node) > MOST_UNROLLED
 
 
 def _walked(cleaner: Any, graph: Any, scope: Scope, given: Sequence[str] = ()) -> list[str]:

@@ -50,8 +50,7 @@ class MendedOperators:
         from tflite.GatherOptions import GatherOptions
         from tvm import relax
 
-        options, table = GatherOptions(), op.BuiltinOptions()
-        options.Init(table.Bytes, table.Pos)
+        options = self._get_builtin_options(op, GatherOptions)
         data, places = self.get_input_tensors(op)
         if options.BatchDims():
             raise NotImplementedError("GATHER in batches")
@@ -59,20 +58,20 @@ class MendedOperators:
         axis = options.Axis() % len(shape)
         if self.has_expr(places.tensor_idx):
             indices = relax.op.astype(self.get_expr(places.tensor_idx), "int32")
-        else:
-            known = self.get_tensor_value(places)
-            if known.size and not 0 <= known.min() <= known.max() < shape[axis]:
-                raise NotImplementedError("GATHER from outside of its data")
-            indices = relax.const(known.astype(np.int32))
-        return relax.op.take(self.get_tensor_expr(data), indices, axis=axis, mode="fast")
+            return relax.op.take(self.get_tensor_expr(data), indices, axis=axis, mode="clip")
+        known = self.get_tensor_value(places)
+        if known.size and not 0 <= known.min() <= known.max() < shape[axis]:
+            raise NotImplementedError("GATHER from outside of its data")
+        return relax.op.take(
+            self.get_tensor_expr(data), relax.const(known.astype(np.int32)), axis=axis, mode="fast"
+        )
 
     def convert_squeeze(self: Any, op: Any) -> Any:
         """TVM's own counts axes from the end of what it makes of a complex number, a pair."""
         from tflite.SqueezeOptions import SqueezeOptions
         from tvm import relax
 
-        options, table = SqueezeOptions(), op.BuiltinOptions()
-        options.Init(table.Bytes, table.Pos)
+        options = self._get_builtin_options(op, SqueezeOptions)
         (data,) = self.get_input_tensors(op)
         shape = self.get_tensor_shape(data)
         named = [options.SqueezeDims(place) % len(shape) for place in range(options.SqueezeDimsLength())]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.tuners.tvm.importing.cleaning.control import MOST_TURNS, MOST_UNROLLED
 from tuneloom.tuners.tvm.importing.known_values import known_value
 from tuneloom.tuners.tvm.importing.tflite.operators import kind_of
 
-MOST_TURNS = 512
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 
 
@@ -47,7 +47,9 @@ class Subgraphs:
 
         options = self._get_builtin_options(op, WhileOptions)
         values = self._values(op)
-        for _ in range(MOST_TURNS):
+        steps = max(1, self.model.Subgraphs(options.BodySubgraphIndex()).OperatorsLength())
+        most = min(MOST_TURNS, MOST_UNROLLED // steps)
+        for _ in range(most + 1):
             (goes_on,) = self._inside(options.CondSubgraphIndex(), values)
             known = known_value(goes_on, self.bb)
             if known is None:
@@ -55,7 +57,7 @@ class Subgraphs:
             if not known.all():
                 return _one_or_all(values)
             values = self._inside(options.BodySubgraphIndex(), values)
-        raise NotImplementedError(f"a WHILE of more than {MOST_TURNS} turns")
+        raise NotImplementedError(f"a WHILE of more than {most} turns")
 
     def _values(self: Any, op: Any) -> list[Any]:
         return [self._value(one) for one in self.get_input_tensors(op)]
