@@ -365,10 +365,9 @@ SECTIONS = (
     Section(
         results="against_onnxruntime.json",
         title="Networks people run, on ARM",
-        about="One of two cores of an ARM Neoverse N1; short scripts ran beside a few of the networks (see the "
-        "spread). Both sides ran in turn; "
-        "the ratio is that of their 20 % quantiles, in brackets the 10 and 90 % quantiles of paired runs. "
-        "Weights are random except in models that a package ships.",
+        about="One of two cores of an ARM Neoverse N1; short scripts ran beside a few of the networks "
+        "(see the spread). Both sides ran in turn; the ratio is that of their 20 % quantiles, in brackets "
+        "the 10 and 90 % quantiles of paired runs. Weights are random except in models that a package ships.",
         command="benchmarks/against_onnxruntime.py",
         draw=against_onnxruntime,
     ),
