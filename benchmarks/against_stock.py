@@ -30,8 +30,13 @@ from tuneloom.tuners.tvm.measuring.contest import contest
 from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
 from tuneloom.tuners.tvm.models.stages import open_model
 
-KERNELS = (("resnet18", 0), ("resnet18", 1), ("mobilenet_v2", 0))
-"""The n-th heaviest convolution of a model of the zoo."""
+KERNELS = (
+    ("resnet18", "fused_conv2d", 1),
+    ("mobilenet_v2", "fused_conv2d", 0),
+    ("transformer", "fused_product", 0),
+    ("mobilenet_v2", "fused_depthwise_conv2d", 0),
+)
+"""Convolutions of 3 by 3 and 1 by 1, a matrix product, a depthwise one: the n-th heaviest of a model."""
 STOCK_BUILD_TIMEOUT_S = 150
 REPEATS, MIN_REPEAT_MS = 1, 100.0
 
@@ -56,8 +61,8 @@ def main() -> None:
     options = parser.parse_args()
     rows = json.loads(options.out.read_text()) if options.out.exists() else []
     for seed in range(options.seeds):
-        for model, rank in KERNELS[: options.kernels]:
-            task = heaviest(model, rank)
+        for model, start, rank in KERNELS[: options.kernels]:
+            task = heaviest(model, start, rank)
             if not measured(rows, task, seed, options.trials, options.batch):
                 rows.append(compare(task, model, seed, options.trials, options.batch))
                 write(rows, options.out)
@@ -77,13 +82,13 @@ def write(rows: list[dict[str, Any]], out: Path) -> None:
     print(json.dumps({k: v for k, v in rows[-1].items() if k != "contest_s"}), flush=True)
 
 
-def heaviest(model: str, rank: int) -> Task:
-    """A convolution by its share of the model's arithmetic."""
+def heaviest(model: str, start: str, rank: int) -> Task:
+    """A kernel by its name's start and its share of the model's arithmetic."""
     recipe = ModelRecipe(key=model, source=f"zoo:{model}", shapes={}, target="cpu")
     summary = open_model(recipe)
     assert isinstance(summary, ModelSummary)
-    convolutions = [task for task in summary.tasks if "conv2d" in task.kernel_class]
-    return sorted(convolutions, key=lambda task: -task.weight * task.gflop)[rank]
+    alike = [task for task in summary.tasks if task.name.startswith(start)]
+    return sorted(alike, key=lambda task: -task.weight * task.gflop)[rank]
 
 
 def compare(task: Task, model: str, seed: int, trials: int, batch: int) -> dict[str, Any]:

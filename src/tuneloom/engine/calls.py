@@ -27,18 +27,21 @@ class Call:
     """A function of the worker's world, by name, with its arguments.
 
     `worker` names a worker that lives on between calls and keeps state; without it
-    the call gets a fresh process of its own. A worker lives on one machine: the same name
-    on another machine is another worker. `cores` pins the process while it works, and
-    `environment` is set in it before: variables that say which device to use. `place` says
-    where; an engine of one machine needs none. An engine of several machines brings the files
-    that it `reads` to the machine that carries it out, and what it `writes` into a folder back;
-    paths among the arguments, and those that are the `source` of an argument, are adapted.
+    the call gets a fresh process of its own. If it belongs to a `group`, whose calls leave nothing
+    behind that matters, the process may have served others of that group, and served them well.
+    A worker lives on one machine: the same name on another machine is another worker. `cores` pins
+    the process while it works, and `environment` is set in it before: variables that say which
+    device to use. `place` says where; an engine of one machine needs none. An engine of several
+    machines brings the files that it `reads` to the machine that carries it out, and what it
+    `writes` into a folder back; paths among the arguments, and those that are the `source` of an
+    argument, are adapted.
     """
 
     function: str
     arguments: tuple[Any, ...] = field(default=(), repr=False)
     timeout_s: float | None = None
     worker: str | None = None
+    group: str | None = None
     cores: frozenset[int] | None = None
     memory_bytes: int | None = None
     place: Place | None = None

@@ -5,13 +5,13 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Returned, TimedOut
-from tuneloom.engine.processes import Nursery, WorkerProcess
+from tuneloom.engine.processes import Nursery
 from tuneloom.engine.reports import EngineReport, ResourceDisturbed, ResourceJoined, ResourceLeft
-from tuneloom.model import DeviceGone, Failure
+from tuneloom.engine.workers import IdleWorkers, Running, Worker, fit_for_another, spoils
+from tuneloom.model import DeviceGone
 
 _LOOK_S = 2.0
 
@@ -26,26 +26,12 @@ class Watch(Protocol):
         """A call found out that a device is gone; should it be seen again, then it has joined."""
 
 
-@dataclass(slots=True)
-class _Running:
-    id: str
-    call: Call
-    started_s: float
-
-
-@dataclass(slots=True)
-class _Worker:
-    process: WorkerProcess
-    name: str | None
-    current: _Running | None = None
-    queue: deque[tuple[str, Call]] = field(default_factory=deque)
-
-
 class LocalEngine:
     """Carries calls out in processes forked from one warm parent.
 
     Not thread-safe, but for `wake`. Results of stopped calls are dropped. The parent process
-    starts with the first call, or with `prepare`. Places of calls are not looked at: there
+    starts with the first call, or with `prepare`. A process serves one call, or several of a group,
+    as long as they go well. Places of calls are not looked at: there
     is one machine. With a `watch`, devices that join or leave are reported.
 
     A call that returns DeviceGone is lost, and its device has left.
@@ -65,8 +51,9 @@ class LocalEngine:
         self._selector = selectors.DefaultSelector()
         self._alarm = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector.register(self._alarm, selectors.EVENT_READ, None)
-        self._named: dict[str, _Worker] = {}
-        self._by_call: dict[str, _Worker] = {}
+        self._named: dict[str, Worker] = {}
+        self._by_call: dict[str, Worker] = {}
+        self._idle = IdleWorkers()
         self._reports: list[EngineReport] = []
         self._closed = False
 
@@ -108,6 +95,7 @@ class LocalEngine:
                 else:
                     self._hear(key.data)
             self._end_overdue()
+            self._end_idle()
             self._look()
         reports, self._reports = self._reports, []
         return reports
@@ -130,10 +118,13 @@ class LocalEngine:
         self._selector.close()
         os.close(self._alarm)
 
-    def _worker_for(self, call: Call) -> _Worker:
+    def _worker_for(self, call: Call) -> Worker:
         if call.worker is not None and call.worker in self._named:
             return self._named[call.worker]
-        worker = _Worker(self._ready_nursery().fork(), call.worker)
+        waiting = self._idle.take(call.group) if call.worker is None else None
+        if waiting is not None:
+            return waiting
+        worker = Worker(self._ready_nursery().fork(), call.worker)
         self._selector.register(worker.process.channel, selectors.EVENT_READ, worker)
         if call.worker is not None:
             self._named[call.worker] = worker
@@ -144,14 +135,14 @@ class LocalEngine:
             self._nursery = Nursery(self._warm_up, self._environment)
         return self._nursery
 
-    def _send(self, worker: _Worker, call_id: str, call: Call) -> None:
-        worker.current = _Running(call_id, call, self.now_s())
+    def _send(self, worker: Worker, call_id: str, call: Call) -> None:
+        worker.take_on(Running(call_id, call, self.now_s()))
         try:
             worker.process.channel.send(call)
         except OSError:
             self._died(worker)
 
-    def _hear(self, worker: _Worker) -> None:
+    def _hear(self, worker: Worker) -> None:
         try:
             messages = worker.process.channel.received()
         except EOFError:
@@ -160,12 +151,14 @@ class LocalEngine:
         for message in messages:
             result = self._without_device(worker, message)
             self._end_current(worker, result)
-            if worker.name is None or _spoils(result):
+            if worker.name is None and fit_for_another(worker, result):
+                self._idle.keep(worker, self.now_s())
+            elif worker.name is None or spoils(result):
                 self._replace(worker)
             elif worker.queue:
                 self._send(worker, *worker.queue.popleft())
 
-    def _without_device(self, worker: _Worker, result: CallResult) -> CallResult | Lost:
+    def _without_device(self, worker: Worker, result: CallResult) -> CallResult | Lost:
         """What a call came to; a device that is gone leaves before its call is reported as lost."""
         running = worker.current
         gone = result.value if isinstance(result, Returned) else None
@@ -177,35 +170,36 @@ class LocalEngine:
             self._reports.append(ResourceLeft(name=name, reason=gone.reason))
         return Lost(reason=gone.reason)
 
-    def _replace(self, worker: _Worker) -> None:
+    def _replace(self, worker: Worker) -> None:
         """End a worker that has done its last call; calls that wait for it go to its successor."""
         waiting, worker.queue = worker.queue, deque()
         self._retire(worker, "its worker was replaced")
         for call_id, call in waiting:
             self.start(call_id, call)
 
-    def _died(self, worker: _Worker) -> None:
+    def _died(self, worker: Worker) -> None:
         assert self._nursery is not None
         self._selector.unregister(worker.process.channel)
         died = Died(cause=self._nursery.how_it_ended(worker.process))
         self._end_current(worker, died)
         self._give_up(worker, f"a call before it took their worker along: {died}")
 
-    def _end_current(self, worker: _Worker, result: CallResult | Lost) -> None:
+    def _end_current(self, worker: Worker, result: CallResult | Lost) -> None:
         running, worker.current = worker.current, None
         if running is not None and self._by_call.pop(running.id, None) is not None:
             self._reports.append(
                 CallEnded(id=running.id, result=result, started_s=running.started_s, ended_s=self.now_s())
             )
 
-    def _retire(self, worker: _Worker, reason: str) -> None:
+    def _retire(self, worker: Worker, reason: str) -> None:
         assert self._nursery is not None
         self._selector.unregister(worker.process.channel)
         self._nursery.end(worker.process)
         self._give_up(worker, reason)
 
-    def _give_up(self, worker: _Worker, reason: str) -> None:
+    def _give_up(self, worker: Worker, reason: str) -> None:
         """Forget a worker that is gone; calls that wait for it never began, so they are lost."""
+        self._idle.drop(worker)
         if worker.name is not None:
             self._named.pop(worker.name, None)
         now = self.now_s()
@@ -223,6 +217,10 @@ class LocalEngine:
                 self._end_current(worker, TimedOut(after_s=limit))
                 self._retire(worker, "a call before it hung")
 
+    def _end_idle(self) -> None:
+        for worker in self._idle.overdue(self.now_s()):
+            self._retire(worker, "no call of its group came")
+
     def _look(self) -> None:
         if self._watch is not None and self.now_s() >= self._look_at_s:
             self._reports += self._watch.look()
@@ -235,14 +233,9 @@ class LocalEngine:
             for worker in self._by_call.values()
             if worker.current is not None and worker.current.call.timeout_s is not None
         ]
+        limits += self._idle.patience_s(now)
         if self._watch is not None:
             limits.append(self._look_at_s - now)
         if timeout_s is not None:
             limits.append(timeout_s)
         return max(0.0, min(limits) + 0.001) if limits else None
-
-
-def _spoils(result: CallResult | Lost) -> bool:
-    """Whether the value says that its process should serve nobody else."""
-    value = result.value if isinstance(result, Returned) else None
-    return isinstance(value, Failure) and value.spoils_worker

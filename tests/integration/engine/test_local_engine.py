@@ -14,6 +14,7 @@ from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, KilledBy, Lost, Place, Raised, Returned
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.reports import EngineReport, ResourceDisturbed, ResourceJoined, ResourceLeft
+from tuneloom.engine.workers import MOST_CALLS, MOST_IDLE_S
 from tuneloom.testing.engine_contract import EngineContract
 
 CALLS = "tuneloom.testing.calls"
@@ -173,3 +174,47 @@ def test_a_call_that_finds_its_device_gone_is_lost_and_the_device_has_left() -> 
     assert left == ResourceLeft(name="board", reason="it was unplugged")
     assert isinstance(ended, CallEnded) and ended.result == Lost(reason="it was unplugged")
     assert watch.noted == ["board"]
+
+
+def counted(engine: LocalEngine, group: str | None) -> object:
+    """How many calls the process of this one has served by now."""
+    result = result_of(engine, Call(function=f"{CALLS}:count", arguments=("all",), group=group))
+    assert isinstance(result, Returned)
+    return result.value
+
+
+def test_calls_of_a_group_have_a_process_in_turn_until_it_has_served_enough(engine: LocalEngine) -> None:
+    assert [counted(engine, "builds") for _ in range(MOST_CALLS + 1)] == [*range(1, MOST_CALLS + 1), 1]
+
+
+def test_groups_share_no_process_with_others(engine: LocalEngine) -> None:
+    assert [counted(engine, group) for group in ("mine", "yours", None, "mine", None)] == [1, 1, 1, 2, 1]
+
+
+def test_calls_of_a_group_at_the_same_time_have_a_process_each(engine: LocalEngine) -> None:
+    for call_id in ("a", "b"):
+        engine.start(call_id, Call(function=f"{CALLS}:where", group="builds"))
+    places = [end_of(engine, call_id, 30) for call_id in ("a", "b")]
+    assert len({place.value[0] for place in places if isinstance(place, Returned)}) == 2
+
+
+@pytest.mark.parametrize("bad", ["spoil", "crash", "no_such_function"])
+def test_a_call_that_goes_wrong_ends_its_groups_process(engine: LocalEngine, bad: str) -> None:
+    counted(engine, "builds")
+    result_of(engine, Call(function=f"{CALLS}:{bad}", group="builds"))
+    assert counted(engine, "builds") == 1
+
+
+def test_an_idle_process_that_is_killed_costs_no_call(engine: LocalEngine) -> None:
+    where = result_of(engine, Call(function=f"{CALLS}:where", group="builds"))
+    assert isinstance(where, Returned)
+    os.kill(where.value[0], signal.SIGKILL)
+    engine.poll(30)
+    assert counted(engine, "builds") == 1
+
+
+def test_a_process_that_nobody_needs_any_more_is_ended(engine: LocalEngine) -> None:
+    where = result_of(engine, Call(function=f"{CALLS}:where", group="builds"))
+    assert isinstance(where, Returned)
+    engine.poll(2 * MOST_IDLE_S)
+    assert counted(engine, "builds") == 1

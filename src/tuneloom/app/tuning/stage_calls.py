@@ -42,10 +42,11 @@ class StageCalls:
         return Call(function=f"{STAGES}:select", arguments=arguments, worker=worker, timeout_s=SEARCH_S)
 
     def build(self, progress: TaskProgress, candidate: Candidate, limit_s: float) -> Call:
-        """Build one candidate, within so many seconds."""
+        """Build one candidate, within so many seconds, in a process that may have built others of the job."""
         rules = self.spec.measuring
         return Call(
             function=f"{STAGES}:build",
+            group=f"{self.job}:build",
             arguments=(self.spec.tuner, self.task_for(StageKind.BUILD, progress), candidate, rules),
             timeout_s=limit_s,
             memory_bytes=rules.memory_bytes,

@@ -25,7 +25,7 @@ def warm_up() -> None:
     """Import all that stages import and build one small kernel, so that no fork has to begin with that.
 
     What LLVM and TVM set up for the first kernel of a process takes as long as building one, and
-    every candidate has a process of its own. The small kernel runs in one thread, and starts none.
+    a process builds few candidates. The small kernel runs in one thread, and starts none.
     TVM imports torch where it finds it, which takes seconds and may touch a GPU, after
     which no fork could use it. So torch is hidden meanwhile; a worker that needs it imports it.
     XGBoost imports scikit-learn for classes that are not used here, which takes a second.
