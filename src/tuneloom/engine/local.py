@@ -121,7 +121,8 @@ class LocalEngine:
     def _worker_for(self, call: Call) -> Worker:
         if call.worker is not None and call.worker in self._named:
             return self._named[call.worker]
-        waiting = self._idle.take(call.group) if call.worker is None else None
+        shared = call.worker is None and not call.environment
+        waiting = self._idle.take(call.group) if shared else None
         if waiting is not None:
             return waiting
         worker = Worker(self._ready_nursery().fork(), call.worker)

@@ -24,7 +24,10 @@ class Running:
 
 @dataclass(slots=True)
 class Worker:
-    """A process, what it does and what waits for it; `group` is that of its last call."""
+    """A process, what it does and what waits for it.
+
+    `group` is that of its last call, or none if that call was told which device to use: it holds it now.
+    """
 
     process: WorkerProcess
     name: str | None
@@ -36,7 +39,7 @@ class Worker:
     def take_on(self, running: Running) -> None:
         """Begin a call."""
         self.current = running
-        self.group = running.call.group
+        self.group = None if running.call.environment else running.call.group
         self.calls += 1
 
 

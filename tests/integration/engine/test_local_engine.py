@@ -191,6 +191,13 @@ def test_groups_share_no_process_with_others(engine: LocalEngine) -> None:
     assert [counted(engine, group) for group in ("mine", "yours", None, "mine", None)] == [1, 1, 1, 2, 1]
 
 
+def test_a_call_that_is_told_its_device_shares_no_process(engine: LocalEngine) -> None:
+    told = Call(function=f"{CALLS}:count", arguments=("all",), group="builds", environment={"DEVICE": "7"})
+    assert counted(engine, "builds") == 1
+    assert [result_of(engine, told) for _ in range(2)] == [Returned(value=1)] * 2
+    assert counted(engine, "builds") == 2
+
+
 def test_calls_of_a_group_at_the_same_time_have_a_process_each(engine: LocalEngine) -> None:
     for call_id in ("a", "b"):
         engine.start(call_id, Call(function=f"{CALLS}:where", group="builds"))
