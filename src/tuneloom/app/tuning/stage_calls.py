@@ -46,11 +46,15 @@ class StageCalls:
         rules = self.spec.measuring
         return Call(
             function=f"{STAGES}:build",
-            group=f"{self.job}:build",
+            group=self.builders(),
             arguments=(self.spec.tuner, self.task_for(StageKind.BUILD, progress), candidate, rules),
             timeout_s=limit_s,
             memory_bytes=rules.memory_bytes,
         )
+
+    def builders(self) -> str | None:
+        """The group whose processes build, one candidate after another; none if each has its own."""
+        return f"{self.job}:build"
 
     def profile(self, progress: TaskProgress, candidate: Candidate, artifact: Artifact) -> Call:
         """Measure one candidate."""

@@ -44,6 +44,9 @@ class KernelCalls(StageCalls):
 
     parts: dict[StageKind, Task] = field(default_factory=dict)
 
+    def builders(self) -> None:
+        """A user's function may leave anything behind, so each build has a process of its own."""
+
     def task_for(self, stage: StageKind, progress: TaskProgress) -> Task:
         if stage not in self.parts:
             self.parts[stage] = _PARTS[stage](progress.task)
