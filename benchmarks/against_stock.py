@@ -2,16 +2,18 @@
 
     python benchmarks/against_stock.py [--trials 256] [--seeds 3] [--out FILE]
 
-Both get the same PrimFunc, trials, batch and evaluator, and the whole machine. Stock gets
-a build timeout that lets it work. Afterwards the best schedules of both are built again
-and timed side by side, in turn. Every kernel is done with one seed before the next seed; a
-call that was interrupted goes on where it ended, unless its file is removed. Our space of a kernel
-may hold fewer schedules than the trials asked for; a minute's trials count what was tried.
+Both get the same PrimFunc for one core, trials, batch and evaluator, and the whole machine to build
+on; kernels run in one thread. Stock gets a build timeout that lets it work. Afterwards the best
+schedules of both are built again and timed side by side, in turn. Every kernel is done with one
+seed before the next seed; a call that was interrupted goes on where it ended, unless its file is
+removed. Our space of a kernel may hold fewer schedules than the trials asked for; a minute's trials
+count what was tried.
 """
 
 import argparse
 import json
 import math
+import os
 import tempfile
 import time
 from collections import Counter
@@ -39,6 +41,7 @@ KERNELS = (
 """Convolutions of 3 by 3 and 1 by 1, a matrix product, a depthwise one: the n-th heaviest of a model."""
 STOCK_BUILD_TIMEOUT_S = 150
 REPEATS, MIN_REPEAT_MS = 1, 100.0
+os.environ["TVM_NUM_THREADS"] = "1"  # stock spreads its loops over all cores, whatever its target says
 
 
 class StageTimes(Listener):

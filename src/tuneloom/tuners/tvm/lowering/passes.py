@@ -5,6 +5,7 @@ from typing import Any
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.folding import fold_constants
+from tuneloom.tuners.tvm.lowering.names import steady_names
 from tuneloom.tuners.tvm.lowering.powers import spell_out_powers
 
 
@@ -57,6 +58,7 @@ def fusing_passes() -> list[Any]:
         transform.FuseOps(),
         transform.FuseTIR(),
         transform.DeadCodeElimination(),
+        own_pass("SteadyNames", steady_names),
     ]
 
 

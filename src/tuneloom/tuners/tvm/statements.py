@@ -1,0 +1,46 @@
+"""Rebuilding the statements of a kernel with other blocks in them."""
+
+from collections.abc import Callable
+from typing import Any
+
+Change = Callable[[Any], Any]
+
+
+def with_blocks(statement: Any, change: Change) -> Any:
+    """A statement with each block replaced by what `change` makes of it, inner blocks first."""
+    from tvm import s_tir, tirx
+
+    match statement:
+        case tirx.SeqStmt():
+            return tirx.SeqStmt([with_blocks(one, change) for one in statement.seq])
+        case tirx.For():
+            return _loop_around(with_blocks(statement.body, change), statement)
+        case s_tir.SBlockRealize():
+            block = change(rebuilt(statement.block, body=with_blocks(statement.block.body, change)))
+            return s_tir.SBlockRealize(statement.iter_values, statement.predicate, block)
+    return statement
+
+
+def rebuilt(block: Any, *, name: str | None = None, body: Any = None) -> Any:
+    """A block under another name or with another body."""
+    from tvm import s_tir
+
+    return s_tir.SBlock(
+        block.iter_vars,
+        block.reads,
+        block.writes,
+        name or block.name_hint,
+        block.body if body is None else body,
+        block.init,
+        block.alloc_buffers,
+        block.match_buffers,
+        block.annotations,
+    )
+
+
+def _loop_around(body: Any, loop: Any) -> Any:
+    from tvm import tirx
+
+    return tirx.For(
+        loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding, loop.annotations
+    )
