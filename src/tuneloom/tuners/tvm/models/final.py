@@ -243,7 +243,10 @@ def scheduled(function: Any, trace_text: str) -> Any:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import Trace
 
-    schedule = Schedule(kernel_module(function))
+    module = kernel_module(function)
+    schedule = Schedule(
+        module
+    )  # a module that nobody else held would be changed in place, and its function too
     try:
         Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
     except Exception as error:
