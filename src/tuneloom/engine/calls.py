@@ -49,6 +49,11 @@ class Call:
     reads: ReadFiles | None = None
     writes: str | None = None
 
+    @property
+    def shares_with(self) -> str | None:
+        """The group whose processes may serve it; none for a named worker, or if it is told its device."""
+        return None if self.worker is not None or self.environment else self.group
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:

@@ -121,8 +121,7 @@ class LocalEngine:
     def _worker_for(self, call: Call) -> Worker:
         if call.worker is not None and call.worker in self._named:
             return self._named[call.worker]
-        shared = call.worker is None and not call.environment
-        waiting = self._idle.take(call.group) if shared else None
+        waiting = self._idle.take(call.shares_with)
         if waiting is not None:
             return waiting
         worker = Worker(self._ready_nursery().fork(), call.worker)
@@ -152,7 +151,7 @@ class LocalEngine:
         for message in messages:
             result = self._without_device(worker, message)
             self._end_current(worker, result)
-            if worker.name is None and fit_for_another(worker, result):
+            if fit_for_another(worker, result):
                 self._idle.keep(worker, self.now_s())
             elif worker.name is None or spoils(result):
                 self._replace(worker)

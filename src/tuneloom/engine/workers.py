@@ -26,7 +26,7 @@ class Running:
 class Worker:
     """A process, what it does and what waits for it.
 
-    `group` is that of its last call, or none if that call was told which device to use: it holds it now.
+    `group` is that of its last call, none if that shares its process with no other.
     """
 
     process: WorkerProcess
@@ -39,7 +39,7 @@ class Worker:
     def take_on(self, running: Running) -> None:
         """Begin a call."""
         self.current = running
-        self.group = None if running.call.environment else running.call.group
+        self.group = running.call.shares_with
         self.calls += 1
 
 
@@ -55,8 +55,8 @@ class IdleWorkers:
 
     def take(self, group: str | None) -> Worker | None:
         """The one of this group that worked last, if any waits."""
-        alike = [worker for worker, _ in self._since.values() if worker.group == group]
-        if group is None or not alike:
+        alike = [worker for worker, _ in self._since.values() if group is not None and worker.group == group]
+        if not alike:
             return None
         self.drop(alike[-1])
         return alike[-1]

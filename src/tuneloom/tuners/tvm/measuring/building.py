@@ -45,7 +45,7 @@ def _settings(target: TargetSpec) -> dict[str, bool]:
     """What TVM need not do for a trial.
 
     Checks of arguments are most of a kernel's code, and those of a trial are made for it. Looking
-    for repeated expressions takes up to a third of the time of a build, and LLVM finds them too.
+    for repeated expressions takes a good part of the time of a build, and LLVM finds them too.
     """
     return {"tirx.disable_assert": True, "tirx.disable_cse_tir": target.kind == "llvm"}
 
