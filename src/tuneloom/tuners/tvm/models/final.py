@@ -243,10 +243,8 @@ def scheduled(function: Any, trace_text: str) -> Any:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import Trace
 
-    module = kernel_module(function)
-    schedule = Schedule(
-        module
-    )  # a module that nobody else held would be changed in place, and its function too
+    module = kernel_module(function)  # held, or TVM would change its function in place, and the model's too
+    schedule = Schedule(module)
     try:
         Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
     except Exception as error:
