@@ -56,9 +56,12 @@ def test_cuda_kernels_are_tuned_and_every_failure_is_counted() -> None:
 def test_nvrtc_reveals_registers_and_code_size() -> None:
     if not has_gpu():
         pytest.skip("no GPU")
-    features = CudaBuilder(SOURCE, "twice")({"BLOCK": 64, "WRONG": 0, "ROOM": 256}).features
+    builder = CudaBuilder(SOURCE, "twice")
+    features = builder({"BLOCK": 64, "WRONG": 0, "ROOM": 256}).features
     assert features["code_bytes"] > 0 and features["registers"] > 0
     assert features["shared_bytes"] >= 1024
+    again = builder({"BLOCK": 64, "WRONG": 0, "ROOM": 256}).features
+    assert again == features, "what NVRTC takes from its cache has no log"
 
 
 TRITON = """

@@ -8,6 +8,7 @@ import pytest
 
 from tuneloom.app.reuse.job_reuse import JobReuse, follow
 from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tuning.spending import Spending
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import Artifact, Budget, JobSpec, Measurement, Task, Trial
@@ -175,3 +176,28 @@ def test_a_slow_default_attracts_no_trials(store: Store) -> None:
     open_end = [Kernel(name=f"open{n}", best_s=1.0, guess=3.0, kernel_class=f"b{n}") for n in range(3)]
     trials = trials_of(spent(store, [*done, *open_end], 240, "off"))
     assert sum(trials[f"open{n}"] for n in range(3)) > 1.2 * sum(trials[f"done{n}"] for n in range(3))
+
+
+def first_batch(store: Store, kernel: Kernel, trials: int) -> tuple[int, int]:
+    """How many trials a kernel of a new job begins with, and how many of them are gifts."""
+    job = store.add_job(store.create_run("tune").id, "new").id
+    spec = JobSpec(name="new", model="new", budget=Budget(trials=trials), batch=16)
+    asking = JobReuse(store, job, spec)
+    asking.look(HERE.family, [kernel.task], [tiled_space(kernel.name, 64, 56)])
+    asking.plan([kernel.task], keep=False)
+    progress = TaskProgress(0, kernel.task)
+    return Spending(spec, [progress], asking).next_batch(progress), asking.prepare(progress)
+
+
+def test_a_kernel_that_is_given_anothers_schedules_tries_what_the_tuner_guesses_as_well(store: Store) -> None:
+    spent(store, RESNET[1:2], 40)
+    trials, gifts = first_batch(store, Kernel(name="like lead", best_s=4.0), 16)
+    assert gifts > 0
+    assert trials >= 1 + gifts + 1, "the default, the gifts and a guess"
+
+
+def test_a_kernel_that_was_tuned_before_starts_from_its_own_records_alone(store: Store) -> None:
+    spent(store, RESNET[1:2], 40)
+    trials, gifts = first_batch(store, RESNET[1], 16)
+    assert gifts > 0
+    assert trials == 1 + gifts

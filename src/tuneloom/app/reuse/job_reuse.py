@@ -125,6 +125,11 @@ class JobReuse:
             self._foreign.get(task.key, ()),
         )
 
+    def knows(self, task: Task) -> bool:
+        """Whether what a task starts from was measured on the very same kernel."""
+        plan = self._plan_of(task)
+        return plan is not None and plan.action is Action.CONTINUE
+
     def look_for_news(self, progress: TaskProgress) -> None:
         """Let a task that was given its first gifts hear what others found since."""
         key = progress.task.key

@@ -107,13 +107,20 @@ class Spending:
         if progress.batches:
             owing = max(_FIRST_BATCH, progress.due) if progress.due else self._spec.batch
             return min(seeds or self._spec.batch, owing, room)
-        fair = self.most_trials // (2 * len(self._tasks))
-        wanted = 1 + seeds if seeds else max(_FIRST_BATCH, fair)
+        return min(max(self._spec.batch, 1 + seeds), self._first_wanted(progress, seeds), room)
+
+    def _first_wanted(self, progress: TaskProgress, seeds: int) -> int:
+        """A first batch has the default and the seeds; unless they are the kernel's own, a guess beside them.
+
+        What another kernel gives may be slower than what the tuner guesses: it must not be all that is tried.
+        """
         if progress.quota is not None:
-            wanted = progress.quota
-        elif progress.waits:
-            wanted = GLANCE
-        return min(max(self._spec.batch, 1 + seeds), wanted, room)
+            return progress.quota
+        if progress.waits:
+            return GLANCE
+        if seeds and self._reuse is not None and self._reuse.knows(progress.task):
+            return 1 + seeds
+        return max(_FIRST_BATCH, self.most_trials // (2 * len(self._tasks)), 2 + seeds)
 
     def _seeds_for(self, progress: TaskProgress) -> int:
         """How many first gifts the next batch of a task consists of; later ones come along with a batch."""

@@ -3,6 +3,7 @@
 import ctypes
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -51,8 +52,17 @@ class CudaBuilder:
         """Build one configuration; raises CudaError with the compiler's log."""
         options = [f"--gpu-architecture={self.arch or architecture()}", "--ptxas-options=-v", *self.flags]
         options += [f"-D{name}={int(v) if isinstance(v, bool) else v}" for name, v in configuration.items()]
-        code, log = compiled(f'extern "C" {{\n{self.source}\n}}', options)
+        code, log = _told(f'extern "C" {{\n{self.source}\n}}', options)
         return Built(Cubin(code, self.entry, configuration), _revealed(code, log))
+
+
+def _told(source: str, options: list[str]) -> tuple[bytes, str]:
+    """Machine code and a log that tells of registers: NVRTC keeps code it has compiled before, but no log."""
+    code, log = compiled(source, options)
+    if not _REVEALED["registers"].search(log):
+        with suppress(CudaError):  # a version that keeps nothing does not know the option
+            return compiled(source, [*options, "--no-cache"])
+    return code, log
 
 
 def _revealed(code: bytes, log: str) -> dict[str, float]:

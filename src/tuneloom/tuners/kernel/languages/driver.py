@@ -80,11 +80,14 @@ def compiled(source: str, options: list[str]) -> tuple[bytes, str]:
     library, program = compiler(), ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
     given = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
-    status = library.nvrtcCompileProgram(program, len(options), given)
-    log = _text(library, program, "ProgramLog").decode(errors="replace").strip("\0 \n")
-    if status:
-        raise CudaError(f"NVRTC: {log[:400] or status}")
-    return _text(library, program, "CUBIN"), log
+    try:
+        status = library.nvrtcCompileProgram(program, len(options), given)
+        log = _text(library, program, "ProgramLog").decode(errors="replace").strip("\0 \n")
+        if status:
+            raise CudaError(f"NVRTC: {log[:400] or status}")
+        return _text(library, program, "CUBIN"), log
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
 def _text(library: Any, program: ctypes.c_void_p, what: str) -> bytes:
