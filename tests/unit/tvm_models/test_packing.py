@@ -160,6 +160,13 @@ def test_transformed_weights_have_one_matrix_per_point() -> None:
     assert winograd_weight(random(32, 16, 3, 3), LANES).shape == (36, 2, 1, LANES, LANES)
 
 
+def test_wide_vectors_transform_no_more_values_than_caches_hold() -> None:
+    assert pays(open_conv((32, 32), 64), 16)
+    assert not pays(open_conv((16, 16), 128), 16), "few products for each value"
+    assert not pays(open_conv((64, 64), 128), 16), "many products, but too many values"
+    assert pays(open_conv((16, 16), 128), 4) and pays(open_conv((64, 64), 128), 4)
+
+
 def test_transforming_pays_for_many_tiles_of_cached_weights() -> None:
     assert pays(open_conv((64, 64), 56), 16)
     assert not pays(open_conv((64, 64), 56, stride=2), 16)

@@ -41,8 +41,15 @@ _OUTPUT = (
     (0, 1, -1, 8, -8, 1),
 )
 
-_TRANSFORM_COST = 300
-"""Products a channel's transforms are worth, per tile."""
+_TRANSFORM_COST, _TRANSFORM_COST_PER_LANE = 240, 16
+"""Products a channel's transforms are worth, per tile: wide vectors gain less there than in products.
+
+They were measured with four lanes (Neoverse N1) and with sixteen (Skylake), as was what follows.
+"""
+_NEAR_MB, _MOST_MB = 1.0, 20.0
+_DISTANT_COST = 0.6
+"""What they are worth more for each megabyte of transformed values above the near cache, times the square of
+the lanes: the products wait for them."""
 _CACHED_BYTES = 2_500_000
 """Weights larger than this are read from slow memory every time."""
 _READING_COST = 1 / 16
@@ -63,8 +70,15 @@ def pays(conv: OpenConv, lanes: int) -> bool:
     rows, cols = conv.shape[-2:]
     direct = rows * cols * 9 * out * inside + _reading(9 * out * inside, lanes)
     tiles = _tiles(rows) * _tiles(cols)
-    changed = tiles * (POINTS * out * inside + _TRANSFORM_COST * (out + inside))
+    changed = tiles * (POINTS * out * inside + _transforming(tiles * (out + inside), lanes) * (out + inside))
     return bool(changed + _reading(POINTS * out * inside, lanes) < _WORTH * direct)
+
+
+def _transforming(channels: int, lanes: int) -> float:
+    """What transforming one of so many channels of tiles costs, in products."""
+    distant_mb = min(4e-6 * POINTS * channels, _MOST_MB) - _NEAR_MB
+    near = _TRANSFORM_COST + _TRANSFORM_COST_PER_LANE * lanes
+    return near + _DISTANT_COST * lanes**2 * max(0.0, distant_mb)
 
 
 def _reading(weights: int, lanes: int) -> float:
