@@ -25,6 +25,9 @@ _VECTOR_FEATURES = (
 )
 
 
+_NO_LOOPS_TO_VECTORS = "-vectorize-loops:bool=false"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSpec:
     """A target with all that was left open filled in; `config` is what TVM is given."""
@@ -160,11 +163,22 @@ def _make_target(config: dict[str, Any], shown: str) -> Any:
     from tvm.target import Target
 
     try:
-        return Target(config)
+        return Target(_compiled_rightly(config))
     except (ValueError, TypeError, RuntimeError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         reason = lines[-1].partition(" Target creation from config dict failed")[0].rstrip(".")
         raise TargetError(f"TVM does not accept target {shown}: {reason}") from error
+
+
+def _compiled_rightly(config: dict[str, Any]) -> dict[str, Any]:
+    """Without LLVM's own vectoriser of loops, which reads `x[i % 4]` as if it were `x[i]` (LLVM 22.1).
+
+    Schedules say themselves what becomes a vector; loops without a schedule are not meant to be fast.
+    """
+    if config.get("kind") != "llvm":
+        host = config.get("host")
+        return {**config, "host": _compiled_rightly(host)} if isinstance(host, dict) else config
+    return {**config, "cl-opt": [*config.get("cl-opt", ()), _NO_LOOPS_TO_VECTORS]}
 
 
 def _with_host(config: dict[str, Any]) -> dict[str, Any]:
