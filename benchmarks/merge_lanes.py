@@ -1,6 +1,6 @@
 """Joins the files of lanes of against_onnxruntime.py into one results file, and tells the means.
 
-    python benchmarks/merge_lanes.py LANE.json… --into benchmarks/results/against_onnxruntime_x86.json
+    python benchmarks/merge_lanes.py LANE.json… --into benchmarks/results/against_onnxruntime_server.json
 
 Of rows for the same network, trials and cores the last one given counts. With --measured-only, rows that a
 results file has without any kernels, so without proof of where they come from, are dropped.

@@ -372,17 +372,8 @@ SECTIONS = (
         draw=against_onnxruntime,
     ),
     Section(
-        results="against_onnxruntime_x86.json",
-        title="Networks people run, on x86",
-        about="The same on one of two cores of an Intel Xeon (Skylake, AVX-512) that others on the server "
-        "disturb (see the spread). Files are those of `benchmarks/speed_architectures.py`, "
-        "`benchmarks/real_architectures.py` and of packages.",
-        command="benchmarks/against_onnxruntime.py",
-        draw=against_onnxruntime,
-    ),
-    Section(
         results="against_onnxruntime_server.json",
-        title="Networks people run, on a server",
+        title="Networks people run, on an x86 server",
         about="Measured earlier on a server with AVX-512 and 16 cores, seven or eight networks at a time, "
         "each with two cores or more to itself; rows without a bundle are older than the choice between "
         "runtimes.",
