@@ -7,7 +7,6 @@ is the older one's). Weights are random. Needs torch, torchvision, timm, transfo
 """
 
 import importlib
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,21 +15,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from real_architectures import First, write
+from real_architectures import First, asked_for, write
 
 Made = tuple[nn.Module, tuple[Any, ...]]
 
 
 def main() -> None:
-    folder, wanted = Path(sys.argv[1]), sys.argv[2:]
-    folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
-    for name, make in NETWORKS.items():
-        if not wanted or name in wanted:
-            torch.manual_seed(0)
-            module, inputs = make()
-            write(module.eval(), inputs, folder, name)
-            write_script(module, inputs, folder / f"{name}_script.onnx")
+    for path, module, inputs in asked_for(NETWORKS):
+        write(module, inputs, path.parent, path.name)
+        write_script(module, inputs, path.with_name(f"{path.name}_script.onnx"))
 
 
 def write_script(module: nn.Module, inputs: tuple[Any, ...], path: Path) -> None:

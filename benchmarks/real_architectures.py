@@ -6,27 +6,35 @@ Needs torch, torchvision, transformers and onnxscript.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+Make = Callable[[], tuple[nn.Module, tuple[Any, ...]]]
+
 
 def main() -> None:
+    for path, module, inputs in asked_for(NETWORKS):
+        write(module, inputs, path.parent, path.name)
+
+
+def asked_for(networks: Mapping[str, Make]) -> Iterator[tuple[Path, nn.Module, tuple[Any, ...]]]:
+    """Where each network that the command line names should go, without a suffix, and the network."""
     folder, wanted = Path(sys.argv[1]), sys.argv[2:]
     folder.mkdir(parents=True, exist_ok=True)
-    for name, make in NETWORKS.items():
+    for name, make in networks.items():
         if not wanted or name in wanted:
             torch.manual_seed(0)
             module, inputs = make()
-            write(module.eval(), inputs, folder, name)
+            yield folder / name, module.eval(), inputs
 
 
 def write(module: nn.Module, inputs: tuple[Any, ...], folder: Path, name: str) -> None:
     """Export to both formats; what a format can't express is said and left out."""
-    for suffix, export in ((".pt2", _program), (".onnx", _graph)):
+    for suffix, export in ((".pt2", _program), (".onnx", graph)):
         path = folder / f"{name}{suffix}"
         try:
             export(module, inputs, path)
@@ -38,11 +46,11 @@ def _program(module: nn.Module, inputs: tuple[Any, ...], path: Path) -> None:
     torch.export.save(torch.export.export(module, inputs), path)
 
 
-def _graph(module: nn.Module, inputs: tuple[Any, ...], path: Path) -> None:
+def graph(module: nn.Module, inputs: tuple[Any, ...], path: Path) -> None:
     torch.onnx.export(module, inputs, path, dynamo=True, external_data=False, verbose=False)
 
 
-def vision(name: str) -> Callable[[], tuple[nn.Module, tuple[Any, ...]]]:
+def vision(name: str) -> Make:
     """A network of torchvision on one image."""
 
     def make() -> tuple[nn.Module, tuple[Any, ...]]:
@@ -122,7 +130,7 @@ def audio() -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(128, 35))
 
 
-NETWORKS: dict[str, Callable[[], tuple[nn.Module, tuple[Any, ...]]]] = {
+NETWORKS: dict[str, Make] = {
     **{name: vision(name) for name in ("mobilenet_v3_small", "efficientnet_b0", "convnext_tiny", "swin_t")},
     "bert_4": bert,
     "gpt2_4": gpt2,

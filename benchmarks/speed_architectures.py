@@ -6,28 +6,19 @@ Beside them, the comparison takes files of `benchmarks/real_architectures.py` an
 Weights are random. Needs torch, timm, transformers and onnxscript.
 """
 
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from real_architectures import First
+from real_architectures import First, Make, asked_for, graph
 
 Made = tuple[nn.Module, tuple[Any, ...]]
 
 
 def main() -> None:
-    folder, wanted = Path(sys.argv[1]), sys.argv[2:]
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, make in NETWORKS.items():
-        if not wanted or name in wanted:
-            torch.manual_seed(0)
-            module, inputs = make()
-            path = folder / f"{name}.onnx"
-            torch.onnx.export(module.eval(), inputs, path, dynamo=True, external_data=False, verbose=False)
+    for path, module, inputs in asked_for(NETWORKS):
+        graph(module, inputs, path.with_suffix(".onnx"))
 
 
 def bert() -> Made:
@@ -59,7 +50,7 @@ def audio() -> Made:
     return nn.Sequential(*layers, *head), (torch.randn(1, 1, 16000),)
 
 
-NETWORKS: dict[str, Callable[[], Made]] = {
+NETWORKS: dict[str, Make] = {
     "bert": bert,
     "vit_tiny": vit_tiny,
     "whisper": whisper,
