@@ -101,6 +101,7 @@ def test_described_target_is_kept() -> None:
         ('{"kind": "llvm"', "not valid JSON"),
         ('{"kind": "llvm", "mcpu": "skylark"}', "no CPU 'skylark'"),
         ('{"kind": "abacus"}', "TVM does not accept"),
+        ('{"kind": "llvm", "cl-opt": "-x"}', "TVM does not accept"),
     ],
 )
 def test_bad_target_is_refused_with_a_reason(text: str, reason: str) -> None:

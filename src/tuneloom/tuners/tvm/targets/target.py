@@ -178,7 +178,10 @@ def _compiled_rightly(config: dict[str, Any]) -> dict[str, Any]:
     if config.get("kind") != "llvm":
         host = config.get("host")
         return {**config, "host": _compiled_rightly(host)} if isinstance(host, dict) else config
-    return {**config, "cl-opt": [*config.get("cl-opt", ()), _NO_LOOPS_TO_VECTORS]}
+    given = config.get("cl-opt", [])
+    if not isinstance(given, list):
+        return config  # TVM says what is wrong with it
+    return {**config, "cl-opt": [*given, _NO_LOOPS_TO_VECTORS]}
 
 
 def _with_host(config: dict[str, Any]) -> dict[str, Any]:
