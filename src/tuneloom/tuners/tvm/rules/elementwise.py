@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuneloom.tuners.tvm.rules.kernel import Shape
+from tuneloom.tuners.tvm.rules.reading import reading_of
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _LONGEST_ROW = 64
 
 
 def elementwise_sketch(sch: Any, shape: Shape, target: TargetSpec) -> None:
-    """Everything into the last block; its last axis in vectors, the one before unrolled."""
+    """Everything into the last block, whose loops suit what it reads."""
     stream_sketch(sch, shape.after, target)
 
 
@@ -19,17 +20,47 @@ def stream_sketch(sch: Any, names: Sequence[str], target: TargetSpec) -> None:
     for name in names[:-1]:
         sch.compute_inline(sch.get_sblock(name))
     result = sch.get_sblock(names[-1])
-    *axes, last = sch.get_loops(result)
-    extent = int(sch.get(last).extent)
-    if extent % target.lanes == 0:
-        whole, vector = sch.split(last, [None, target.lanes])
-        sch.vectorize(vector)
-        axes.append(whole)
+    *_, last = sch.get_loops(result)
+    width = _common_width(int(sch.get(last).extent), target.lanes)
+    reading = reading_of(sch.get(result))
+    if reading.even and reading.alike and width == target.lanes:
+        around = _one_stream(sch, result, width)
     else:
-        axes.append(last)
-    rows = sch.fuse(*axes) if len(axes) > 1 else axes[0]
+        around = _rows(sch, result, width, even=reading.even)
+    if target.cores > 1:
+        sch.parallel(sch.fuse(*around) if len(around) > 1 else around[0])
+
+
+def _one_stream(sch: Any, result: Any, width: int) -> list[Any]:
+    """All loops as one, in whole vectors, some of them unrolled; the outer part."""
+    *axes, last = sch.get_loops(result)
+    whole, vector = sch.split(last, [None, width])
+    sch.vectorize(vector)
+    rows = sch.fuse(*axes, whole)
     tile = sch.sample_perfect_tile(rows, n=2, max_innermost_factor=_LONGEST_ROW)
     around, unrolled = sch.split(rows, list(tile))
     sch.unroll(unrolled)
-    if target.cores > 1:
-        sch.parallel(around)
+    return [around]
+
+
+def _rows(sch: Any, result: Any, width: int, *, even: bool) -> list[Any]:
+    """Loops that stay apart, so that what indices need of one is computed outside the next; the outer ones.
+
+    The last goes in vectors; where neighbours of the result are no neighbours in what it is made of,
+    a vector would be taken apart again, so its values are written out one by one instead.
+    """
+    *axes, last = sch.get_loops(result)
+    whole, part = sch.split(last, [None, width])
+    if even:
+        sch.vectorize(part)
+    else:
+        sch.unroll(part)
+    return [*axes[:2], whole][:2]
+
+
+def _common_width(extent: int, lanes: int) -> int:
+    """The widest vector of at most so many lanes that a row can be cut into."""
+    width = lanes
+    while extent % width:
+        width //= 2
+    return width

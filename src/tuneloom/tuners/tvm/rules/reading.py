@@ -1,0 +1,64 @@
+"""Whether neighbours in a result are made of neighbours: only then vectors pay."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a block reads along its last axis."""
+
+    even: bool
+    """Whether a step along it is always the same step in what is read."""
+    alike: bool
+    """Whether no choice between values depends on it."""
+
+
+def reading_of(block: Any) -> Reading:
+    """How a block that stores one value at each place reads what it is made of."""
+    from tvm.sym import Analyzer
+
+    last = block.iter_vars[-1].var
+    analyzer = Analyzer()
+    for var in block.iter_vars:
+        analyzer.bind(var.var, var.dom)
+    indices, conditions = _deciding(block.body)
+    return Reading(
+        even=all(_even(analyzer.simplify(part), last) for part in indices),
+        alike=not any(_depends(analyzer.simplify(part), last) for part in conditions),
+    )
+
+
+def _deciding(body: Any) -> tuple[list[Any], list[Any]]:
+    """Where values are read, and what decides which of them are."""
+    from tvm import ir, tirx
+    from tvm_ffi import structural_walk
+
+    indices: list[Any] = []
+    conditions: list[Any] = []
+
+    def called(call: Any) -> None:
+        if str(getattr(call.op, "name", "")).endswith("if_then_else"):
+            conditions.append(call.args[0])
+
+    structural_walk(
+        body,
+        (
+            (ir.TensorLoad, lambda load: indices.extend(load.indices)),
+            (tirx.Select, lambda choice: conditions.append(choice.condition)),
+            (ir.Call, called),
+        ),
+    )
+    return indices, conditions
+
+
+def _even(index: Any, last: Any) -> bool:
+    from tvm.sym import detect_linear_equation
+
+    return not _depends(index, last) or len(detect_linear_equation(index, [last])) > 0
+
+
+def _depends(part: Any, variable: Any) -> bool:
+    from tvm.tirx.analysis import undefined_vars
+
+    return any(var.same_as(variable) for var in undefined_vars(part, []))
