@@ -30,11 +30,11 @@ class Call:
     the call gets a fresh process of its own. If it belongs to a `group`, whose calls leave nothing
     behind that matters, the process may have served others of that group, and served them well.
     A worker lives on one machine: the same name on another machine is another worker. `cores` pins
-    the process while it works, and `environment` is set in it before: variables that say which
-    device to use. `place` says where; an engine of one machine needs none. An engine of several
-    machines brings the files that it `reads` to the machine that carries it out, and what it
-    `writes` into a folder back; paths among the arguments, and those that are the `source` of an
-    argument, are adapted.
+    the process while it works; if it has to be `alone` there, what else works on them pauses.
+    `environment` is set in the process before: variables that say which device to use. `place` says
+    where; an engine of one machine needs none. An engine of several machines brings the files that
+    it `reads` to the machine that carries it out, and what it `writes` into a folder back; paths
+    among the arguments, and those that are the `source` of an argument, are adapted.
     """
 
     function: str
@@ -43,6 +43,7 @@ class Call:
     worker: str | None = None
     group: str | None = None
     cores: frozenset[int] | None = None
+    alone: bool = False
     memory_bytes: int | None = None
     place: Place | None = None
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Returned, TimedOut
 from tuneloom.engine.processes import Nursery
+from tuneloom.engine.quiet import keep_quiet
 from tuneloom.engine.reports import EngineReport, ResourceDisturbed, ResourceJoined, ResourceLeft
 from tuneloom.engine.workers import IdleWorkers, Running, Worker, fit_for_another, spoils
 from tuneloom.model import DeviceGone
@@ -32,7 +33,8 @@ class LocalEngine:
     Not thread-safe, but for `wake`. Results of stopped calls are dropped. The parent process
     starts with the first call, or with `prepare`. A process serves one call, or several of a group,
     as long as they go well. Places of calls are not looked at: there
-    is one machine. With a `watch`, devices that join or leave are reported.
+    is one machine. With a `watch`, devices that join or leave are reported. While a call is alone on
+    its cores, other calls that share one of them pause, which does not count for their limits.
 
     A call that returns DeviceGone is lost, and its device has left.
     """
@@ -80,12 +82,14 @@ class LocalEngine:
         else:
             worker.current = None
             self._retire(worker, "a call before it was stopped")
+        self._keep_quiet()
 
     def release(self, worker: str) -> None:
         if worker in self._named:
             named = self._named[worker]
             self._end_current(named, Lost(reason="its worker was released"))
             self._retire(named, "its worker was released")
+            self._keep_quiet()
 
     def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
         if not self._reports:
@@ -95,6 +99,7 @@ class LocalEngine:
                 else:
                     self._hear(key.data)
             self._end_overdue()
+            self._keep_quiet()
             self._end_idle()
             self._look()
         reports, self._reports = self._reports, []
@@ -108,15 +113,20 @@ class LocalEngine:
         if self._closed:
             return
         self._closed = True
-        for key in list((self._selector.get_map() or {}).values()):
-            if key.data is not None:
-                self._retire(key.data, "its engine was closed")
+        for worker in self._workers():
+            self._retire(worker, "its engine was closed")
         self._reports.clear()
         if self._nursery is not None:
             self._nursery.close()
             self._nursery = None
         self._selector.close()
         os.close(self._alarm)
+
+    def _workers(self) -> list[Worker]:
+        return [key.data for key in (self._selector.get_map() or {}).values() if key.data is not None]
+
+    def _keep_quiet(self) -> None:
+        keep_quiet(self._workers(), self.now_s())
 
     def _worker_for(self, call: Call) -> Worker:
         if call.worker is not None and call.worker in self._named:
@@ -137,6 +147,7 @@ class LocalEngine:
 
     def _send(self, worker: Worker, call_id: str, call: Call) -> None:
         worker.take_on(Running(call_id, call, self.now_s()))
+        self._keep_quiet()
         try:
             worker.process.channel.send(call)
         except OSError:
@@ -212,9 +223,9 @@ class LocalEngine:
     def _end_overdue(self) -> None:
         now = self.now_s()
         for worker in {id(w): w for w in self._by_call.values()}.values():
-            limit = worker.current.call.timeout_s if worker.current else None
-            if worker.current and limit is not None and now - worker.current.started_s > limit:
-                self._end_current(worker, TimedOut(after_s=limit))
+            due_s = worker.due_s()
+            if worker.current is not None and due_s is not None and now > due_s:
+                self._end_current(worker, TimedOut(after_s=worker.current.call.timeout_s or 0.0))
                 self._retire(worker, "a call before it hung")
 
     def _end_idle(self) -> None:
@@ -228,11 +239,8 @@ class LocalEngine:
 
     def _wait_s(self, timeout_s: float | None) -> float | None:
         now = self.now_s()
-        limits = [
-            worker.current.started_s + worker.current.call.timeout_s - now
-            for worker in self._by_call.values()
-            if worker.current is not None and worker.current.call.timeout_s is not None
-        ]
+        dues = [worker.due_s() for worker in self._by_call.values()]
+        limits = [due_s - now for due_s in dues if due_s is not None]
         limits += self._idle.patience_s(now)
         if self._watch is not None:
             limits.append(self._look_at_s - now)

@@ -121,19 +121,15 @@ class Fleet:
 def this_machine(*, name: str = LOCAL, device_cores: int = 1, key: str = CPU_KEY) -> Machine:
     """Divide this machine's cores: the last ones are the CPU device, the others the host.
 
-    With a single core both share it. GPUs are devices of their own and take no cores; the
-    process that holds one sees no other. The
-    resources of a machine with a name of its own carry that name, so that those of several
-    machines differ.
+    If the device has all of them, so has the host, which pauses while something is measured. GPUs are
+    devices of their own and take no cores; the process that holds one sees no other. The resources of
+    a machine with a name of its own carry that name, so that those of several machines differ.
     """
     every = sorted(os.sched_getaffinity(0))
     if device_cores < 1:
         raise TargetError(f"a device needs at least 1 core, got {device_cores}")
-    if device_cores >= len(every) > 1:
-        raise TargetError(
-            f"a device of {device_cores} cores leaves none of {len(every)} for building; "
-            f"give at most {len(every) - 1}"
-        )
+    if device_cores > len(every):
+        raise TargetError(f"a device can't have {device_cores} cores, there are {len(every)} in all")
     device = frozenset(every[-device_cores:])
     host = frozenset(every) - device or device
     at = "" if name == LOCAL else f"{name}/"

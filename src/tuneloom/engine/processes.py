@@ -25,6 +25,13 @@ class WorkerProcess:
     pid: int
     channel: Channel
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the process and to all it started, if they are still there."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
 
 def start_python(
     words: Sequence[str], descriptor: int, environment: Mapping[str, str]
@@ -71,10 +78,7 @@ class Nursery:
     def end(self, worker: WorkerProcess) -> None:
         """Kill a worker with all it started; its parent reaps it when it is gone."""
         worker.channel.close()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker.pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(worker.pid, signal.SIGKILL)
+        worker.signal(signal.SIGKILL)
         self._control.sendall(REQUEST.pack(b"E", worker.pid))
 
     def how_it_ended(self, worker: WorkerProcess) -> DeathCause:

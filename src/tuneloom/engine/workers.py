@@ -1,5 +1,6 @@
 """Workers as the engine of one machine knows them: busy with a call, or idle until a call like the last."""
 
+import signal
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,18 +16,26 @@ MOST_IDLE_S = 3.0
 
 @dataclass(slots=True)
 class Running:
-    """A call that a worker carries out."""
+    """A call that a worker carries out; `paused_s` is for how long it had to pause so far."""
 
     id: str
     call: Call
     started_s: float
+    paused_s: float = 0.0
+
+    @property
+    def due_s(self) -> float | None:
+        """When it has to be over; pauses don't count."""
+        limit_s = self.call.timeout_s
+        return None if limit_s is None else self.started_s + self.paused_s + limit_s
 
 
 @dataclass(slots=True)
 class Worker:
     """A process, what it does and what waits for it.
 
-    `group` is that of its last call, none if that shares its process with no other.
+    `group` is that of its last call, none if that shares its process with no other. It pauses since
+    `paused_at_s`, or works.
     """
 
     process: WorkerProcess
@@ -35,12 +44,30 @@ class Worker:
     queue: deque[tuple[str, Call]] = field(default_factory=deque)
     group: str | None = None
     calls: int = 0
+    paused_at_s: float | None = None
 
     def take_on(self, running: Running) -> None:
         """Begin a call."""
         self.current = running
         self.group = running.call.shares_with
         self.calls += 1
+
+    def pause(self, now_s: float) -> None:
+        """Let its process do nothing for a while."""
+        self.paused_at_s = now_s
+        self.process.signal(signal.SIGSTOP)
+
+    def resume(self, now_s: float) -> None:
+        """Let its process go on."""
+        assert self.paused_at_s is not None
+        if self.current is not None:
+            self.current.paused_s += now_s - self.paused_at_s
+        self.paused_at_s = None
+        self.process.signal(signal.SIGCONT)
+
+    def due_s(self) -> float | None:
+        """When its call has to be over, if it is not paused."""
+        return None if self.current is None or self.paused_at_s is not None else self.current.due_s
 
 
 class IdleWorkers:

@@ -48,6 +48,13 @@ def hang() -> NoReturn:
         time.sleep(3600)
 
 
+def await_file(path: str) -> bool:
+    """Come back as soon as there is such a file."""
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    return True
+
+
 def litter() -> str:
     """Leave a temporary folder behind and say where."""
     return tempfile.mkdtemp()

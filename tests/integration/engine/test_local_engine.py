@@ -92,6 +92,44 @@ def test_calls_are_pinned_to_their_cores_and_run_side_by_side(engine: LocalEngin
     assert len({pid for pid, _ in values}) == 2
 
 
+def test_work_on_the_cores_of_a_measurement_pauses_until_it_is_over(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    every = frozenset(os.sched_getaffinity(0))
+    builder = value_of(engine, Call(function="os:getpid", worker="builder"))
+    engine.start("build", Call(function=f"{CALLS}:hang", worker="builder", cores=every))
+    measured = tmp_path / "measured"
+    engine.start(
+        "measure", Call(function=f"{CALLS}:await_file", arguments=(str(measured),), cores=every, alone=True)
+    )
+    while not is_stopped(builder):
+        assert not engine.poll(0.01)
+    measured.touch()
+    assert end_of(engine, "measure", 30) == Returned(value=True)
+    while is_stopped(builder):
+        assert not engine.poll(0.01)
+
+
+def test_what_begins_during_a_measurement_waits_for_its_end(engine: LocalEngine, tmp_path: Path) -> None:
+    every = frozenset(os.sched_getaffinity(0))
+    measured = tmp_path / "measured"
+    engine.start(
+        "measure", Call(function=f"{CALLS}:await_file", arguments=(str(measured),), cores=every, alone=True)
+    )
+    engine.start("build", Call(function=f"{CALLS}:where", cores=every, timeout_s=30))
+    for _ in range(20):
+        assert not engine.poll(0.01)
+    measured.touch()
+    ends: list[EngineReport] = []
+    while len(ends) < 2:
+        ends += engine.poll(30)
+    assert [end.id for end in ends if isinstance(end, CallEnded)] == ["measure", "build"]
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 def test_no_worker_outlives_the_engine(engine: LocalEngine) -> None:
     result = result_of(engine, Call(function=f"{CALLS}:where", worker="tuner"))
     assert isinstance(result, Returned)

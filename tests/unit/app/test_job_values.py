@@ -122,8 +122,17 @@ def test_a_single_core_is_shared_and_not_lent(monkeypatch: pytest.MonkeyPatch) -
     assert machine.devices[0].lends_to is None
 
 
-@pytest.mark.parametrize("cores", [0, -1, 2, 9])
-def test_a_device_of_no_cores_or_of_all_is_refused(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_of_all_cores_shares_them_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    machine = this_machine(device_cores=2)
+    assert machine.cores["host"] == machine.cores["cpu0"] == {0, 1}
+    assert machine.host.slots == 2 and machine.devices[0].lends_to is None
+
+
+@pytest.mark.parametrize("cores", [0, -1, 3, 9])
+def test_a_device_of_no_cores_or_of_more_than_there_are_is_refused(
+    cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
     with pytest.raises(TargetError, match=str(cores)):
         this_machine(device_cores=cores)

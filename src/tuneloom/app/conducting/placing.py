@@ -69,7 +69,7 @@ class Placing:
             self._workers[call.worker, machine] = KeptWorker(name=call.worker, job=job, machine=machine)
         elif offer.resident:
             return replace(call, worker=resident_of(resource), memory_bytes=None)
-        return replace(call, cores=offer.cores)
+        return replace(call, cores=offer.cores, alone=not _is_host(offer))
 
     def workers_on(self, machine: str) -> list[KeptWorker]:
         """The named workers that live on a machine."""
