@@ -9,9 +9,10 @@ leaves open are those that the error message proposes, unless they are listed be
 process of its own, through import, cleaning and lowering (timed), is compiled with the templates' first
 guesses, run, and compared with its own runtime; with --tune it is tuned instead, with so many trials,
 through the command line's own path, its bundle compared with that runtime and timed against it, and
-`tuneloom tasks` timed, which now knows the model. A model agrees if its outputs differ by at most 1e-3 of
-their norm, 1e-2 in half precision or with 8-bit numbers, where one rounding is 4e-3; or by twice what its
-own runtime's outputs change when the last bit of the inputs does.
+`tuneloom tasks` timed, which now knows the model; of a model that is left to its own runtime, being
+faster there, what TVM makes of it is compared as well. A model agrees if its outputs differ by at most
+1e-3 of their norm, 1e-2 in half precision or with 8-bit numbers, where one rounding is 4e-3; or by twice
+what its own runtime's outputs change when the last bit of the inputs does.
 """
 
 import argparse
@@ -198,6 +199,7 @@ def measured(path: Path, trials: int) -> dict[str, Any]:
         lowered = brought_in(path, shapes, row)
         if trials:
             tuned(path, shapes, trials, row)
+            judge_what_was_left(path, lowered, row)
         else:
             compare(path, lowered, row)
     except TuneloomError as error:
@@ -262,6 +264,16 @@ def compare(path: Path, lowered: Any, row: dict[str, Any]) -> None:
     row["foreign_share"] = sum(foreign_shares(compiled, "cpu", values).values())
     rival = open_rival(rival_of(str(path)), str(path), lowered.inputs, lowered.outputs, 1)
     assess(got, rival, values, row)
+
+
+def judge_what_was_left(path: Path, lowered: Any, row: dict[str, Any]) -> None:
+    """Judge what TVM makes of a model that its own runtime keeps, with which it agrees anyway."""
+    row["left"] = row["foreign_share"] == 1.0 and not row["foreign"]
+    if row["left"]:
+        ours = dict(row)
+        compare(path, lowered, ours)
+        row["difference"] = ours["difference"]
+        row["agrees"] = row["agrees"] and ours["agrees"]
 
 
 def assess(got: Any, rival: Any, values: list[Any], row: dict[str, Any]) -> None:

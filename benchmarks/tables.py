@@ -218,6 +218,8 @@ def real_models(rows: Rows) -> str:
 
 
 def _share(row: Mapping[str, Any]) -> str:
+    if row.get("left"):
+        return "all of it, being faster there"
     return f" ({row['foreign_share']:.1%})" if row.get("foreign") else ""
 
 
@@ -368,6 +370,15 @@ SECTIONS = (
         about="One of two cores of an ARM Neoverse N1; short scripts ran beside a few of the networks "
         "(see the spread). Both sides ran in turn; the ratio is that of their 20 % quantiles, in brackets "
         "the 10 and 90 % quantiles of paired runs. Weights are random except in models that a package ships.",
+        command="benchmarks/against_onnxruntime.py",
+        draw=against_onnxruntime,
+    ),
+    Section(
+        results="against_onnxruntime_x86.json",
+        title="Networks people run, on x86",
+        about="On a machine of two cores of an Intel Xeon (Skylake, AVX-512 without VNNI), others at work on "
+        "the same server. Files come from packages, `real_architectures.py` and `speed_architectures.py`; "
+        "ratios as above.",
         command="benchmarks/against_onnxruntime.py",
         draw=against_onnxruntime,
     ),
