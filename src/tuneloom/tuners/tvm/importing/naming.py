@@ -1,8 +1,10 @@
 """Names of models and the files behind them; nothing is imported for that."""
 
+import mmap
 from pathlib import Path
 
 ZOO = "zoo:"
+_LOCATION = b"location"
 
 
 def is_zoo(source: str) -> bool:
@@ -24,6 +26,8 @@ def source_files(source: str) -> list[Path]:
 
 
 def _external_data(path: Path) -> list[Path]:
+    if not _may_have_external_data(path):
+        return []
     import onnx
     from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
@@ -34,3 +38,12 @@ def _external_data(path: Path) -> list[Path]:
     tensors = [t for t in model.graph.initializer if uses_external_data(t)]
     names = dict.fromkeys(ExternalDataInfo(tensor).location for tensor in tensors)
     return [path.parent / name for name in names if (path.parent / name).is_file()]
+
+
+def _may_have_external_data(path: Path) -> bool:
+    """Whether the word is in a file that says where weights are; looking is much faster than parsing."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(_LOCATION) >= 0
+    except (OSError, ValueError):  # no file, or an empty one
+        return False

@@ -73,9 +73,9 @@ def _forget_old(folder: Path) -> None:
 def _name(recipe: ModelRecipe) -> str:
     """A name that only the same model, options, machine and programs give."""
     shapes = (recipe.shapes, *recipe.more_shapes)
-    sha = _asked(recipe.source, shapes, recipe.target, recipe.only_tvm)
-    sha.update(repr((recipe.layout, recipe.cores, recipe.left, recipe.dtype)).encode())
-    return f"{sha.hexdigest()[:40]}.json.gz"
+    digest = _asked(recipe.source, shapes, recipe.target, recipe.only_tvm)
+    digest.update(repr((recipe.layout, recipe.cores, recipe.left, recipe.dtype)).encode())
+    return f"{digest.hexdigest()[:40]}.json.gz"
 
 
 def _mark(source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) -> str:
@@ -83,13 +83,13 @@ def _mark(source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) ->
 
 
 def _asked(source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) -> Any:
-    sha = hashlib.sha256(repr(([sorted(one.items()) for one in shapes], target, only_tvm)).encode())
-    sha.update((source if source.startswith("zoo:") else Path(source).suffix).encode())
+    digest = hashlib.blake2b(repr(([sorted(one.items()) for one in shapes], target, only_tvm)).encode())
+    digest.update((source if source.startswith("zoo:") else Path(source).suffix).encode())
     for path in source_files(source):
-        sha.update(path.read_bytes())
-    sha.update(repr([_version(package) for package in _PACKAGES]).encode())
-    sha.update(repr((platform.machine(), _processor(), list(_program()))).encode())
-    return sha
+        digest.update(path.read_bytes())
+    digest.update(repr([_version(package) for package in _PACKAGES]).encode())
+    digest.update(repr((platform.machine(), _processor(), list(_program()))).encode())
+    return digest
 
 
 def _version(package: str) -> str:
