@@ -27,10 +27,21 @@ def scaled(values: Any, _lanes: int) -> Any:
     return values * 2
 
 
+def computed(values: Any, lanes: int) -> Any:
+    return ((shuffled(values, lanes) * 2 + 1) * 4 - 8) * 0.5
+
+
 PLACES: dict[Moved, Callable[[int, int], int]] = {
     shuffled: lambda channel, channels: channel % 4 * (channels // 4) + channel // 4,
+    computed: lambda channel, channels: channel % 4 * (channels // 4) + channel // 4,
     cut: lambda channel, _channels: channel,
     scaled: lambda channel, _channels: channel,
+}
+
+
+ARITHMETIC: dict[Moved, Callable[[Any], Any]] = {
+    computed: lambda value: ((value * 2.0 + 1.0) * 4.0 - 8.0) * 0.5,
+    scaled: lambda value: value * 2.0,
 }
 
 
@@ -45,9 +56,9 @@ def kernel(moved: Moved, shape: tuple[int, int, int], lanes: int) -> Any:
     place = PLACES[moved]
     source = te.placeholder((channels // lanes, rows, columns, lanes), name="source")
     plain = te.compute(shape, lambda c, y, x: source[c // lanes, y, x, c % lanes], name="to_plain")
-    factor = 2.0 if moved is scaled else 1.0
+    arithmetic = ARITHMETIC.get(moved, lambda value: value)
     between = te.compute(
-        (kept, rows, columns), lambda c, y, x: plain[place(c, channels), y, x] * factor, name="moved"
+        (kept, rows, columns), lambda c, y, x: arithmetic(plain[place(c, channels), y, x]), name="moved"
     )
     result = te.compute(
         (blocks, rows, columns, lanes),
@@ -94,6 +105,10 @@ def test_channels_from_many_places_are_written_one_by_one(host: TargetSpec) -> N
     text = guess(shuffled, host)
     assert "T.unroll" in text
     assert "T.vectorized" not in text
+
+
+def test_channels_from_many_places_are_gathered_if_much_is_computed(host: TargetSpec) -> None:
+    assert "T.vectorized" in guess(computed, host)
 
 
 def test_channels_that_stay_together_are_written_as_vectors(host: TargetSpec) -> None:

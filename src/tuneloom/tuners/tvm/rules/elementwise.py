@@ -26,7 +26,7 @@ def stream_sketch(sch: Any, names: Sequence[str], target: TargetSpec) -> None:
     if reading.even and reading.alike and width == target.lanes:
         around = _one_stream(sch, result, width)
     else:
-        around = _rows(sch, result, width, even=reading.even)
+        around = _rows(sch, result, width, vectors=reading.pays_in_vectors)
     if target.cores > 1:
         sch.parallel(sch.fuse(*around) if len(around) > 1 else around[0])
 
@@ -43,15 +43,15 @@ def _one_stream(sch: Any, result: Any, width: int) -> list[Any]:
     return [around]
 
 
-def _rows(sch: Any, result: Any, width: int, *, even: bool) -> list[Any]:
+def _rows(sch: Any, result: Any, width: int, *, vectors: bool) -> list[Any]:
     """Loops that stay apart, so that what indices need of one is computed outside the next; the outer ones.
 
-    The last goes in vectors; where neighbours of the result are no neighbours in what it is made of,
-    a vector would be taken apart again, so its values are written out one by one instead.
+    The last goes in vectors, or its values are written out one by one: where neighbours of the result
+    are no neighbours in what it is made of, a vector has to be gathered, which pays only for arithmetic.
     """
     *axes, last = sch.get_loops(result)
     whole, part = sch.split(last, [None, width])
-    if even:
+    if vectors:
         sch.vectorize(part)
     else:
         sch.unroll(part)

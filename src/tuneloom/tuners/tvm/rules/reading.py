@@ -1,7 +1,9 @@
-"""Whether neighbours in a result are made of neighbours: only then vectors pay."""
+"""Whether neighbours in a result are made of neighbours, and what is computed with them: do vectors pay?"""
 
 from dataclasses import dataclass
 from typing import Any
+
+_MANY_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +14,13 @@ class Reading:
     """Whether a step along it is always the same step in what is read."""
     alike: bool
     """Whether no choice between values depends on it."""
+    steps: int
+    """How much is computed with what is read."""
+
+    @property
+    def pays_in_vectors(self) -> bool:
+        """Whether vectors gain more than it costs to gather values from many places."""
+        return self.even or self.steps >= _MANY_STEPS
 
 
 def reading_of(block: Any) -> Reading:
@@ -26,6 +35,7 @@ def reading_of(block: Any) -> Reading:
     return Reading(
         even=all(_even(analyzer.simplify(part), last) for part in indices),
         alike=not any(_depends(analyzer.simplify(part), last) for part in conditions),
+        steps=_steps(block.body),
     )
 
 
@@ -50,6 +60,17 @@ def _deciding(body: Any) -> tuple[list[Any], list[Any]]:
         ),
     )
     return indices, conditions
+
+
+def _steps(body: Any) -> int:
+    """The operations on real numbers that one value takes."""
+    from tvm import tirx
+    from tvm_ffi import structural_walk
+
+    found: list[str] = []
+    kinds = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div)
+    structural_walk(body, (kinds, lambda operation: found.append(str(operation.ty))))
+    return sum("float" in kind for kind in found)
 
 
 def _even(index: Any, last: Any) -> bool:
