@@ -126,7 +126,11 @@ class LocalEngine:
         return [key.data for key in (self._selector.get_map() or {}).values() if key.data is not None]
 
     def _keep_quiet(self) -> None:
+        """Let pause who disturbs, and give their calls to those that may work."""
         keep_quiet(self._workers(), self.now_s())
+        for worker in self._workers():
+            if worker.may_receive():
+                self._deliver(worker)
 
     def _worker_for(self, call: Call) -> Worker:
         if call.worker is not None and call.worker in self._named:
@@ -148,8 +152,13 @@ class LocalEngine:
     def _send(self, worker: Worker, call_id: str, call: Call) -> None:
         worker.take_on(Running(call_id, call, self.now_s()))
         self._keep_quiet()
+
+    def _deliver(self, worker: Worker) -> None:
+        """Send a worker its call; never to one that pauses, which would not read it and so hold us up."""
+        assert worker.current is not None
+        worker.current.sent = True
         try:
-            worker.process.channel.send(call)
+            worker.process.channel.send(worker.current.call)
         except OSError:
             self._died(worker)
 

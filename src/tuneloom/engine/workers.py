@@ -16,12 +16,13 @@ MOST_IDLE_S = 3.0
 
 @dataclass(slots=True)
 class Running:
-    """A call that a worker carries out; `paused_s` is for how long it had to pause so far."""
+    """A call that a worker carries out once it is `sent`; `paused_s` is for how long it has paused so far."""
 
     id: str
     call: Call
     started_s: float
     paused_s: float = 0.0
+    sent: bool = False
 
     @property
     def due_s(self) -> float | None:
@@ -47,8 +48,10 @@ class Worker:
     paused_at_s: float | None = None
 
     def take_on(self, running: Running) -> None:
-        """Begin a call."""
+        """Begin a call, whose own pause begins now if the worker pauses already."""
         self.current = running
+        if self.paused_at_s is not None:
+            self.paused_at_s = running.started_s
         self.group = running.call.shares_with
         self.calls += 1
 
@@ -64,6 +67,10 @@ class Worker:
             self.current.paused_s += now_s - self.paused_at_s
         self.paused_at_s = None
         self.process.signal(signal.SIGCONT)
+
+    def may_receive(self) -> bool:
+        """Whether its call is still to be sent, and it is there to read it."""
+        return self.current is not None and not self.current.sent and self.paused_at_s is None
 
     def due_s(self) -> float | None:
         """When its call has to be over, if it is not paused."""

@@ -126,6 +126,27 @@ def test_what_begins_during_a_measurement_waits_for_its_end(engine: LocalEngine,
     assert [end.id for end in ends if isinstance(end, CallEnded)] == ["measure", "build"]
 
 
+def test_a_call_larger_than_any_buffer_waits_for_the_end_of_a_measurement(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    every = frozenset(os.sched_getaffinity(0))
+    measured = tmp_path / "measured"
+    engine.start(
+        "measure", Call(function=f"{CALLS}:await_file", arguments=(str(measured),), cores=every, alone=True)
+    )
+    large = bytes(8 << 20)
+    for name, worker in (("a", None), ("b", "builder"), ("c", "builder")):
+        call = Call(function="builtins:len", arguments=(large,), worker=worker, cores=every, timeout_s=30)
+        engine.start(name, call)
+    measured.touch()
+    ends: list[EngineReport] = []
+    while len(ends) < 4:
+        ends += engine.poll(30)
+    first, *others = [end.result for end in ends if isinstance(end, CallEnded)]
+    assert first == Returned(value=True)
+    assert others == [Returned(value=len(large))] * 3
+
+
 def is_stopped(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 

@@ -88,3 +88,15 @@ def test_pauses_do_not_count_for_the_limit() -> None:
     measuring.current = None
     keep_quiet([measuring, building], 31.0)
     assert building.due_s() == 35.0
+
+
+def test_a_call_that_a_pausing_worker_is_given_pauses_from_then_on() -> None:
+    measuring, building = working({0}, alone=True), working({0})
+    keep_quiet([measuring, building], 1.0)
+    assert not building.may_receive()
+    call = Call(function="f", cores=frozenset({0}), timeout_s=5.0)
+    building.take_on(Running("next", call, started_s=11.0))
+    measuring.current = None
+    keep_quiet([measuring, building], 31.0)
+    assert building.may_receive()
+    assert building.due_s() == 36.0
