@@ -535,7 +535,7 @@ SECTIONS = (
         "tuned before through the command line's own path. `own rounding`: how far the own runtime's outputs "
         "move when the last bit of the inputs does. `time`: the tuned model's against its own runtime's. "
         "Import in CPU seconds; `again`: all of `tuneloom tasks` for a model that was opened before, "
-        "in wall-clock seconds. On an ARM machine with two cores.",
+        "in wall-clock seconds. On two cores of an Intel Xeon (Skylake).",
         command="benchmarks/real_models.py",
         draw=real_models,
     ),

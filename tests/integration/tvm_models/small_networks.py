@@ -139,6 +139,17 @@ def pools(net: Net) -> tuple[tuple[int, ...], list[str]]:
     ]
 
 
+def reduced_images(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    """Sums and extremes over whole images, and along their rows alone; some channels don't fill a vector."""
+    outputs = []
+    for channels in (32, 24):
+        hidden = net.conv("x", (channels, 16, 1, 1))
+        for kind in ("ReduceMean", "ReduceMax", "ReduceMin"):
+            outputs += [net.add(kind, hidden, axes=[2, 3], keepdims=keepdims) for keepdims in (0, 1)]
+        outputs.append(net.add("ReduceMax", hidden, axes=[3], keepdims=0))
+    return (1, 16, 5, 40), outputs
+
+
 def elementwise(net: Net) -> tuple[tuple[int, ...], list[str]]:
     hidden = net.conv("x", (24, 16, 1, 1))
     low, high = (net.constant(np.float32(value)) for value in (0.0, 6.0))
@@ -275,6 +286,7 @@ NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
         concat_read_twice,
         concat_of_odd_channels,
         pools,
+        reduced_images,
         elementwise,
         classifier,
         rows_times_matrix,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
@@ -46,3 +47,58 @@ def test_softmax_and_norms_agree_whatever_the_length_of_a_line(
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
     agrees(model, build_model(lower(imported(model), host), {}, guess=True))
+
+
+REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("shape", [(3, 5), (4, 64), (2, 6, 508), (2, 9, 23)])
+def test_sums_and_extremes_of_lines_agree_whatever_their_length(
+    shape: tuple[int, ...],
+    keepdims: int,
+    imported: Callable[[Any], ImportedModel],
+    host: TargetSpec,
+    agrees: Callable[[Any, CompiledModel], None],
+) -> None:
+    model = reductions(shape, ([-1], [-2, -1])[len(shape) > 2 and shape[-1] < 32], keepdims)
+    agrees(model, build_model(lower(imported(model), host), {}, guess=True))
+
+
+def test_the_largest_value_of_a_long_line_is_found_in_vectors(
+    imported: Callable[[Any], ImportedModel], host: TargetSpec
+) -> None:
+    model = lower(imported(reductions((2, 6, 508), [-1], 0)), host)
+    kernels = [gvar.name_hint for gvar in model.module.get_global_vars()]
+    assert {"line_sum", "line_mean", "line_max", "line_min"} <= set(kernels)
+
+
+@pytest.mark.parametrize("length", [5, 64])
+def test_the_largest_of_nothing_but_minus_infinity_is_that(
+    length: int, imported: Callable[[Any], ImportedModel], host: TargetSpec
+) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("ReduceMax", ["x"], ["y"], axes=[1], keepdims=0)],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, length))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2,))],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    compiled = build_model(lower(imported(model), host), {}, guess=True)
+    lines = np.full((2, length), -np.inf, np.float32)
+    lines[1, 3] = -7.0
+    assert compiled.open().run([lines])[0].tolist() == [-np.inf, -7.0]
+
+
+def reductions(shape: tuple[int, ...], axes: list[int], keepdims: int) -> Any:
+    """Every kind of reduction of one tensor, after a step that is computed with it."""
+    nodes = [helper.make_node("Tanh", ["x"], ["t"])]
+    nodes += [helper.make_node(kind, ["t", "axes"], [kind], keepdims=keepdims) for kind in REDUCTIONS]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(kind, TensorProto.FLOAT, None) for kind in REDUCTIONS],
+        [helper.make_tensor("axes", TensorProto.INT64, [len(axes)], axes)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)

@@ -7,6 +7,7 @@ innermost loops read them.
 
 from typing import Any
 
+from tuneloom.tuners.tvm.layouts.extremes import fold_of
 from tuneloom.tuners.tvm.layouts.groups import Groups
 from tuneloom.tuners.tvm.layouts.matrices import padded_rows
 from tuneloom.tuners.tvm.layouts.skipping import TEAM
@@ -175,20 +176,23 @@ def avg_pool2d(data: Any, window: Window, count_padding: bool) -> Any:
     return te.compute(shape, divided, name="avg_pool2d_mean")
 
 
-def global_avg_pool2d(data: Any) -> Any:
-    """The mean of the whole image, as an image of one point."""
+def global_pool2d(data: Any, kind: str) -> Any:
+    """The sum, mean, largest or smallest value of the whole image, as an image of one point."""
     from tvm import te, tirx
 
     batch, blocks, height, width, lanes = data.shape
     ky, kx = te.reduce_axis((0, height), name="ky"), te.reduce_axis((0, width), name="kx")
+    fold = fold_of("sum" if kind == "mean" else kind, str(data.dtype))
     total = te.compute(
         (batch, blocks, 1, 1, lanes),
-        lambda n, o, y, x, c: te.sum(data[n, o, ky, kx, c], axis=[ky, kx]),
-        name="global_avg_pool2d",
+        lambda n, o, y, x, c: fold(data[n, o, ky, kx, c], axis=[ky, kx]),
+        name="global_pool2d",
     )
+    if kind != "mean":
+        return total
     share = tirx.const(1.0 / (int(height) * int(width)), data.dtype)
     return te.compute(
-        total.shape, lambda n, o, y, x, c: total[n, o, y, x, c] * share, name="global_avg_pool2d_mean"
+        total.shape, lambda n, o, y, x, c: total[n, o, y, x, c] * share, name="global_pool2d_mean"
     )
 
 

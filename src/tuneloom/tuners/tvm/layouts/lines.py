@@ -1,4 +1,4 @@
-"""Softmax and normalisations over the last axis, written as tensor expressions.
+"""Softmax, normalisations and sums over the last axis, written as tensor expressions.
 
 Every line is summed in vectors first: several sums side by side, which become one vector,
 whose own sum comes last. What does not fill a vector is taken in there.
@@ -6,6 +6,8 @@ whose own sum comes last. What does not fill a vector is taken in there.
 
 from collections.abc import Callable
 from typing import Any
+
+from tuneloom.tuners.tvm.layouts.extremes import fold_of
 
 Read = Callable[..., Any]
 """The value at an index."""
@@ -43,21 +45,23 @@ def normalised(data: Any, lanes: int, epsilon: float, centred: bool = True) -> A
     return te.compute(data.shape, lambda *at: away[at] * scale[at[:-1]], name="line_normalised")
 
 
-def mean(data: Any, lanes: int, keep: bool) -> Any:
-    """The mean of every line."""
+def folded(data: Any, lanes: int, kind: str, kept: int) -> Any:
+    """The sum, mean, largest or smallest value of every line, and so many axes of one value after it."""
     from tvm import te
 
-    total = reduced(lambda *at: data[at], data.shape, lanes, "sum")
-    part = te.const(1.0 / int(data.shape[-1]), data.dtype)
-    shape = (*total.shape, 1) if keep else total.shape
-    return te.compute(shape, lambda *at: total[at[: len(total.shape)]] * part, name="line_mean")
+    total = reduced(lambda *at: data[at], data.shape, lanes, "sum" if kind == "mean" else kind)
+    if kind != "mean" and not kept:
+        return total
+    part = te.const(1.0 / int(data.shape[-1]) if kind == "mean" else 1.0, data.dtype)
+    rank = len(total.shape)
+    return te.compute((*total.shape, *[1] * kept), lambda *at: total[at[:rank]] * part, name=f"line_{kind}s")
 
 
 def reduced(read: Read, shape: Any, lanes: int, kind: str) -> Any:
-    """The sum or the largest value of every line."""
+    """The sum, the largest or the smallest value of every line."""
     from tvm import te, tirx
 
-    fold = te.sum if kind == "sum" else te.max
+    fold = fold_of(kind, "float32")
     *lead, length = (int(extent) for extent in shape)
     wide = lanes * _CHAINS if length >= 2 * lanes * _CHAINS else lanes
     whole = length // wide * wide

@@ -14,6 +14,7 @@ from tuneloom.tuners.tvm.layouts.operators import (
     attending,
     images,
     products,
+    reducing,
     rounding,
     volumes,
     wholes,
@@ -185,17 +186,6 @@ def _pool_parts(rewriter: Rewriter, var: Any, call: Any, data: OpenConcat) -> bo
     return True
 
 
-def _mean(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    data, attrs = rewriter.value(call.args[0]), call.attrs
-    rank = len(data.shape)
-    axes = sorted(int(axis) % rank for axis in attrs.axis or ())
-    images = rewriter.is_blocked(data) and rank < VOLUME
-    if not images or axes != list(range(2, rank)) or not attrs.keepdims:
-        return False
-    rewriter.emit_kernel(var, compute.global_avg_pool2d, [rewriter.blocked(data)], "global_avg_pool2d")
-    return True
-
-
 def _concat(rewriter: Rewriter, var: Any, call: Any) -> bool:
     from tvm import relax
 
@@ -228,7 +218,6 @@ _BLOCKED: dict[str, Rule] = {
     "relax.nn.dropout": _dropout,
     "relax.nn.max_pool2d": _pool,
     "relax.nn.avg_pool2d": _pool,
-    "relax.mean": _mean,
     "relax.concat": _concat,
     "TupleGetItem": _tuple_item,
     **{f"relax.{name}": _unary for name in _UNARY},
@@ -249,6 +238,7 @@ RULES = _together(
     attending.RULES,
     products.RULES,
     along_lines.RULES,
+    reducing.RULES,
     rounding.RULES,
     volumes.RULES,
     wholes.LAST,

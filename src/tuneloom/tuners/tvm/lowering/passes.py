@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.layouts.extremes import legalisers
 from tuneloom.tuners.tvm.lowering.folding import fold_constants
 from tuneloom.tuners.tvm.lowering.names import steady_names
 from tuneloom.tuners.tvm.lowering.powers import spell_out_powers
@@ -52,7 +53,7 @@ def fusing_passes() -> list[Any]:
 
     return [
         DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to
-        transform.LegalizeOps(),
+        transform.LegalizeOps(legalisers()),
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),
         transform.FuseOps(),

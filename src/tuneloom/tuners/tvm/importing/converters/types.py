@@ -24,8 +24,8 @@ def typed(frontend: Any) -> dict[str, Any]:
         "Cast": _around(frontend.Cast, _truncated),
         "OneHot": _one_hot(frontend),
         "Pow": _around(frontend.Pow, _power),
-        "ReduceMax": _around(frontend.ReduceMax, _extreme(float("-inf"))),
-        "ReduceMin": _around(frontend.ReduceMin, _extreme(float("inf"))),
+        "ReduceMax": _around(frontend.ReduceMax, _extreme),
+        "ReduceMin": _around(frontend.ReduceMin, _extreme),
     }
 
 
@@ -78,48 +78,12 @@ def _power(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     return _cast(bb, bb.emit(relax.op.power(*operands)), kind)
 
 
-def _extreme(worst: float) -> Any:
-    """The largest or the smallest number; of truth values, too, and of nothing but infinities."""
-
-    def convert(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        kind = dtype_of(inputs[0])
-        if kind == "bool":
-            inputs[0] = _cast(bb, inputs[0], "int8")
-            return _cast(bb, bb.emit(original(bb, inputs, attr, params)), "bool")
-        found = original(bb, inputs, attr, params)
-        known = str(getattr(getattr(found, "op", None), "name", "")) in ("relax.max", "relax.min")
-        return (
-            _beginning_with(bb, found, worst)
-            if known and kind in ("float16", "float32", "float64")
-            else found
-        )
-
-    return convert
-
-
-def _beginning_with(bb: Any, call: Any, worst: float) -> Any:
-    """The reduction, beginning with an infinity; TVM begins with a finite number, which is not the worst."""
-    from tvm import te, tirx
-
-    data, keep = call.args[0], bool(call.attrs.keepdims)
-    shape = shape_of(data)
-    given = range(len(shape)) if call.attrs.axis is None else (int(axis) for axis in call.attrs.axis)
-    axes = {axis % len(shape) for axis in given}
-    better = te.max if worst < 0 else te.min
-    reducer = te.comm_reducer(lambda a, b: better(a, b), lambda kind: tirx.const(worst, kind), name="extreme")
-
-    def extreme(x: Any) -> Any:
-        over = {axis: te.reduce_axis((0, shape[axis]), name=f"k{axis}") for axis in sorted(axes)}
-        sizes = [1 if axis in axes else size for axis, size in enumerate(shape) if keep or axis not in axes]
-
-        def at(*places: Any) -> Any:
-            kept = iter(places[axis] for axis in range(len(places)) if not keep or axis not in axes)
-            where = [over[axis] if axis in axes else next(kept) for axis in range(len(shape))]
-            return reducer(x[tuple(where)], axis=list(over.values()))
-
-        return te.compute(sizes, at, name="extreme")
-
-    return bb.emit_te(extreme, data, primfunc_name_hint="max" if worst < 0 else "min") if axes else data
+def _extreme(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """The largest or the smallest number; of truth values, too."""
+    if dtype_of(inputs[0]) != "bool":
+        return original(bb, inputs, attr, params)
+    inputs[0] = _cast(bb, inputs[0], "int8")
+    return _cast(bb, bb.emit(original(bb, inputs, attr, params)), "bool")
 
 
 def _one_hot(frontend: Any) -> Any:

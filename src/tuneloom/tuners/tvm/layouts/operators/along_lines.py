@@ -1,4 +1,4 @@
-"""Softmax, means and normalisations over the last axis, each as one kernel."""
+"""Softmax and normalisations over the last axis, each as one kernel."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -97,18 +97,6 @@ def _lines_of(call: Any, shape: tuple[int, ...]) -> bool:
     return len(axes) == 1 and _last(axes[0], shape) and bool(call.attrs.keepdims)
 
 
-def _mean(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    value = rewriter.value(call.args[0])
-    axes = [int(axis) for axis in call.attrs.axis or ()]
-    if rewriter.is_blocked(value) or len(axes) != 1 or not _last(axes[0], value.shape) or not _float(var):
-        return False
-    if value.shape[-1] < 2 * rewriter.lanes:
-        return False
-    options = {"lanes": rewriter.lanes, "keep": bool(call.attrs.keepdims)}
-    rewriter.emit_plain(var, lines.mean, [rewriter.plain(value)], "line_mean", **options)
-    return True
-
-
 def _last(axis: int, shape: tuple[int, ...]) -> bool:
     return len(shape) > 0 and axis in (-1, len(shape) - 1)
 
@@ -122,5 +110,4 @@ RULES: dict[str, Rule] = {
     "relax.nn.layer_norm": _layer_norm,
     "relax.nn.rms_norm": _rms_norm,
     "relax.divide": _divide,
-    "relax.mean": _mean,
 }
