@@ -8,6 +8,7 @@ import pytest
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.rules.generator import first_guess
+from tuneloom.tuners.tvm.rules.pieces import best_width
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 Moved = Callable[[Any, int], Any]
@@ -126,14 +127,42 @@ def guess(moved: Moved, target: TargetSpec) -> str:
     return str(first_guess(kernel(moved, (3 * target.lanes, 5, 7), target.lanes), target).mod.script())
 
 
-@pytest.mark.parametrize(("columns", "width"), [(28, 4), (14, 2), (48, None)])
-def test_rows_that_no_whole_vector_fits_go_in_shorter_ones(
-    columns: int, width: int | None, host: TargetSpec
-) -> None:
+@pytest.mark.parametrize("columns", [1, 3, 7, 12, 14, 24, 48, 197])
+def test_rows_of_any_length_go_in_vectors(columns: int, host: TargetSpec) -> None:
+    source = np.random.default_rng(0).random((8, 5, columns)).astype(np.float32)
+    text, made = turned(source, host)
+    assert f"T.vectorized({best_width(columns, host.lanes)})" in text
+    assert np.array_equal(made, source.swapaxes(0, 1) + 1)
+
+
+def turned(source: Any, target: TargetSpec) -> tuple[str, Any]:
+    """Rows in another order, plus one: the kernel, and what it makes."""
     load_tvm()
     from tvm import te
 
-    source = te.placeholder((8, 5, columns), name="source")
-    result = te.compute((5, 8, columns), lambda y, c, x: source[c, y, x] + 1.0, name="result")
-    text = str(first_guess(_module([source, result]), host).mod.script())
-    assert f"T.vectorized({width or host.lanes})" in text
+    rows = te.placeholder(source.shape, name="source")
+    shape = (source.shape[1], source.shape[0], source.shape[2])
+    result = te.compute(shape, lambda y, c, x: rows[c, y, x] + 1.0, name="result")
+    module = first_guess(_module([rows, result]), target).mod
+    return str(module.script()), run(module, target, source, np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("shape", [(2, 3, 7, 7), (1, 5, 1, 3), (3, 1, 17, 1), (1, 1, 1, 1), (2, 6, 5, 55)])
+def test_images_of_any_size_go_through_in_one_stream(shape: tuple[int, ...], cores: int) -> None:
+    load_tvm()
+    from tvm import te
+
+    target = resolve_target("cpu", cores=cores)
+    source, slopes = te.placeholder(shape, name="source"), te.placeholder((shape[1],), name="slopes")
+    result = te.compute(shape, lambda n, c, y, x: source[n, c, y, x] * slopes[c] + 1.0, name="result")
+    module = first_guess(_module([source, slopes, result]), target).mod
+    values = np.random.default_rng(0).random(shape).astype(np.float32)
+    several = np.arange(shape[1], dtype=np.float32)
+    tvm = load_tvm()
+    out = tvm.runtime.tensor(np.zeros_like(values))
+    given = [tvm.runtime.tensor(one) for one in (values, several)]
+    tvm.tirx.build(module, target=target.to_tvm())["main"](*given, out)
+    np.testing.assert_allclose(out.numpy(), values * several[:, None, None] + 1, rtol=1e-6)
+    if shape[2:] == (7, 7):
+        assert "y_x_fused" in str(module.script())

@@ -7,6 +7,8 @@ space can't be generated.
 from typing import Any
 
 from tuneloom.tuners.tvm.rules.growth import too_large_inlined
+from tuneloom.tuners.tvm.rules.pieces import cut, in_rows, share
+from tuneloom.tuners.tvm.rules.reading import together
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _REDUCE, _SPATIAL = 2, 0
@@ -46,20 +48,19 @@ def _spread(sch: Any, block: Any, target: TargetSpec) -> None:
     reduced = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == _REDUCE]
     if not spatial:
         return
-    around = _vectorised(sch, spatial, reduced, target)
-    if target.cores > 1:
-        sch.parallel(sch.fuse(*around) if len(around) > 1 else around[0])
     if reduced:
-        sch.decompose_reduction(block, reduced[0])
+        _sums(sch, spatial, reduced, target)
+    else:
+        in_rows(sch, spatial, together(sch.get(block)), target)
 
 
-def _vectorised(sch: Any, spatial: list[Any], reduced: list[Any], target: TargetSpec) -> list[Any]:
-    """The last axis in vectors, inside of all reductions; returns the loops around both."""
-    *around, last = spatial
-    if int(sch.get(last).extent) % target.lanes:
-        sch.reorder(*spatial, *reduced)
-        return spatial
-    whole, vector = sch.split(last, [None, target.lanes])
-    sch.reorder(*around, whole, *reduced, vector)
+def _sums(sch: Any, spatial: list[Any], reduced: list[Any], target: TargetSpec) -> None:
+    """A vector of sums side by side goes through all that is added to them; then comes the next."""
+    sch.reorder(*spatial, *reduced)
+    share(sch, spatial[:-1] or [sch.add_unit_loop(spatial[-1])], target)
+    whole, vector = cut(sch, spatial[-1], target.lanes)
+    (sums,) = sch.get_child_blocks(whole)
+    added = sch.get_loops(sums)[-len(reduced) :]
+    sch.reorder(*added, vector)
     sch.vectorize(vector)
-    return [*around, whole]
+    sch.decompose_reduction(sums, added[0])

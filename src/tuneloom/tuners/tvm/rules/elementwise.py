@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuneloom.tuners.tvm.rules.kernel import Shape
-from tuneloom.tuners.tvm.rules.reading import reading_of
+from tuneloom.tuners.tvm.rules.pieces import in_rows, share
+from tuneloom.tuners.tvm.rules.reading import reading_of, together
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _LONGEST_ROW = 64
@@ -23,12 +24,14 @@ def stream_sketch(sch: Any, names: Sequence[str], target: TargetSpec) -> None:
     *_, last = sch.get_loops(result)
     width = _common_width(int(sch.get(last).extent), target.lanes)
     reading = reading_of(sch.get(result))
-    if reading.even and reading.alike and width == target.lanes:
+    if not (reading.even and reading.alike):
+        around = _rows(sch, result, width, vectors=reading.pays_in_vectors)
+    elif width == target.lanes:
         around = _one_stream(sch, result, width)
     else:
-        around = _rows(sch, result, width, vectors=reading.pays_in_vectors)
-    if target.cores > 1:
-        sch.parallel(sch.fuse(*around) if len(around) > 1 else around[0])
+        in_rows(sch, sch.get_loops(result), together(sch.get(result)), target)
+        return
+    share(sch, around, target)
 
 
 def _one_stream(sch: Any, result: Any, width: int) -> list[Any]:

@@ -59,14 +59,15 @@ def _tree(expression: Any) -> tuple[int, Counter[int]]:
     if isinstance(expression, tvm.ir.TensorLoad):
         return 1, Counter([_buffer(expression)])
     size, loads = 1, Counter[int]()
-    for operand in _operands(expression):
+    for operand in operands(expression):
         inner, read = _tree(operand)
         size += inner
         loads += read
     return size, loads
 
 
-def _operands(expression: Any) -> list[Any]:
+def operands(expression: Any) -> list[Any]:
+    """What an expression is made of."""
     found = [getattr(expression, name, None) for name in _OPERANDS]
     several = found.pop()
     plain = [one for one in found if _is_expression(one)]

@@ -6,10 +6,10 @@ first cache and nothing in between is stored.
 
 from typing import Any
 
+from tuneloom.tuners.tvm.rules.pieces import in_pieces
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _REDUCE = 2
-_LONGEST_UNROLL = 8
 
 
 def line_sketch(sch: Any, target: TargetSpec) -> None:
@@ -103,18 +103,5 @@ def _stream(sch: Any, inner: list[Any], target: TargetSpec) -> None:
     if not inner:
         return
     loop = sch.fuse(*inner) if len(inner) > 1 else inner[0]
-    extent = int(sch.get(loop).extent)
-    if extent < target.lanes:
-        return
-    if extent % target.lanes:
-        extent -= extent % target.lanes
-        loop, _rest = sch.loop_partition(loop, [extent, None])
-    whole, vector = sch.split(loop, [None, target.lanes])
-    sch.vectorize(vector)
-    count = extent // target.lanes
-    step = max(size for size in (1, 2, 3, 4) if count % size == 0)
-    tile = sch.sample_perfect_tile(
-        whole, n=2, max_innermost_factor=_LONGEST_UNROLL, decision=[count // step, step]
-    )
-    _around, unrolled = sch.split(whole, list(tile))
-    sch.unroll(unrolled)
+    if int(sch.get(loop).extent) >= target.lanes:
+        in_pieces(sch, loop, target.lanes)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tuneloom.tuners.tvm.rules.growth import operands
+
 _MANY_STEPS = 4
 
 
@@ -37,6 +39,58 @@ def reading_of(block: Any) -> Reading:
         alike=not any(_depends(analyzer.simplify(part), last) for part in conditions),
         steps=_steps(block.body),
     )
+
+
+def together(block: Any) -> int:
+    """How many of the last axes are one stream: whatever is read lies in their order, or depends on none.
+
+    Nor is anything computed with these axes themselves.
+    """
+    axes = [(var.var, int(getattr(var.dom.extent, "value", 0))) for var in block.iter_vars]
+    loads, computed = _loads(block.body), _computed_with(block.body.value)
+    count = 0
+    for axis, _ in reversed(axes):
+        if any(axis.same_as(one) for one in computed):
+            break
+        if not all(_in_order(load, axes[-count - 1 :]) for load in loads):
+            break
+        count += 1
+    return count
+
+
+def _computed_with(value: Any) -> list[Any]:
+    """The axes that a value depends on by more than where it is read."""
+    from tvm import ir
+
+    if isinstance(value, ir.TensorLoad):
+        return []
+    if isinstance(value, ir.Var):
+        return [value]
+    return [axis for part in operands(value) for axis in _computed_with(part)]
+
+
+def _in_order(load: Any, axes: list[tuple[Any, int]]) -> bool:
+    """Whether a tensor is read at these axes in turn, which are all there is of its last ones; or at none."""
+    if not any(_depends(index, axis) for index in load.indices for axis, _ in axes):
+        return True
+    last = list(load.indices)[-len(axes) :]
+    sizes = [int(getattr(extent, "value", 0)) for extent in load.source.ty.shape][-len(axes) :]
+    others = list(load.indices)[: -len(axes)]
+    return (
+        len(last) == len(axes)
+        and all(index.same_as(axis) for index, (axis, _) in zip(last, axes, strict=True))
+        and sizes == [extent for _, extent in axes]
+        and not any(_depends(index, axis) for index in others for axis, _ in axes)
+    )
+
+
+def _loads(body: Any) -> list[Any]:
+    from tvm import ir
+    from tvm_ffi import structural_walk
+
+    found: list[Any] = []
+    structural_walk(body, ((ir.TensorLoad, found.append),))
+    return found
 
 
 def _deciding(body: Any) -> tuple[list[Any], list[Any]]:
