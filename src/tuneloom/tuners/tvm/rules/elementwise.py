@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tuneloom.tuners.tvm.rules.crossing import cross, crossing_of
 from tuneloom.tuners.tvm.rules.kernel import Shape
 from tuneloom.tuners.tvm.rules.pieces import in_rows, share
 from tuneloom.tuners.tvm.rules.reading import reading_of, together
@@ -16,11 +17,31 @@ def elementwise_sketch(sch: Any, shape: Shape, target: TargetSpec) -> None:
     stream_sketch(sch, shape.after, target)
 
 
+def uncrossed_sketch(sch: Any, shape: Shape, target: TargetSpec) -> None:
+    """The same in the order of the result; raises ValueError for kernels that are in this order anyway."""
+    result = _inlined(sch, shape.after)
+    if crossing_of(sch.get(result)) is None:
+        raise ValueError("nothing is turned")
+    _in_order(sch, result, target)
+
+
 def stream_sketch(sch: Any, names: Sequence[str], target: TargetSpec) -> None:
-    """The same for some of a kernel's blocks, the last of which stores their result."""
+    """A schedule for some of a kernel's blocks, the last of which stores their result."""
+    result = _inlined(sch, names)
+    crossing = crossing_of(sch.get(result))
+    if crossing is None:
+        _in_order(sch, result, target)
+    else:
+        cross(sch, result, crossing, target)
+
+
+def _inlined(sch: Any, names: Sequence[str]) -> Any:
     for name in names[:-1]:
         sch.compute_inline(sch.get_sblock(name))
-    result = sch.get_sblock(names[-1])
+    return sch.get_sblock(names[-1])
+
+
+def _in_order(sch: Any, result: Any, target: TargetSpec) -> None:
     *_, last = sch.get_loops(result)
     width = _common_width(int(sch.get(last).extent), target.lanes)
     reading = reading_of(sch.get(result))

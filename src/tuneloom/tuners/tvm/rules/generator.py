@@ -10,7 +10,7 @@ from typing import Any
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.rules.attention import attention_sketch, is_attention
 from tuneloom.tuners.tvm.rules.default import default_sketch
-from tuneloom.tuners.tvm.rules.elementwise import elementwise_sketch
+from tuneloom.tuners.tvm.rules.elementwise import elementwise_sketch, uncrossed_sketch
 from tuneloom.tuners.tvm.rules.growth import outgrows
 from tuneloom.tuners.tvm.rules.kernel import Shape, shape_of
 from tuneloom.tuners.tvm.rules.lines import line_sketch
@@ -97,7 +97,8 @@ def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
     if is_staged(shape):
         return [_attempt(module, lambda sch: staged_sketch(sch, shape, target))]
     if shape.anchor is None:
-        return [_attempt(module, lambda sch: elementwise_sketch(sch, shape, target))]
+        ways = (elementwise_sketch, uncrossed_sketch)
+        return [_attempt(module, lambda sch, way=way: way(sch, shape, target)) for way in ways]
     return [_attempt(module, _tiler(shape, target, variant)) for variant in variants(shape)]
 
 

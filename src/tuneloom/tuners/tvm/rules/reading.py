@@ -20,9 +20,14 @@ class Reading:
     """How much is computed with what is read."""
 
     @property
+    def much_is_computed(self) -> bool:
+        """Whether arithmetic takes longer than moving values does."""
+        return self.steps >= _MANY_STEPS
+
+    @property
     def pays_in_vectors(self) -> bool:
         """Whether vectors gain more than it costs to gather values from many places."""
-        return self.even or self.steps >= _MANY_STEPS
+        return self.even or self.much_is_computed
 
 
 def reading_of(block: Any) -> Reading:
@@ -35,8 +40,8 @@ def reading_of(block: Any) -> Reading:
         analyzer.bind(var.var, var.dom)
     indices, conditions = _deciding(block.body)
     return Reading(
-        even=all(_even(analyzer.simplify(part), last) for part in indices),
-        alike=not any(_depends(analyzer.simplify(part), last) for part in conditions),
+        even=all(is_even(analyzer.simplify(part), last) for part in indices),
+        alike=not any(depends(analyzer.simplify(part), last) for part in conditions),
         steps=_steps(block.body),
     )
 
@@ -47,7 +52,7 @@ def together(block: Any) -> int:
     Nor is anything computed with these axes themselves.
     """
     axes = [(var.var, int(getattr(var.dom.extent, "value", 0))) for var in block.iter_vars]
-    loads, computed = _loads(block.body), _computed_with(block.body.value)
+    loads, computed = loads_of(block.body), _computed_with(block.body.value)
     count = 0
     for axis, _ in reversed(axes):
         if any(axis.same_as(one) for one in computed):
@@ -71,7 +76,7 @@ def _computed_with(value: Any) -> list[Any]:
 
 def _in_order(load: Any, axes: list[tuple[Any, int]]) -> bool:
     """Whether a tensor is read at these axes in turn, which are all there is of its last ones; or at none."""
-    if not any(_depends(index, axis) for index in load.indices for axis, _ in axes):
+    if not any(depends(index, axis) for index in load.indices for axis, _ in axes):
         return True
     last = list(load.indices)[-len(axes) :]
     sizes = [int(getattr(extent, "value", 0)) for extent in load.source.ty.shape][-len(axes) :]
@@ -80,11 +85,12 @@ def _in_order(load: Any, axes: list[tuple[Any, int]]) -> bool:
         len(last) == len(axes)
         and all(index.same_as(axis) for index, (axis, _) in zip(last, axes, strict=True))
         and sizes == [extent for _, extent in axes]
-        and not any(_depends(index, axis) for index in others for axis, _ in axes)
+        and not any(depends(index, axis) for index in others for axis, _ in axes)
     )
 
 
-def _loads(body: Any) -> list[Any]:
+def loads_of(body: Any) -> list[Any]:
+    """Every place where a tensor is read."""
     from tvm import ir
     from tvm_ffi import structural_walk
 
@@ -127,13 +133,15 @@ def _steps(body: Any) -> int:
     return sum("float" in kind for kind in found)
 
 
-def _even(index: Any, last: Any) -> bool:
+def is_even(index: Any, last: Any) -> bool:
+    """Whether a step along an axis is always the same step of an index."""
     from tvm.sym import detect_linear_equation
 
-    return not _depends(index, last) or len(detect_linear_equation(index, [last])) > 0
+    return not depends(index, last) or len(detect_linear_equation(index, [last])) > 0
 
 
-def _depends(part: Any, variable: Any) -> bool:
+def depends(part: Any, variable: Any) -> bool:
+    """Whether a variable occurs in an expression."""
     from tvm.tirx.analysis import undefined_vars
 
     return any(var.same_as(variable) for var in undefined_vars(part, []))
