@@ -1,9 +1,11 @@
 """Runtimes that are timed in turn leave each other's cores alone."""
 
+import os
 from collections.abc import Callable, Sequence
 
 import pytest
 
+from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
 from tuneloom.tuners.tvm.models import own_runtime
 from tuneloom.tuners.tvm.models.choosing import choice_is_clear
 from tuneloom.tuners.tvm.models.final import Array
@@ -50,8 +52,30 @@ def test_every_side_has_as_many_turns_and_begins_each_with_a_run_that_does_not_c
 def test_turns_end_early_once_the_choice_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_runtime, "wait_for_rest", lambda: None)
     monkeypatch.setattr(own_runtime, "_TURN_S", 1e-12)
-    times = all_in_turn([lambda: None, lambda: None], 3600.0, lambda times: len(times[0]) == 7)
+    times = all_in_turn(
+        [lambda: None, lambda: None], 3600.0, lambda times: len(times) > 0 and len(times[0]) == 7, lambda: 0
+    )
     assert [len(each) for each in times] == [7, 7]
+
+
+@pytest.mark.parametrize(("taken_in", "counting"), [(range(3), 6), (range(1, 9, 2), 5), (range(9), 9)])
+def test_turns_in_which_the_cores_were_taken_away_count_only_if_few_others_are_there(
+    taken_in: range, counting: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_runtime, "wait_for_rest", lambda: None)
+    monkeypatch.setattr(own_runtime, "_TURN_S", 1e-12)
+    monkeypatch.setattr(own_runtime, "_MOST_TURNS", 9)
+    looks = iter(n for turn in range(9) for n in (2 * turn, 2 * turn + (turn in taken_in)))
+    times = all_in_turn([lambda: None, lambda: None], 3600.0, stolen=lambda: next(looks))
+    assert [len(each) for each in times] == [counting, counting]
+
+
+def test_time_that_was_taken_away_is_that_of_the_cores_in_use() -> None:
+    core = min(os.sched_getaffinity(0))
+    ours = f"cpu{core} 1 2 3 4 5 6 7 80 9 10"
+    assert stolen_ticks(f"cpu 1 2 3 4 5 6 7 99 9 10\n{ours}\ncpu98765 1 2 3 4 5 6 7 11 9 10\nintr 5") == 80
+    assert stolen_ticks("") == 0
+    assert stolen_ticks() >= 0
 
 
 @pytest.mark.parametrize(

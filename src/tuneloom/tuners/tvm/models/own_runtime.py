@@ -8,6 +8,7 @@ from typing import Any
 from tuneloom.errors import ModelError, TuneloomError
 from tuneloom.model import ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.importing.relax import one_line
+from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel
 from tuneloom.tuners.tvm.models.rivals import open_rival, rival_of
@@ -66,23 +67,50 @@ def in_turn(
 
 
 def all_in_turn(
-    runs: Sequence[Callable[[], Any]], seconds: float, clear: Callable[[Times], bool] = lambda _: False
+    runs: Sequence[Callable[[], Any]],
+    seconds: float,
+    clear: Callable[[Times], bool] = lambda _: False,
+    stolen: Callable[[], int] = stolen_ticks,
 ) -> Times:
     """What a run of each takes, turn by turn, for so long or until it is clear; at least five turns.
 
     A turn begins when the threads of the one before have come to rest, and with a run that does not
     count: a pool of threads waits for its next work by spinning, on cores that now belong to another.
+    Turns in which a hypervisor took the cores away don't count if five others are there, for which it
+    may take twice as long.
     """
-    times: Times = [[] for _ in runs]
-    ends = time.perf_counter() + seconds
-    while len(times[0]) < _LEAST or (
-        time.perf_counter() < ends and len(times[0]) < _MOST_TURNS and not clear(times)
-    ):
-        for taken, run in zip(times, runs, strict=True):
-            wait_for_rest()
-            run()
-            taken.append(_one_turn(run))
-    return times
+    turns = _Turns()
+    begun = time.perf_counter()
+    while turns.are_missing(time.perf_counter() - begun, seconds) and not clear(turns.counting()):
+        before = stolen()
+        turn = tuple(_one_side(run) for run in runs)
+        (turns.quiet if stolen() == before else turns.disturbed).append(turn)
+    return turns.counting()
+
+
+class _Turns:
+    """The times of all sides, one entry a turn."""
+
+    def __init__(self) -> None:
+        self.quiet: list[tuple[float, ...]] = []
+        self.disturbed: list[tuple[float, ...]] = []
+
+    def are_missing(self, since_s: float, seconds: float) -> bool:
+        """Whether there should be more, after some time of so much."""
+        made = len(self.quiet) + len(self.disturbed)
+        enough_s = seconds if len(self.quiet) >= _LEAST else 2 * seconds
+        return made < _LEAST or (since_s < enough_s and made < _MOST_TURNS)
+
+    def counting(self) -> Times:
+        """Those that count, by side."""
+        counting = self.quiet if len(self.quiet) >= _LEAST else [*self.quiet, *self.disturbed]
+        return [list(side) for side in zip(*counting, strict=True)]
+
+
+def _one_side(run: Callable[[], Any]) -> float:
+    wait_for_rest()
+    run()
+    return _one_turn(run)
 
 
 def wait_for_rest() -> None:
