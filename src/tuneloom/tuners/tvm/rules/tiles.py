@@ -150,8 +150,7 @@ def _order_reduction(sch: Any, anchor: Any, outer: int, shape: Shape, target: Ta
     """Reduction loops around the tile; the innermost partly unrolled. Returns the first."""
     loops = sch.get_loops(anchor)[outer:]
     spatial, reduction = loops[: -shape.reductions], loops[-shape.reductions :]
-    spatial[-1:] = _within_panels(sch, spatial[-1], shape, target)
-    if shape.dots:
+    if shape.dots or not shape.windowed:
         spatial[-1:] = sch.split(spatial[-1], [None, target.lanes])
     four = [reduction.pop()] if shape.dots else []
     sch.reorder(*reduction, *_inner_order(spatial[:-1], shape), spatial[-1], *four)
@@ -179,14 +178,6 @@ def _with_dots(sch: Any, anchor: Any, first: Any, shape: Shape, target: TargetSp
     if shape.pairs:
         assert target.pairs is not None
         sch.annotate(outermost, "pragma_import_llvm", target.pairs.source)
-
-
-def _within_panels(sch: Any, last: Any, shape: Shape, target: TargetSpec) -> list[Any]:
-    """The loop over a tile's columns, split where vectors would reach over from one panel to the next."""
-    width, extent = shape.panel * target.lanes, int(sch.get(last).extent)
-    if shape.windowed or extent <= width or extent % width:
-        return [last]
-    return list(sch.split(last, [None, width]))
 
 
 def _place_padding(sch: Any, shape: Shape, variant: Variant, outer: list[Any], target: TargetSpec) -> None:
