@@ -352,7 +352,7 @@ SECTIONS = (
         title="Trials a minute, and what they find, against stock MetaSchedule",
         about="The same kernels, trials, batch and evaluator; stock gets a build timeout that lets it work. "
         "The best of both are then timed in turn. Medians over seeds. On the right, how long our stages held "
-        "their resource.",
+        "their resource. On two cores of an Intel Xeon (Skylake), others at work on the same server.",
         command="benchmarks/against_stock.py",
         draw=against_stock,
     ),
@@ -377,8 +377,8 @@ SECTIONS = (
         results="against_onnxruntime_x86.json",
         title="Networks people run, on x86",
         about="On a machine of two cores of an Intel Xeon (Skylake, AVX-512 without VNNI), others at work on "
-        "the same server. Files come from packages, `real_architectures.py` and `speed_architectures.py`; "
-        "ratios as above.",
+        "the same server; its two cores together do hardly more than one alone. Files come from packages, "
+        "`real_architectures.py` and `speed_architectures.py`; ratios as above.",
         command="benchmarks/against_onnxruntime.py",
         draw=against_onnxruntime,
     ),
