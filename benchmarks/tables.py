@@ -377,8 +377,8 @@ SECTIONS = (
         results="against_onnxruntime_x86.json",
         title="Networks people run, on x86",
         about="On a machine of two cores of an Intel Xeon (Skylake, AVX-512 without VNNI), others at work on "
-        "the same server; its two cores together do hardly more than one alone. Files come from packages, "
-        "`real_architectures.py` and `speed_architectures.py`; ratios as above.",
+        "the same server. Files come from packages, `real_architectures.py` and `speed_architectures.py`; "
+        "ratios as above.",
         command="benchmarks/against_onnxruntime.py",
         draw=against_onnxruntime,
     ),

@@ -147,6 +147,7 @@ def reduced_images(net: Net) -> tuple[tuple[int, ...], list[str]]:
         for kind in ("ReduceMean", "ReduceMax", "ReduceMin"):
             outputs += [net.add(kind, hidden, axes=[2, 3], keepdims=keepdims) for keepdims in (0, 1)]
         outputs.append(net.add("ReduceMax", hidden, axes=[3], keepdims=0))
+        outputs.append(net.add("ReduceSum", hidden, net.constant(np.array([2, 3])), keepdims=0))
     return (1, 16, 5, 40), outputs
 
 

@@ -182,7 +182,7 @@ def global_pool2d(data: Any, kind: str) -> Any:
 
     batch, blocks, height, width, lanes = data.shape
     ky, kx = te.reduce_axis((0, height), name="ky"), te.reduce_axis((0, width), name="kx")
-    fold = fold_of("sum" if kind == "mean" else kind, str(data.dtype))
+    fold = fold_of(kind, str(data.dtype))
     total = te.compute(
         (batch, blocks, 1, 1, lanes),
         lambda n, o, y, x, c: fold(data[n, o, ky, kx, c], axis=[ky, kx]),

@@ -8,10 +8,10 @@ _WORST = {"max": float("-inf"), "min": float("inf")}
 
 
 def fold_of(kind: str, dtype: str) -> Any:
-    """What reduces values to their sum, the largest or the smallest of them."""
+    """What reduces values to the largest or smallest of them, or to their sum, which a mean begins with."""
     from tvm import te, tirx
 
-    plain = {"sum": te.sum, "max": te.max, "min": te.min}[kind]
+    plain = {"sum": te.sum, "mean": te.sum, "max": te.max, "min": te.min}[kind]
     if kind not in _WORST or "float" not in dtype:
         return plain
     worst = _WORST[kind]

@@ -49,12 +49,14 @@ def folded(data: Any, lanes: int, kind: str, kept: int) -> Any:
     """The sum, mean, largest or smallest value of every line, and so many axes of one value after it."""
     from tvm import te
 
-    total = reduced(lambda *at: data[at], data.shape, lanes, "sum" if kind == "mean" else kind)
-    if kind != "mean" and not kept:
+    total = reduced(lambda *at: data[at], data.shape, lanes, kind)
+    if kind == "mean":
+        part, whole = te.const(1.0 / int(data.shape[-1]), data.dtype), total
+        total = te.compute(whole.shape, lambda *at: whole[at] * part, name="line_share")
+    if not kept:
         return total
-    part = te.const(1.0 / int(data.shape[-1]) if kind == "mean" else 1.0, data.dtype)
     rank = len(total.shape)
-    return te.compute((*total.shape, *[1] * kept), lambda *at: total[at[:rank]] * part, name=f"line_{kind}s")
+    return te.compute((*total.shape, *[1] * kept), lambda *at: total[at[:rank]], name="line_kept")
 
 
 def reduced(read: Read, shape: Any, lanes: int, kind: str) -> Any:

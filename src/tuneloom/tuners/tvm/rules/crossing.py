@@ -6,10 +6,11 @@ next one. It is found behind a reshape, too, that has made several axes into one
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from tuneloom.tuners.tvm.rules.pieces import cut, share
-from tuneloom.tuners.tvm.rules.reading import depends, is_even, loads_of, reading_of
+from tuneloom.tuners.tvm.rules.pieces import common_width, cut, share
+from tuneloom.tuners.tvm.rules.reading import bounded, depends, is_even, loads_of, reading_of
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _LONGEST_ROW, _SHORTEST_ROW = 256, 4
@@ -28,24 +29,26 @@ class Crossing:
 
 def crossing_of(block: Any) -> Crossing | None:
     """How a block turns what it reads, if it does."""
-    analyzer, last = _bounded(block), block.iter_vars[-1]
-    loads = loads_of(block.body)
-    indices = [[analyzer.simplify(index) for index in load.indices] for load in loads]
-    parts = _parts(
-        int(getattr(last.dom.extent, "value", 0)), [one for each in indices for one in each], last.var
-    )
-    axes = [var.var for var in block.iter_vars[:-1]] + _digits(parts, str(last.var.ty.dtype), analyzer)
-    whole = _put_together(axes[len(block.iter_vars) - 1 :], parts)
-    unfolded = [[analyzer.simplify(_replaced(one, last.var, whole)) for one in each] for each in indices]
-    near = {_near(each[-1], axes) for each in unfolded if any(depends(one, axes[-1]) for one in each)}
+    reading, (axes, parts, places) = reading_of(block), _unfolded(block)
+    row = axes[-1]
+    near = {_near(place[-1], axes) for place in places if any(depends(index, row) for index in place)}
     turned = {axis for axis in near if axis is not None and axis < len(axes) - 1}
-    if len(turned) != 1 or not all(is_even(one, axes[-1]) for each in unfolded for one in each):
-        return None
-    reading = reading_of(block)
+    even = all(is_even(index, row) for place in places for index in place)
     in_place = turned == {len(axes) - 2} and len(parts) == 1 and parts[-1] <= _LONGEST_ROW
-    if in_place or not reading.alike or parts[-1] < _SHORTEST_ROW:
+    if len(turned) != 1 or in_place or not even or not reading.alike or parts[-1] < _SHORTEST_ROW:
         return None
     return Crossing(parts, turned.pop(), reading.much_is_computed)
+
+
+def _unfolded(block: Any) -> tuple[list[Any], tuple[int, ...], list[list[Any]]]:
+    """The axes of a block with the last one taken apart, its parts, and where is read in terms of these."""
+    analyzer, (*others, last) = bounded(block), block.iter_vars
+    places = [[analyzer.simplify(index) for index in load.indices] for load in loads_of(block.body)]
+    parts = _parts(int(getattr(last.dom.extent, "value", 0)), list(chain(*places)), last.var)
+    digits = _digits(parts, str(last.var.ty.dtype), analyzer)
+    whole = _put_together(digits, parts)
+    unfolded = [[analyzer.simplify(_replaced(index, last.var, whole)) for index in place] for place in places]
+    return [*(other.var for other in others), *digits], parts, unfolded
 
 
 def cross(sch: Any, result: Any, crossing: Crossing, target: TargetSpec) -> None:
@@ -67,7 +70,7 @@ def cross(sch: Any, result: Any, crossing: Crossing, target: TargetSpec) -> None
     if crossing.arithmetic:
         _whole, vector = cut(sch, row, target.lanes)
     else:
-        _whole, vector = sch.split(row, [None, min(size & -size, target.lanes)])
+        _whole, vector = sch.split(row, [None, common_width(size, target.lanes)])
     sch.vectorize(vector)
 
 
@@ -76,15 +79,6 @@ def _largest_part(extent: int, most: int, good: int) -> int:
     if extent <= most and extent % good:
         return extent
     return max(size for size in range(1, good + 1) if extent % size == 0)
-
-
-def _bounded(block: Any) -> Any:
-    from tvm.sym import Analyzer
-
-    analyzer = Analyzer()
-    for var in block.iter_vars:
-        analyzer.bind(var.var, var.dom)
-    return analyzer
 
 
 def _parts(extent: int, indices: Sequence[Any], last: Any) -> tuple[int, ...]:

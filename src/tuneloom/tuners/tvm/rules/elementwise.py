@@ -5,7 +5,7 @@ from typing import Any
 
 from tuneloom.tuners.tvm.rules.crossing import cross, crossing_of
 from tuneloom.tuners.tvm.rules.kernel import Shape
-from tuneloom.tuners.tvm.rules.pieces import in_rows, share
+from tuneloom.tuners.tvm.rules.pieces import common_width, in_rows, share
 from tuneloom.tuners.tvm.rules.reading import reading_of, together
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
@@ -43,7 +43,7 @@ def _inlined(sch: Any, names: Sequence[str]) -> Any:
 
 def _in_order(sch: Any, result: Any, target: TargetSpec) -> None:
     *_, last = sch.get_loops(result)
-    width = _common_width(int(sch.get(last).extent), target.lanes)
+    width = common_width(int(sch.get(last).extent), target.lanes)
     reading = reading_of(sch.get(result))
     if not (reading.even and reading.alike):
         around = _rows(sch, result, width, vectors=reading.pays_in_vectors)
@@ -80,11 +80,3 @@ def _rows(sch: Any, result: Any, width: int, *, vectors: bool) -> list[Any]:
     else:
         sch.unroll(part)
     return [*axes[:2], whole][:2]
-
-
-def _common_width(extent: int, lanes: int) -> int:
-    """The widest vector of at most so many lanes that a row can be cut into."""
-    width = lanes
-    while extent % width:
-        width //= 2
-    return width

@@ -48,9 +48,14 @@ def cut(sch: Any, loop: Any, lanes: int) -> tuple[Any, Any]:
     return whole, vector
 
 
+def common_width(extent: int, lanes: int) -> int:
+    """The widest vector of at most so many lanes, a power of two, that a row can be cut into."""
+    return min(lanes, extent & -extent)
+
+
 def best_width(extent: int, lanes: int) -> int:
     """How many lanes the vectors for a row should have."""
-    whole = min(lanes, extent & -extent)
+    whole = common_width(extent, lanes)
     if extent >= 2 * lanes or whole == lanes:
         return lanes
     return whole if whole >= _WORTH_IT else min(lanes, 1 << (extent.bit_length() - 1))

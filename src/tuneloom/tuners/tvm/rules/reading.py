@@ -32,18 +32,23 @@ class Reading:
 
 def reading_of(block: Any) -> Reading:
     """How a block that stores one value at each place reads what it is made of."""
-    from tvm.sym import Analyzer
-
-    last = block.iter_vars[-1].var
-    analyzer = Analyzer()
-    for var in block.iter_vars:
-        analyzer.bind(var.var, var.dom)
+    last, analyzer = block.iter_vars[-1].var, bounded(block)
     indices, conditions = _deciding(block.body)
     return Reading(
         even=all(is_even(analyzer.simplify(part), last) for part in indices),
         alike=not any(depends(analyzer.simplify(part), last) for part in conditions),
         steps=_steps(block.body),
     )
+
+
+def bounded(block: Any) -> Any:
+    """What simplifies expressions by how far the axes of a block go."""
+    from tvm.sym import Analyzer
+
+    analyzer = Analyzer()
+    for var in block.iter_vars:
+        analyzer.bind(var.var, var.dom)
+    return analyzer
 
 
 def together(block: Any) -> int:
