@@ -12,8 +12,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 HERE = Path(__file__).parent
@@ -103,7 +104,30 @@ def against_onnxruntime(rows: Rows) -> str:
     sides = ("ours", "ONNX Runtime", "ours / ONNX Runtime", "bundle / ONNX Runtime", "ours / OpenVINO")
     columns = ("model", "cores", "trials", *sides, "outputs differ by")
     ordered = sorted(rows, key=lambda row: (row["cores"], row["trials"], row["ratio"]))
-    return table(columns, [_against(row) for row in ordered])
+    return f"{_summaries(ordered)}\n\n{table(columns, [_against(row) for row in ordered])}"
+
+
+def _summaries(rows: Rows) -> str:
+    """All networks with as many cores and trials in a line."""
+    sides = ("networks", "geometric mean", "above 1.0", "highest", "highest bundle")
+    columns = ("cores", "trials", *sides, "against OpenVINO, geometric mean", "not behind OpenVINO")
+    groups = groupby(rows, key=lambda row: (row["cores"], row["trials"]))
+    return table(columns, [(*key, *_summary(list(group))) for key, group in groups])
+
+
+def _summary(rows: Rows) -> Sequence[object]:
+    ratios = [row["ratio"] for row in rows]
+    bundles = [row["chosen_ratio"] for row in rows if "chosen_ratio" in row]
+    thirds = [row["against_openvino"] for row in rows if "against_openvino" in row]
+    highest = f"{max(bundles):.2f}" if bundles else "–"
+    ours = (
+        len(rows),
+        f"{geometric_mean(ratios):.2f}",
+        sum(ratio > 1 for ratio in ratios),
+        f"{max(ratios):.2f}",
+    )
+    level = (f"{geometric_mean(thirds):.2f}", f"{sum(third <= 1 for third in thirds)} of {len(thirds)}")
+    return (*ours, highest, *(level if thirds else ("–", "–")))
 
 
 def _against(row: Mapping[str, Any]) -> Sequence[object]:
