@@ -1,29 +1,40 @@
 """The page of benchmarks names programs that exist."""
 
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
 
 
-def tables() -> ModuleType:
-    spec = spec_from_file_location("tables", ROOT / "benchmarks" / "tables.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules["tables"] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return import_module("tables")
 
 
-def test_every_section_names_the_program_that_measures_it() -> None:
-    for section in tables().SECTIONS:
+def compared(cores: int, ratio: float, **more: float) -> dict[str, object]:
+    same = {"model": "net", "trials": 60, "ours_s": ratio, "onnxruntime_s": 1.0, "spread": [ratio, ratio]}
+    return same | {"cores": cores, "ratio": ratio, "difference": 0.0} | more
+
+
+def test_every_section_names_the_program_that_measures_it(tables: ModuleType) -> None:
+    for section in tables.SECTIONS:
         program = section.command.split()[0]
         assert (ROOT / program).is_file(), section.title
 
 
-def test_results_of_any_form_become_tables() -> None:
-    drawn = tables().as_it_is({"runs": 3, "rows": [{"a": 1, "b": 0.123456}, {"a": 2000, "b": 1.0}]})
+def test_networks_are_summed_up_by_cores_and_trials(tables: ModuleType) -> None:
+    rows = [compared(1, 0.5, against_openvino=1.1), compared(2, 0.7), compared(1, 2.0, against_openvino=1.0)]
+    drawn = tables.networks.against_onnxruntime(rows).splitlines()
+    assert drawn[2] == "| 1 | 60 | 2 | 1.00 | 1 | 2.00 | – | 1.05 | 1 of 2 |"
+    assert drawn[3] == "| 2 | 60 | 1 | 0.70 | 0 | 0.70 | – | – | – |"
+
+
+def test_results_of_any_form_become_tables(tables: ModuleType) -> None:
+    drawn = tables.as_it_is({"runs": 3, "rows": [{"a": 1, "b": 0.123456}, {"a": 2000, "b": 1.0}]})
     assert "| runs | 3 |" in drawn
     assert "| 1 | 0.1235 |" in drawn and "| 2,000 | 1 |" in drawn
 

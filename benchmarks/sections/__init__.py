@@ -1,0 +1,1 @@
+"""The page of benchmarks by what was asked."""

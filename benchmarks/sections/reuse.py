@@ -1,0 +1,44 @@
+"""What is kept, and what it is worth to later runs."""
+
+from sections.drawing import Section, as_it_is, drawn_by
+
+SECTIONS = (
+    Section(
+        results="store_kills.json",
+        title="Kills at random moments",
+        about="Writers killed with SIGKILL while they commit trials. `lost`: acknowledged, but gone; "
+        "`doubled`: there more than once; `unacknowledged`: committed, but killed before they could say so.",
+        command="benchmarks/store_kills.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="store_bank.json",
+        title="Asking a bank of 100,000 records",
+        about="Medians in milliseconds, SQLite on a disk.",
+        command="benchmarks/store_bank.py",
+        draw=as_it_is,
+    ),
+    Section(
+        results="sharing.json",
+        title="Sharing inside a model",
+        about="Performance of the whole model against full tuning of every task, both bundles timed in turn, "
+        "and the share of the time, planning included.",
+        command="benchmarks/sharing.py",
+        draw=drawn_by("sharing.py", "--table"),
+    ),
+    Section(
+        results="transfer.json",
+        title="Transfer between models",
+        about="Each model with the others as bank, against the course of plain tuning: whole models as they "
+        "were at a time, run in turn.",
+        command="benchmarks/transfer.py",
+        draw=drawn_by("transfer.py", "--table"),
+    ),
+    Section(
+        results="planning.json",
+        title="Planning with a large bank",
+        about="Clusters, donors and fits for a model, nothing measured.",
+        command="benchmarks/planning.py",
+        draw=as_it_is,
+    ),
+)
