@@ -220,6 +220,16 @@ def transposed(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 20, 7, 6), [net.add("Relu", twice), wide, odd, far, same]
 
 
+def transposed_into_few(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    """Results with fewer channels than a vector has lanes, as masks have."""
+    pads: dict[str, Any] = {"strides": [2, 2], "pads": [1, 1, 1, 1]}
+    mask = net.add("ConvTranspose", "x", net.draw(20, 1, 2, 2), net.draw(1), strides=[2, 2])
+    odd = net.add("ConvTranspose", "x", net.draw(20, 3, 3, 3), output_padding=[1, 1], **pads)
+    wide = net.add("ConvTranspose", "x", net.draw(20, 5, 4, 4), **pads)
+    far = net.add("ConvTranspose", "x", net.draw(20, 2, 2, 3), strides=[3, 2], pads=[0, 1, 1, 0])
+    return (1, 20, 7, 6), [net.add("Sigmoid", mask), odd, wide, far]
+
+
 def resized(net: Net) -> tuple[tuple[int, ...], list[str]]:
     hidden = net.conv("x", (18, 5, 3, 3), pads=[1, 1, 1, 1])
     scales = net.constant(np.array([1, 1, 2, 2], dtype=np.float32))
@@ -297,6 +307,7 @@ NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
         layer_norms,
         line_sums,
         transposed,
+        transposed_into_few,
         resized,
         slopes,
         activations,

@@ -61,6 +61,7 @@ def test_plain_layout_is_still_there(name: str, host: TargetSpec, imported: Impo
         ("norms", 512),
         ("attention", 512),
         ("transposed", 256),
+        ("transposed_into_few", 512),
         ("lines", 512),
         ("uneven_groups", 512),
         ("groups_of_any_width", 512),

@@ -198,6 +198,16 @@ def test_every_tap_of_a_transposed_kernel_is_in_one_phase(
     assert np.count_nonzero(packed) == np.count_nonzero(weight)
 
 
+def test_phases_of_a_transposed_kernel_are_channels_of_an_ordinary_one() -> None:
+    weight = random(5, 3, 4, 2)
+    form = Transposed(kernel=(4, 2), stride=(2, 2), padding=(1, 0, 1, 0))
+    ordinary = form.as_ordinary(weight).reshape(3, 2, 2, 5, 2, 1)
+    for y in range(4):
+        for x in range(2):
+            np.testing.assert_array_equal(ordinary[:, y % 2, x % 2, :, 1 - y // 2, 0], weight[:, :, y, x].T)
+    assert form.window((7, 6), (14, 12)).padding == (1, 0, 1, 0), "the last row sees a tap beyond the image"
+
+
 @pytest.mark.parametrize("rows", [1, 3, 4, 49, 55, 197, 1021])
 def test_rows_are_padded_little_and_only_where_no_tile_divides_them(rows: int) -> None:
     padded = padded_rows(rows)

@@ -2,7 +2,8 @@
 
 With stride s, every s-th point of the result along an axis sees the same taps of the
 kernel. The points of one such phase are an ordinary convolution of the image; the
-phases lie side by side and are interleaved in the end.
+phases lie side by side and are interleaved in the end. With few outputs, which leave most
+of a vector empty, the phases of all outputs are the channels of one convolution.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.tuners.tvm.layouts.values import Array, blocks
+from tuneloom.tuners.tvm.layouts.windows import Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +29,32 @@ class Transposed:
 
     def pack(self, weight: Array, lanes: int) -> Array:
         """(in, out, kh, kw) to (out blocks, in blocks, phase y, phase x, tap y, tap x, in, out)."""
-        inside, out, kh, kw = weight.shape
-        (sy, sx), (ty, tx) = self.stride, (self.taps(0), self.taps(1))
+        inside, out = weight.shape[:2]
         ib, ob = blocks(inside, lanes), blocks(out, lanes)
-        whole = np.zeros((ib * lanes, ob * lanes, ty * sy, tx * sx), dtype=np.float32)
-        whole[:inside, :out, :kh, :kw] = weight
-        split = whole.reshape(ib, lanes, ob, lanes, ty, sy, tx, sx)
+        phases = self._phases(weight, ib * lanes, ob * lanes)
+        split = phases.reshape(ib, lanes, ob, lanes, *phases.shape[2:])
         return np.ascontiguousarray(split.transpose(2, 0, 5, 7, 4, 6, 1, 3))
+
+    def as_ordinary(self, weight: Array) -> Array:
+        """(in, out, kh, kw) to the weights (out × phase y × phase x, in, tap y, tap x) of a convolution."""
+        inside, out = weight.shape[:2]
+        forwards = self._phases(weight, inside, out)[:, :, ::-1, :, ::-1, :]
+        ordered = forwards.transpose(1, 3, 5, 0, 2, 4)
+        return ordered.reshape(-1, inside, self.taps(0), self.taps(1))
+
+    def window(self, image: tuple[int, int], size: tuple[int, int]) -> Window:
+        """How that convolution moves over an image, for a result of this size."""
+        ty, tx = self.taps(0), self.taps(1)
+        rows, cols = _points(self, size)
+        after = (max(0, rows - image[0]), max(0, cols - image[1]))
+        return Window(kernel=(ty, tx), padding=(ty - 1, tx - 1, *after))
+
+    def _phases(self, weight: Array, inside: int, out: int) -> Array:
+        """Weights as (in, out, tap y, phase y, tap x, phase x), zeros where there are none."""
+        (sy, sx), (ty, tx) = self.stride, (self.taps(0), self.taps(1))
+        whole = np.zeros((inside, out, ty * sy, tx * sx), dtype=np.float32)
+        whole[tuple(map(slice, weight.shape))] = weight
+        return whole.reshape(inside, out, ty, sy, tx, sx)
 
 
 def conv2d_transposed(data: Any, weight: Any, form: Transposed, size: tuple[int, int]) -> Any:
@@ -72,6 +93,21 @@ def interleaved(data: Any, form: Transposed, size: tuple[int, int]) -> Any:
         return data[n, o, v % sy, u % sx, v // sy, u // sx, c]
 
     return te.compute((batch, blocks_, *size, lanes), value, name="interleaved")
+
+
+def woven(data: Any, form: Transposed, size: tuple[int, int], channels: int) -> Any:
+    """Phases that are channels of a blocked image as a plain one."""
+    from tvm import te
+
+    batch, _, _, _, lanes = data.shape
+    (sy, sx), (top, left, *_) = form.stride, form.padding
+
+    def value(n: Any, o: Any, y: Any, x: Any) -> Any:
+        v, u = y + top, x + left
+        channel = (o * sy + v % sy) * sx + u % sx
+        return data[n, channel // lanes, v // sy, u // sx, channel % lanes]
+
+    return te.compute((batch, channels, *size), value, name="woven")
 
 
 def _points(form: Transposed, size: tuple[int, int]) -> tuple[int, int]:

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from tuneloom.tuners.tvm.layouts import transposed
+from tuneloom.tuners.tvm.layouts import compute, transposed
 from tuneloom.tuners.tvm.layouts.rewriter import Rewriter, Rule, constant, static_shape
 from tuneloom.tuners.tvm.layouts.transposed import Transposed
+from tuneloom.tuners.tvm.layouts.values import Array, pack_weight
 
 
 def _conv2d_transpose(rewriter: Rewriter, var: Any, call: Any) -> bool:
@@ -13,7 +14,7 @@ def _conv2d_transpose(rewriter: Rewriter, var: Any, call: Any) -> bool:
     if weight is None or shape is None or layouts != ("NCHW", "IOHW") or str(var.ty.dtype) != "float32":
         return False
     dilated = any(int(size) != 1 for size in attrs.dilation)
-    if int(attrs.groups) != 1 or dilated or weight.shape[1] < rewriter.lanes // 2:
+    if int(attrs.groups) != 1 or dilated:
         return False
     top, left, bottom, right = (int(size) for size in attrs.padding)
     form = Transposed(
@@ -21,22 +22,37 @@ def _conv2d_transpose(rewriter: Rewriter, var: Any, call: Any) -> bool:
         stride=(int(attrs.strides[0]), int(attrs.strides[1])),
         padding=(top, left, bottom, right),
     )
-    _emit_transposed(rewriter, var, call, form, (shape[2], shape[3]))
+    emit = _emit_woven if weight.shape[1] < rewriter.lanes // 2 else _emit_transposed
+    emit(rewriter, var, call, form, weight)
     return True
 
 
-def _emit_transposed(
-    rewriter: Rewriter, var: Any, call: Any, form: Transposed, size: tuple[int, int]
-) -> None:
+def _emit_transposed(rewriter: Rewriter, var: Any, call: Any, form: Transposed, weight: Array) -> None:
     from tvm import relax
 
-    weight = constant(call.args[1])
-    assert weight is not None
     packed = relax.const(form.pack(weight, rewriter.lanes))
     data = rewriter.blocked(rewriter.value(call.args[0]))
-    options = {"form": form, "size": size}
+    options = {"form": form, "size": _size(var)}
     phases = rewriter.kernel(transposed.conv2d_transposed, [data, packed], "conv2d_transposed", **options)
     rewriter.emit_kernel(var, transposed.interleaved, [phases], "interleaved", **options)
+
+
+def _emit_woven(rewriter: Rewriter, var: Any, call: Any, form: Transposed, weight: Array) -> None:
+    """Few outputs would leave most of a vector empty: all their phases go into it."""
+    from tvm import relax
+
+    packed = relax.const(pack_weight(form.as_ordinary(weight), rewriter.lanes))
+    data, size = rewriter.value(call.args[0]), _size(var)
+    window = form.window((data.shape[2], data.shape[3]), size)
+    phases = rewriter.kernel(compute.conv2d, [rewriter.blocked(data), packed], "conv2d", window=window)
+    options = {"form": form, "size": size, "channels": weight.shape[1]}
+    rewriter.emit_plain(var, transposed.woven, [phases], "woven", **options)
+
+
+def _size(var: Any) -> tuple[int, int]:
+    """The rows and columns of an image whose extents are known."""
+    _, _, rows, cols = static_shape(var) or (0, 0, 0, 0)
+    return rows, cols
 
 
 def _resize2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
