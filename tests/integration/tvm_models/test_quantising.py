@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tuneloom.errors import InputError, TargetError
+from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.layouts import dots
 from tuneloom.tuners.tvm.lowering.graph import lower
@@ -126,3 +127,21 @@ def test_a_cpu_without_dot_products_is_refused_before_anything_is_done(
 ) -> None:
     with pytest.raises(TargetError, match="int8 needs"):
         quantise(imported(network()), replace(host, dots=None), Quantising(samples="missing.npz"))
+
+
+def test_floats_are_rounded_to_even_by_what_tvm_computes_in_vectors(host: TargetSpec) -> None:
+    """A call that it can't make for many values at once makes it give up the vectors of a whole kernel."""
+    tvm = load_tvm()
+    from tvm import te
+    from tvm_ffi import structural_walk
+
+    halves = np.arange(-4, 12, dtype=np.float32) / 2
+    data = te.placeholder(halves.shape, name="data")
+    function = te.create_prim_func([data, dots.quantised(data, dots.Scale(step=1.0, zero=3, dtype="uint8"))])
+    calls: list[Any] = []
+    structural_walk(function.body, ((tvm.ir.Call, calls.append),))
+    assert calls and all(call.op.get_attr("TVectorizable") for call in calls)
+    made, found = (tvm.runtime.tensor(np.zeros(halves.shape, kind)) for kind in ("float32", "uint8"))
+    made.copyfrom(halves)
+    tvm.compile(function, target=host.to_tvm())["main"](made, found)
+    assert found.numpy().tolist() == (np.rint(halves) + 3).tolist()

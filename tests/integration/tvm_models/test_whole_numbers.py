@@ -138,8 +138,8 @@ def outputs(lowered: LoweredModel, data: Any) -> Any:
 @pytest.mark.parametrize(
     ("proto", "products"),
     [
-        (integer_convolutions("uint8"), 3),
-        (integer_convolutions("int8"), 3),
+        (integer_convolutions("uint8"), 2),  # and the first one, where vectors are narrow
+        (integer_convolutions("int8"), 2),
         (product_with_a_zero_point_of_the_data(), 1),
         (dequantised_network(), 3),
     ],

@@ -36,14 +36,17 @@ class Scale:
 
 
 def quantised(data: Any, scale: Scale) -> Any:
-    """Floats as 8-bit whole numbers, rounded to even and held within their type."""
+    """Floats as 8-bit whole numbers, rounded to even and held within their type.
+
+    TVM's `round` rounds to even, as its `nearbyint` does, which it can't compute in vectors.
+    """
     from tvm import te, tirx
 
     low, high = (tirx.const(limit, "float32") for limit in scale.limits)
     zero, per_step = tirx.const(scale.zero, "float32"), tirx.const(1.0 / scale.step, "float32")
 
     def value(*at: Any) -> Any:
-        moved = tirx.nearbyint(data[at] * per_step) + zero
+        moved = tirx.round(data[at] * per_step) + zero
         return te.max(te.min(moved, high), low).astype(scale.dtype)
 
     return te.compute(data.shape, value, name="quantised")
