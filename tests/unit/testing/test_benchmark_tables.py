@@ -1,5 +1,6 @@
 """The page of benchmarks names programs that exist."""
 
+import json
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +32,11 @@ def test_networks_are_summed_up_by_cores_and_trials(tables: ModuleType) -> None:
     drawn = tables.networks.against_onnxruntime(rows).splitlines()
     assert drawn[2] == "| 1 | 60 | 2 | 1.00 | 1 | 2.00 | – | 1.05 | 1 of 2 |"
     assert drawn[3] == "| 2 | 60 | 1 | 0.70 | 0 | 0.70 | – | – | – |"
+
+
+def test_the_readme_says_what_was_measured(tables: ModuleType) -> None:
+    rows = json.loads((ROOT / "benchmarks" / "results" / "against_onnxruntime_x86.json").read_text())
+    assert tables.networks.headline(rows) in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_results_of_any_form_become_tables(tables: ModuleType) -> None:
