@@ -77,6 +77,22 @@ def test_the_largest_value_of_a_long_line_is_found_in_vectors(
     assert {"line_sum", "line_mean", "line_max", "line_min"} <= set(kernels)
 
 
+def test_threads_of_a_gpu_can_share_every_reduction(imported: Callable[[Any], ImportedModel]) -> None:
+    from tvm.s_tir import Schedule
+    from tvm.tirx import PrimFunc
+
+    gpu = TargetSpec(kind="cuda", config={"kind": "cuda", "arch": "sm_90"})
+    module = lower(imported(reductions((2, 6, 508), [-1], 0)), gpu).module
+    kernels = [function for function in module.functions.values() if isinstance(function, PrimFunc)]
+    reducing = [kernel for kernel in kernels if "T.init()" in kernel.script()]
+    assert len(reducing) == len(REDUCTIONS)
+    for kernel in reducing:
+        schedule = Schedule(kernel)
+        first, *_ = schedule.get_child_blocks(schedule.get_sblock("root"))
+        _, part = schedule.split(schedule.get_loops(first)[-1], [None, 4])
+        schedule.rfactor(part, 0)  # refuses what begins with another number than TVM's own
+
+
 @pytest.mark.parametrize("length", [5, 64])
 def test_the_largest_of_nothing_but_minus_infinity_is_that(
     length: int, imported: Callable[[Any], ImportedModel], host: TargetSpec

@@ -66,7 +66,7 @@ def lowered_module(module: Any, target: TargetSpec, options: LowerOptions, dtype
     blocked = options.layout == "blocked" and target.kind == "llvm"
     folds = not blocked and options.layout != "plain"
     first = _blocking(target, dtype) if blocked else [batch_norm_pass()] if folds else []
-    passes = [*first, *preparing_passes(), *fusing_passes()]
+    passes = [*first, *preparing_passes(), *fusing_passes(target.kind)]
     with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
         return tvm.transform.Sequential(passes)(module)
 

@@ -46,14 +46,15 @@ def batch_norm_pass() -> Any:
     return transform.FoldBatchnormToConv2D()
 
 
-def fusing_passes() -> list[Any]:
-    """Operators to kernels, and elementwise tails into the kernels before them."""
+def fusing_passes(kind: str) -> list[Any]:
+    """Operators to kernels for this kind of target, and elementwise tails into the kernels before them."""
     from tvm.relax import transform
     from tvm.relax.backend import DispatchSortScan
 
+    own = legalisers() if kind == "llvm" else {}  # threads of a GPU can only share reductions that TVM knows
     return [
         DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to
-        transform.LegalizeOps(legalisers()),
+        transform.LegalizeOps(own),
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),
         transform.FuseOps(),
