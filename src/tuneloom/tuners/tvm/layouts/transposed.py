@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.tuners.tvm.layouts.compute import pad
 from tuneloom.tuners.tvm.layouts.values import Array, blocks
 from tuneloom.tuners.tvm.layouts.windows import Window
 
@@ -59,16 +60,13 @@ class Transposed:
 
 def conv2d_transposed(data: Any, weight: Any, form: Transposed, size: tuple[int, int]) -> Any:
     """Blocked data to (batch, out blocks, phase y, phase x, rows, cols, block), phases apart."""
-    from tvm import te, topi
+    from tvm import te
 
     batch, in_blocks, _, _, inner = data.shape
     out_blocks, lanes = weight.shape[0], weight.shape[-1]
     ty, tx = form.taps(0), form.taps(1)
     rows, cols = _points(form, size)
-    before = [0, 0, ty - 1, tx - 1, 0]
-    missing = (rows - int(data.shape[2]), cols - int(data.shape[3]))
-    after = [0, 0, max(0, missing[0]), max(0, missing[1]), 0]
-    padded = topi.nn.pad(data, before, after, pad_value=0.0, name="padded") if any(before + after) else data
+    padded = pad(data, form.window((int(data.shape[2]), int(data.shape[3])), size), (2, 3))
     k, ki = te.reduce_axis((0, in_blocks), name="k"), te.reduce_axis((0, inner), name="ki")
     ky, kx = te.reduce_axis((0, ty), name="ky"), te.reduce_axis((0, tx), name="kx")
     return te.compute(
