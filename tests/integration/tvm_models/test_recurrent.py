@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tuneloom.engine.gpus import visible_gpus
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
+from tuneloom.tuners.tvm.lowering.defaults import default_module
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.targets.target import TargetSpec
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 Runtime = Callable[[Any, list[Any]], list[Any]]
 STEPS, BATCH, WIDTH = 5, 3, 6
@@ -26,7 +28,7 @@ def layer(kind: str, hidden: int, directions: int, extra: dict[str, Any], **attr
 
     constants = {
         "w": values(directions, gates * hidden, WIDTH),
-        "r": values(directions, gates * hidden, hidden),
+        "r": values(directions, gates * hidden, hidden) / np.float32(max(1.0, hidden / 16) ** 0.5),
         "b": values(directions, 2 * gates * hidden),
         **extra,
     }
@@ -43,6 +45,10 @@ def layer(kind: str, hidden: int, directions: int, extra: dict[str, Any], **attr
         [numpy_helper.from_array(value, name) for name, value in constants.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+
+
+def sequences() -> Any:
+    return np.random.default_rng(5).standard_normal((STEPS, BATCH, WIDTH)).astype(np.float32)
 
 
 def state(directions: int, hidden: int) -> Any:
@@ -71,6 +77,7 @@ CASES = {
     ),
     "GRU with the reset after the product": layer("GRU", 8, 1, {}, linear_before_reset=1),
     "GRU with the reset before the product": layer("GRU", 8, 2, LENGTHS, direction="bidirectional"),
+    "GRU of more units than a GPU's block has threads": layer("GRU", 520, 1, LENGTHS, direction="reverse"),
     "RNN backwards": layer("RNN", 16, 1, {"h": state(1, 16)}, direction="reverse"),
 }
 
@@ -79,10 +86,33 @@ CASES = {
 def test_a_recurrent_layer_agrees_with_its_runtime(
     model: Any, imported: Callable[[Any], ImportedModel], host: TargetSpec, runtime: Runtime
 ) -> None:
-    x = np.random.default_rng(5).standard_normal((STEPS, BATCH, WIDTH)).astype(np.float32)
+    x = sequences()
     got = build_model(lower(imported(model), host), {}, guess=True).open().run([x])
     for ours, theirs in zip(got, runtime(model, [x]), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not visible_gpus(), reason="no GPU")
+@pytest.mark.parametrize("model", CASES.values(), ids=CASES.keys())
+def test_it_agrees_on_a_gpu_as_well(
+    model: Any, imported: Callable[[Any], ImportedModel], runtime: Runtime
+) -> None:
+    x = sequences()
+    got = build_model(lower(imported(model), resolve_target("cuda")), {}, guess=True).open("cuda").run([x])
+    for ours, theirs in zip(got, runtime(model, [x]), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", CASES.values(), ids=CASES.keys())
+def test_on_a_gpu_every_kernel_has_threads(model: Any, imported: Callable[[Any], ImportedModel]) -> None:
+    from tvm.tirx import PrimFunc
+
+    gpu = TargetSpec(kind="cuda", config={"kind": "cuda", "arch": "sm_90"})
+    module = default_module(lower(imported(model), gpu).module, gpu)
+    kernels = [function for function in module.functions.values() if isinstance(function, PrimFunc)]
+    assert any("tuneloom.cell" in kernel.attrs for kernel in kernels)
+    assert all("threadIdx.x" in kernel.script() for kernel in kernels)
 
 
 def test_the_steps_are_no_task_but_the_product_with_the_input_is(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.tuners.tvm.importing.converters.recurrence_on_threads import on_threads
 from tuneloom.tuners.tvm.layouts.extremes import legalisers
 from tuneloom.tuners.tvm.lowering.folding import fold_constants
 from tuneloom.tuners.tvm.lowering.names import steady_names
@@ -51,8 +52,10 @@ def fusing_passes(kind: str) -> list[Any]:
     from tvm.relax import transform
     from tvm.relax.backend import DispatchSortScan
 
-    own = legalisers() if kind == "llvm" else {}  # threads of a GPU can only share reductions that TVM knows
+    gpu = kind != "llvm"
+    own = {} if gpu else legalisers()  # threads of a GPU can only share reductions that TVM knows
     return [
+        *([own_pass("RecurrencesOnThreads", on_threads)] if gpu else []),
         DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to
         transform.LegalizeOps(own),
         transform.AnnotateTIROpPattern(),

@@ -289,7 +289,7 @@ def _guilty(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: s
     values = values_for(recipe, lowered.inputs, seed)
     expected = build_model(lowered, {}).open(device).run(values)
     guilty = []
-    for task, trace in schedules.items():
+    for task, trace in usable(lowered, schedules).items():
         got = build_model(lowered, {task: trace}).open(device).run(values)
         if max(relative_difference(a, b) for a, b in zip(got, expected, strict=True)) > tolerance_of(recipe):
             guilty.append(task)

@@ -4,9 +4,8 @@ Exponentials of the C library use one lane at a time; a polynomial uses all, wit
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
-
-Activation = Callable[[Any], Any]
 
 _DEFAULTS = {
     "affine": (1.0, 0.0),
@@ -27,27 +26,24 @@ _TAYLOR = (
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 
 
-def activation(name: str, alpha: float | None, beta: float | None) -> Activation:
+@dataclass(frozen=True, slots=True)
+class Activation:
     """The function ONNX calls by this name; raises ValueError for a name it has not."""
-    kind = name.lower()
-    default_alpha, default_beta = _DEFAULTS.get(kind, (1.0, 1.0))
-    a = default_alpha if alpha is None else alpha
-    b = default_beta if beta is None else beta
-    table: dict[str, Activation] = {
-        "sigmoid": sigmoid,
-        "tanh": tanh,
-        "relu": lambda x: _max(x, 0.0),
-        "affine": lambda x: x * _real(a) + _real(b),
-        "leakyrelu": lambda x: _where(x < 0, x * _real(a), x),
-        "thresholdedrelu": lambda x: _where(x > _real(a), x, _real(0.0)),
-        "scaledtanh": lambda x: tanh(x * _real(b)) * _real(a),
-        "hardsigmoid": lambda x: _max(_min(x * _real(a) + _real(b), 1.0), 0.0),
-        "elu": lambda x: _where(x < 0, (exponential(x) - _real(1.0)) * _real(a), x),
-        "softsign": lambda x: x / (_real(1.0) + _max(x, -x)),
-    }
-    if kind not in table:
-        raise ValueError(f"no activation {name!r}; known: {', '.join(sorted(table))}")
-    return table[kind]
+
+    name: str
+    alpha: float | None = None
+    beta: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.name.lower() not in _FUNCTIONS:
+            raise ValueError(f"no activation {self.name!r}; known: {', '.join(sorted(_FUNCTIONS))}")
+
+    def __call__(self, x: Any) -> Any:
+        kind = self.name.lower()
+        alpha, beta = _DEFAULTS.get(kind, (1.0, 1.0))
+        a = _real(alpha if self.alpha is None else self.alpha)
+        b = _real(beta if self.beta is None else self.beta)
+        return _FUNCTIONS[kind](x, a, b)
 
 
 def sigmoid(x: Any) -> Any:
@@ -96,3 +92,17 @@ def _where(condition: Any, then: Any, other: Any) -> Any:
     from tvm.script import tirx as T  # noqa: N812
 
     return T.Select(condition, then, other)
+
+
+_FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "sigmoid": lambda x, a, b: sigmoid(x),
+    "tanh": lambda x, a, b: tanh(x),
+    "relu": lambda x, a, b: _max(x, 0.0),
+    "affine": lambda x, a, b: x * a + b,
+    "leakyrelu": lambda x, a, b: _where(x < 0, x * a, x),
+    "thresholdedrelu": lambda x, a, b: _where(x > a, x, _real(0.0)),
+    "scaledtanh": lambda x, a, b: tanh(x * b) * a,
+    "hardsigmoid": lambda x, a, b: _max(_min(x * a + b, 1.0), 0.0),
+    "elu": lambda x, a, b: _where(x < 0, (exponential(x) - _real(1.0)) * a, x),
+    "softsign": lambda x, a, b: x / (_real(1.0) + _max(x, -x)),
+}

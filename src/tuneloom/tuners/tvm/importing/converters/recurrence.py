@@ -9,12 +9,15 @@ would take minutes to lower.
 # mypy: disable-error-code="valid-type,untyped-decorator,no-untyped-def"
 # In TVMScript types of buffers are calls, and functions have none.
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tuneloom.tuners.tvm.importing.converters.activations import Activation
 
+CELL = "tuneloom.cell"
+"""The attribute of a kernel that says what it computes, for targets that need another one."""
 _WIDEST = 32
 
 
@@ -22,6 +25,7 @@ _WIDEST = 32
 class Cell:
     """The sizes and options of one direction of a recurrent layer."""
 
+    kind: str
     steps: int
     batch: int
     hidden: int
@@ -37,6 +41,17 @@ class Cell:
         """How many outputs of a step are computed at once."""
         return next(size for size in (_WIDEST, 16, 8, 4, 2, 1) if self.hidden % size == 0)
 
+    @property
+    def text(self) -> str:
+        """All of it in JSON."""
+        return json.dumps(asdict(self))
+
+
+def cell_of(text: str) -> Cell:
+    """The cell that was written as this text."""
+    values = json.loads(text)
+    return Cell(**values | {"activations": tuple(Activation(**one) for one in values["activations"])})
+
 
 def packed(weights: Any, cell: Cell) -> Any:
     """Recurrent weights (gates × hidden, hidden) as a kernel reads them: blocks of outputs, then inputs."""
@@ -47,7 +62,7 @@ def packed(weights: Any, cell: Cell) -> Any:
     return relax.op.permute_dims(blocks, (0, 2, 1))
 
 
-def _bounded(cell: Cell) -> Callable[[Any], Any]:
+def bounded_by(cell: Cell) -> Callable[[Any], Any]:
     from tvm import tirx
     from tvm.script import tirx as T  # noqa: N812 - how TVMScript is written
 
@@ -98,7 +113,7 @@ def lstm_kernel(cell: Cell) -> Any:
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     gates, blocks, lanes = 4 * hidden, 4 * hidden // width, hidden // width
     f, g, h = cell.activations
-    bounded, coupled, loops = _bounded(cell), cell.coupled, _loops(cell)
+    bounded, coupled, loops = bounded_by(cell), cell.coupled, _loops(cell)
 
     def gate(sums: Any, gate_number: int, p: Any, peephole: int, memory: Any, b: Any, at: Any) -> Any:
         """A gate before its activation, which may peep at the memory."""
@@ -167,7 +182,7 @@ def gru_kernel(cell: Cell) -> Any:
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     gates, lanes = 3 * hidden, hidden // width
     f, g = cell.activations
-    bounded, reset_after, loops = _bounded(cell), cell.reset_after, _loops(cell)
+    bounded, reset_after, loops = bounded_by(cell), cell.reset_after, _loops(cell)
 
     @T.prim_func(s_tir=True)
     def gru(
@@ -237,7 +252,7 @@ def rnn_kernel(cell: Cell) -> Any:
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     lanes = hidden // width
     (f,) = cell.activations
-    bounded, loops = _bounded(cell), _loops(cell)
+    bounded, loops = bounded_by(cell), _loops(cell)
 
     @T.prim_func(s_tir=True)
     def rnn(

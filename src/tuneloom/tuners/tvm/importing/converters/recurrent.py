@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from tuneloom.tuners.tvm.importing.converters import recurrence
-from tuneloom.tuners.tvm.importing.converters.activations import activation
+from tuneloom.tuners.tvm.importing.converters.activations import Activation
 from tuneloom.tuners.tvm.importing.converters.constants import array, dtype_of, shape_of
-from tuneloom.tuners.tvm.importing.converters.recurrence import Cell, packed
+from tuneloom.tuners.tvm.importing.converters.recurrence import CELL, Cell, packed
 
 _DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
@@ -61,7 +61,7 @@ class Layer:
         from tvm import relax
 
         cell = self._cell(number)
-        kernel = getattr(recurrence, f"{self.kind.lower()}_kernel")(cell)
+        kernel = getattr(recurrence, f"{self.kind.lower()}_kernel")(cell).with_attr(CELL, cell.text)
         matrix = self.bb.emit(packed(self._of(2, number), cell))
         states = [self._state(place, number) for place in ((5, 6) if self.kind == "LSTM" else (5,))]
         arguments = [self._projected(number), matrix, *states, self._lengths(), *self._extra(number)]
@@ -89,9 +89,10 @@ class Layer:
             takes = name.lower()
             alpha = alphas.pop(0) if alphas and takes in _WITH_ALPHA else None
             beta = betas.pop(0) if betas and takes in _WITH_BETA else None
-            chosen.append(activation(name, alpha, beta))
+            chosen.append(Activation(name, alpha, beta))
         direction = self.attributes.get("direction", b"forward")
         return Cell(
+            kind=self.kind,
             steps=self.steps,
             batch=self.batch,
             hidden=self.hidden,
