@@ -65,5 +65,5 @@ def test_a_kernel_that_is_scheduled_for_a_bundle_stays_as_it_is_in_the_model(tmp
     lowered = network(tmp_path, 0)
     before = reduction(lowered).script()
     for _ in range(2):
-        assert scheduled(reduction(lowered), halves(reduction(lowered))).script() != before
+        assert scheduled(reduction(lowered), halves(reduction(lowered)), lowered.target).script() != before
         assert reduction(lowered).script() == before

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.errors import BundleError
-from tuneloom.tuners.tvm.targets.cpu import check_cpu, cpu_features_needed, missing_cpu_features
+from tuneloom.tuners.tvm.targets.cpu import check_cpu, cpu_features_needed, kernel_flags, missing_cpu_features
 
 OLD = "processor\t: 0\nflags\t\t: fpu sse sse2 pni ssse3 sse4_1 sse4_2 avx avx2 fma bmi1 bmi2 abm\n"
 
@@ -29,6 +29,11 @@ def test_features_have_other_names_in_the_kernel(old_cpu: Path) -> None:
 
 def test_missing_features_are_named(old_cpu: Path) -> None:
     assert missing_cpu_features(["avx2", "avx512f", "avx512vnni"], old_cpu) == ("avx512f", "avx512vnni")
+
+
+def test_tile_registers_are_needed_only_by_code_that_asks_for_them() -> None:
+    assert cpu_features_needed(["amx-tile", "amx-bf16", "fma"]) == ("fma",)
+    assert kernel_flags(["amx-tile", "fma"]) == {"amx-tile": "amx_tile", "fma": "fma"}
 
 
 def test_unknown_cpu_is_given_the_benefit_of_the_doubt(tmp_path: Path) -> None:

@@ -27,12 +27,21 @@ memory more than once: what makes their values must not be computed again each t
 """
 
 
-def block_layouts(module: Any, lanes: int, dots: str = "", whole: str = "", *, pairs: bool = False) -> Any:
+def block_layouts(
+    module: Any,
+    lanes: int,
+    dots: str = "",
+    whole: str = "",
+    *,
+    pairs: bool = False,
+    tiles: frozenset[str] = frozenset(),
+) -> Any:
     """The module with `main` rewritten for vectors of `lanes` floats.
 
     Products of data that are rounded to the type `dots` work on whole numbers, if there is such a type.
     Products that the model itself has in whole numbers take data of the type `whole`, if there is an
     instruction for it. With `pairs`, products with constant weights work on bfloat16 numbers.
+    `tiles` are the kinds of numbers that are multiplied in tile registers.
     Only a `main` that is one dataflow block is rewritten; others come back unchanged.
     """
     from tvm import relax
@@ -44,7 +53,7 @@ def block_layouts(module: Any, lanes: int, dots: str = "", whole: str = "", *, p
     others = {gvar: one for gvar, one in module.functions.items() if gvar.name_hint != "main"}
     builder = relax.BlockBuilder(type(module)(others))
     made = {binding.var: binding.value for binding in blocks[0].bindings}
-    rewriter = Rewriter(builder, lanes, uses(main), made, dots, whole, pairs=pairs)
+    rewriter = Rewriter(builder, lanes, uses(main), made, dots, whole, pairs=pairs, tiles=tiles)
     with builder.function("main", params=list(main.params)):
         with builder.dataflow():
             for binding in blocks[0].bindings:

@@ -88,11 +88,11 @@ def conv2d_sums(data: Any, weight: Any, window: Window, zero: Any) -> tuple[Any,
     return lane_sums.conv2d_sums(data, weight, window, zero, _times, "conv2d_dots")
 
 
-def product_dots(data: Any, panels: Any, factor: Any, shift: Any, width: int) -> Any:
+def product_dots(data: Any, panels: Any, factor: Any, shift: Any, width: int, side: int = 1) -> Any:
     """(…, rows, inner) times panels (width / panel, inner / 4, panel, 4): (…, rows, width), as floats."""
     from tvm import te
 
-    sums = product_sums(data, panels)
+    sums = product_sums(data, panels, side)
     return te.compute(
         (*data.shape[:-1], width),
         lambda *at: sums[at].astype("float32") * factor[at[-1]] + shift[at[-1]],
@@ -100,9 +100,9 @@ def product_dots(data: Any, panels: Any, factor: Any, shift: Any, width: int) ->
     )
 
 
-def product_sums(data: Any, panels: Any) -> Any:
+def product_sums(data: Any, panels: Any, side: int = 1) -> Any:
     """The sums of a product; there may be more rows and columns than the result has."""
-    return lane_sums.product_sums(data, panels, _times, "product_dots")
+    return lane_sums.product_sums(data, panels, _times, "product_dots", side)
 
 
 def _times(data: Any, weight: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuneloom.tuners.tvm.layouts import compute
-from tuneloom.tuners.tvm.layouts.matrices import padded_rows
+from tuneloom.tuners.tvm.layouts.matrices import FEW_ROWS, padded_rows
 from tuneloom.tuners.tvm.layouts.values import blocks
 from tuneloom.tuners.tvm.layouts.windows import Window
 
@@ -42,10 +42,14 @@ def conv2d_sums(
     return te.compute((batch, out_blocks, rows, made, lanes), value, name=name), cols
 
 
-def product_sums(data: Any, panels: Any, multiply: Multiply, name: str) -> Any:
-    """The sums of a product; there may be more rows and columns than the result has."""
+def product_sums(data: Any, panels: Any, multiply: Multiply, name: str, side: int = 1) -> Any:
+    """The sums of a product; there may be more rows and columns than the result has.
+
+    With a `side`, they are computed in tiles of so many rows.
+    """
     from tvm import te
 
+    data = _in_whole_tiles(data, side)
     lead = [int(extent) for extent in data.shape[:-1]]
     count, groups, panel, each = (int(extent) for extent in panels.shape)
     long = lead.index(max(lead))
@@ -61,6 +65,18 @@ def product_sums(data: Any, panels: Any, multiply: Multiply, name: str) -> Any:
         return te.sum(multiply(data[*rows, k * each + ki], weight), axis=[k, ki])
 
     return te.compute(shape, value, name=name)
+
+
+def _in_whole_tiles(data: Any, side: int) -> Any:
+    """Data with rows for the rest of the last tile; the last row once more is as good as any."""
+    from tvm import te
+
+    rows = int(data.shape[-2]) if len(data.shape) > 1 else 1
+    made = -(-rows // side) * side
+    if made == rows or rows <= FEW_ROWS:
+        return data
+    shape = (*data.shape[:-2], made, data.shape[-1])
+    return te.compute(shape, lambda *at: data[*at[:-2], te.min(at[-2], rows - 1), at[-1]], name="padded_rows")
 
 
 def pack_blocks(weight: NDArray[Number], lanes: int, each: int) -> NDArray[Number]:

@@ -7,14 +7,14 @@ values that are there anyway, and cut off when the result is stored.
 from typing import Any
 
 _TILES = (8, 7, 6, 5, 4)
-_FEW_ROWS = 4
+FEW_ROWS = 4
 _NARROW_LANES = 4
 _MOST_ADDED = 0.1
 
 
 def padded_rows(rows: int) -> int:
     """So many rows, or a few more, that a good tile divides them."""
-    if rows <= _FEW_ROWS or any(rows % tile == 0 for tile in _TILES):
+    if rows <= FEW_ROWS or any(rows % tile == 0 for tile in _TILES):
         return rows
     return min(-(-rows // tile) * tile for tile in (8, 5, 4))
 

@@ -47,11 +47,11 @@ def conv2d_pairs(data: Any, weight: Any, window: Window) -> Any:
     return te.compute((batch, out_blocks, rows, cols, lanes), lambda *at: sums[at], name="conv2d_trimmed")
 
 
-def product_pairs(data: Any, panels: Any, width: int) -> Any:
+def product_pairs(data: Any, panels: Any, width: int, side: int = 1) -> Any:
     """(…, rows, inner) times panels (width / panel, inner / 2, panel, 2): (…, rows, width)."""
     from tvm import te
 
-    sums = lane_sums.product_sums(data, panels, _times, "product_pairs")
+    sums = lane_sums.product_sums(data, panels, _times, "product_pairs", side)
     shape = [*(int(extent) for extent in data.shape[:-1]), width]
     if [int(extent) for extent in sums.shape] == shape:
         return sums

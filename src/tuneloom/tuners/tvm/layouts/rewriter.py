@@ -21,6 +21,7 @@ from tuneloom.tuners.tvm.layouts.values import (
     Restored,
     Value,
 )
+from tuneloom.tuners.tvm.targets.tiles import KNOWN, SIDE
 
 VOLUME = 5
 """How many axes a plain tensor with a depth has; its blocked form has an image for each plane."""
@@ -43,11 +44,13 @@ class Rewriter:
         whole: str = "",
         *,
         pairs: bool = False,
+        tiles: frozenset[str] = frozenset(),
     ) -> None:
         self.lanes = lanes
         self.dots = dots
         self.whole = whole
         self.pairs = pairs
+        self._tiles = tiles
         self._halves: dict[Any, Any] = {}
         self._made = made or {}
         self.tuples: dict[Any, list[Value]] = {}
@@ -55,6 +58,10 @@ class Rewriter:
         self._uses = uses
         self._values: dict[Any, Value] = {}
         self._resigned: list[Resigned] = []
+
+    def side(self, kind: str, inner: int) -> int:
+        """How many rows of a product, with sums so long, are computed at once in tiles; 1 without tiles."""
+        return SIDE if kind in self._tiles and inner % KNOWN[kind].inner == 0 else 1
 
     def value(self, expression: Any) -> Value:
         """What an operand is now; parameters and constants are plain."""

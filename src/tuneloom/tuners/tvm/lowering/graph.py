@@ -76,6 +76,7 @@ def _blocking(target: TargetSpec, dtype: str) -> list[Any]:
     dots = whole if dtype == "int8" else ""
 
     def block(module: Any) -> Any:
-        return block_layouts(module, target.lanes, dots, whole, pairs=dtype == "bfloat16")
+        pairs = dtype == "bfloat16"
+        return block_layouts(module, target.lanes, dots, whole, pairs=pairs, tiles=target.tiles)
 
     return [folding(), own_pass("BlockLayouts", block), *vectorising_passes()]

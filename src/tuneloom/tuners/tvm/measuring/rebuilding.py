@@ -6,6 +6,7 @@ from tuneloom.model import Artifact, Failure, FailureKind, Task
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE, default_module
 from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, unpack_kernel
 from tuneloom.tuners.tvm.measuring.building import build_kernel
+from tuneloom.tuners.tvm.targets.tiles import make_known
 
 
 def rebuild_kernel(task: Task, configuration: str) -> Artifact | Failure:
@@ -17,6 +18,7 @@ def rebuild_kernel(task: Task, configuration: str) -> Artifact | Failure:
     if configuration == NO_TRACE:
         return build_kernel(pack_kernel(default_module(module, target), target))
     schedule = Schedule(module, debug_mask="none", error_render_level="none")
+    make_known(configuration, target.tiles)
     try:
         Trace.apply_json_to_schedule(json.loads(configuration), schedule)
     except Exception as error:

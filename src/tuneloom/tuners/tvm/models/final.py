@@ -26,7 +26,9 @@ from tuneloom.tuners.tvm.quiet import quiet_stderr
 from tuneloom.tuners.tvm.rules.generator import first_guess
 from tuneloom.tuners.tvm.runner import InputTensors, array_of
 from tuneloom.tuners.tvm.targets.linking import link_with
+from tuneloom.tuners.tvm.targets.target import TargetSpec
 from tuneloom.tuners.tvm.targets.threads import use_own_cores
+from tuneloom.tuners.tvm.targets.tiles import make_known
 
 Array = NDArray[Any]
 LIBRARY = "model.so"
@@ -226,7 +228,7 @@ def with_schedules(lowered: LoweredModel, schedules: Mapping[str, str], *, guess
         if isinstance(function, tvm.tirx.PrimFunc) and not is_final(function):
             text = schedules.get(kernel_key(function, lowered.target))
             if text is not None:
-                replaced[gvar] = scheduled(function, text)
+                replaced[gvar] = scheduled(function, text, lowered.target)
             elif guess:
                 replaced[gvar] = guessed(function, lowered)
     return tvm.IRModule(replaced, attrs=module.attrs)
@@ -238,13 +240,14 @@ def guessed(function: Any, lowered: LoweredModel) -> Any:
     return function if schedule is None else _taken_out(schedule)
 
 
-def scheduled(function: Any, trace_text: str) -> Any:
+def scheduled(function: Any, trace_text: str, target: TargetSpec) -> Any:
     """One kernel under a trace; raises ValueError when the trace does not fit."""
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import Trace
 
     module = kernel_module(function)  # held, or TVM would change its function in place, and the model's too
     schedule = Schedule(module)
+    make_known(trace_text, target.tiles)
     try:
         Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
     except Exception as error:

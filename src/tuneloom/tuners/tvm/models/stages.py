@@ -30,7 +30,7 @@ from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower, lowered_module
-from tuneloom.tuners.tvm.lowering.tasks import extract
+from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.measuring.profiling import random_values
 from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
@@ -50,6 +50,7 @@ from tuneloom.tuners.tvm.models.remembering import keep, recall
 from tuneloom.tuners.tvm.models.shapes import added, export_all
 from tuneloom.tuners.tvm.models.tolerances import tolerance_for
 from tuneloom.tuners.tvm.quantising.samples import read_samples
+from tuneloom.tuners.tvm.rules.tile_products import in_tiles
 from tuneloom.tuners.tvm.targets.facts import target_facts
 from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
@@ -105,7 +106,7 @@ def _summary(all_lowered: Sequence[LoweredModel]) -> ModelSummary:
         inputs=lowered.inputs,
         outputs=lowered.outputs,
         canary=canary_payload(lowered.target),
-        facts=target_facts(lowered.target.text),
+        facts=target_facts(lowered.target.text, in_tiles(kernel_calls(lowered.module), lowered.target)),
         notes=tuple(dict.fromkeys(note for one in all_lowered for note in one.notes)),
         foreign=foreign_entries(lowered),
         variants=tuple(

@@ -16,6 +16,7 @@ from tuneloom.tuners.tvm.rules.kernel import Shape, shape_of
 from tuneloom.tuners.tvm.rules.lines import line_sketch
 from tuneloom.tuners.tvm.rules.registers import register_budget
 from tuneloom.tuners.tvm.rules.stages import is_staged, staged_sketch
+from tuneloom.tuners.tvm.rules.tile_products import tile_templates
 from tuneloom.tuners.tvm.rules.tiles import Variant, tiled_sketch, variants
 from tuneloom.tuners.tvm.targets.target import TargetSpec
 
@@ -90,8 +91,6 @@ def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
     if is_attention(module):
         return [_attempt(module, lambda sch: attention_sketch(sch, target))]
     shape = shape_of(module, target.lanes)
-    if shape is not None and shape.dots and (target.pairs if shape.pairs else target.dots) is None:
-        return []
     if shape is None:
         return [_attempt(module, lambda sch: line_sketch(sch, target))]
     if is_staged(shape):
@@ -99,7 +98,15 @@ def sketches_of(module: Any, target: TargetSpec) -> list[Any]:
     if shape.anchor is None:
         ways = (elementwise_sketch, uncrossed_sketch)
         return [_attempt(module, lambda sch, way=way: way(sch, shape, target)) for way in ways]
-    return [_attempt(module, _tiler(shape, target, variant)) for variant in variants(shape)]
+    templates = [*tile_templates(module, shape, target), *_tilers(shape, target)]
+    return [_attempt(module, template) for template in templates]
+
+
+def _tilers(shape: Shape, target: TargetSpec) -> list[Any]:
+    """Templates that work in vectors; none if they would need an instruction that the CPU lacks."""
+    if shape.dots and (target.pairs if shape.pairs else target.dots) is None:
+        return []
+    return [_tiler(shape, target, variant) for variant in variants(shape)]
 
 
 def _tiler(shape: Shape, target: TargetSpec, variant: Variant) -> Any:

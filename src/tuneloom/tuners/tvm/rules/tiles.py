@@ -43,7 +43,7 @@ def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -
     assert shape.anchor is not None
     anchor = sch.get_sblock(shape.anchor)
     _inline(sch, shape, variant)
-    result = _result_block(sch, shape, anchor)
+    result = result_block(sch, shape, anchor)
     outer = _tile_result(sch, anchor if shape.trimmed else result, shape, target, variant)
     if shape.trimmed:
         _trim(sch, result, outer, target)
@@ -52,13 +52,13 @@ def tiled_sketch(sch: Any, shape: Shape, target: TargetSpec, variant: Variant) -
     reduction = _order_reduction(sch, anchor, len(outer), shape, target)
     _place_padding(sch, shape, variant, outer, target)
     if target.cores > 1:
-        _share(sch, outer, shape, target)
+        share(sch, outer, shape, target)
     first = sch.decompose_reduction(anchor, reduction)
     if shape.dots:
         _with_dots(sch, anchor, first, shape, target)
 
 
-def _share(sch: Any, outer: list[Any], shape: Shape, target: TargetSpec) -> None:
+def share(sch: Any, outer: list[Any], shape: Shape, target: TargetSpec) -> None:
     """Let threads take turns at tiles: the fewest outer loops that are enough for all of them.
 
     Padding may sit inside the third loop, and is done by all threads where it comes first.
@@ -93,7 +93,7 @@ def _inline(sch: Any, shape: Shape, variant: Variant) -> None:
         sch.compute_inline(sch.get_sblock(shape.padded))
 
 
-def _result_block(sch: Any, shape: Shape, anchor: Any) -> Any:
+def result_block(sch: Any, shape: Shape, anchor: Any) -> Any:
     """The block that stores the result; accumulators become local."""
     if not shape.after:
         return sch.cache_write(anchor, 0, "local")

@@ -29,6 +29,8 @@ _KERNEL_NAMES = {
     "avx512vbmi2": "avx512_vbmi2",
     "avx512vpopcntdq": "avx512_vpopcntdq",
 }
+_ASKED_FOR = {"amx-tile": "amx_tile", "amx-bf16": "amx_bf16", "amx-int8": "amx_int8"}
+"""What no compiler uses by itself."""
 _EMITTED = frozenset(
     (
         *_KERNEL_NAMES,
@@ -45,7 +47,11 @@ def cpu_features_needed(features: Iterable[str]) -> tuple[str, ...]:
 
 def kernel_flags(features: Iterable[str]) -> dict[str, str]:
     """Each feature with the name that /proc/cpuinfo has for it; for a bundle's own runner."""
-    return {name: _KERNEL_NAMES.get(name, name) for name in features}
+    return {name: _kernel_name(name) for name in features}
+
+
+def _kernel_name(feature: str) -> str:
+    return (_KERNEL_NAMES | _ASKED_FOR).get(feature, feature)
 
 
 def missing_cpu_features(needed: Iterable[str], cpuinfo: Path = _CPUINFO) -> tuple[str, ...]:
@@ -53,7 +59,7 @@ def missing_cpu_features(needed: Iterable[str], cpuinfo: Path = _CPUINFO) -> tup
     present = _flags(cpuinfo)
     if not present:
         return ()
-    return tuple(name for name in needed if _KERNEL_NAMES.get(name, name) not in present)
+    return tuple(name for name in needed if _kernel_name(name) not in present)
 
 
 def check_cpu(needed: Iterable[str], built_for: str, arch: str, cpuinfo: Path = _CPUINFO) -> None:

@@ -11,6 +11,7 @@ from tuneloom.tuners.tvm.targets.dots import DotInstruction, dots_of
 from tuneloom.tuners.tvm.targets.gpu import cuda_config
 from tuneloom.tuners.tvm.targets.linking import linker_of, machine_of
 from tuneloom.tuners.tvm.targets.pairs import PairInstruction, pairs_of
+from tuneloom.tuners.tvm.targets.tiles import tiles_of
 
 _FLOAT_BITS = 32
 _SHORT_NAMES = ("cpu", "llvm", "cuda")
@@ -45,6 +46,8 @@ class TargetSpec:
     """The instruction that adds four products of 8-bit numbers in every lane, if there is one."""
     pairs: PairInstruction | None = None
     """The instruction that adds two products of bfloat16 numbers in every lane, if there is one."""
+    tiles: frozenset[str] = frozenset()
+    """Which numbers it multiplies in tile registers: `bf16`, `int8`."""
 
     @property
     def lanes(self) -> int:
@@ -154,6 +157,7 @@ def _cpu_spec(config: dict[str, Any], cores: int) -> TargetSpec:
         broadcasts_from_memory="neon" not in features,
         dots=dots_of(features),
         pairs=pairs_of(features),
+        tiles=tiles_of(features, here=mcpu == host_cpu()),
     )
 
 

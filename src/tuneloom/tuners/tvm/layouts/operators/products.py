@@ -38,7 +38,8 @@ def _with_constant(rewriter: Rewriter, var: Any, data: Any, matrix: Array, left:
     if rewriter.pairs and matrix.shape[0] % pairs.TWO == 0:
         packed = relax.const(pairs.pack_pair_panels(matrix, panel))
         arguments = [rewriter.halves(rewriter.plain(value)), packed]
-        rewriter.emit_plain(var, pairs.product_pairs, arguments, "product_pairs", width=width)
+        side = rewriter.side("bf16", matrix.shape[0])
+        rewriter.emit_plain(var, pairs.product_pairs, arguments, "product_pairs", width=width, side=side)
         return
     arguments = [rewriter.plain(value), relax.const(pack_matrix(matrix, panel))]
     rewriter.emit_plain(var, matrices.product, arguments, "product", width=width)
@@ -54,7 +55,8 @@ def _with_whole_numbers(rewriter: Rewriter, var: Any, data: Quantised, matrix: A
     packed = dots.pack_dot_panels(whole, panel)
     last = (relax.const(one) for one in dots.factor_and_shift(whole, step, None, data.scale))
     arguments = [rewriter.plain(data), relax.const(packed), *last]
-    rewriter.emit_plain(var, dots.product_dots, arguments, "product_dots", width=width)
+    side = rewriter.side("int8", matrix.shape[0])
+    rewriter.emit_plain(var, dots.product_dots, arguments, "product_dots", width=width, side=side)
 
 
 def _with_variable(
