@@ -94,6 +94,29 @@ def _in_int8(row: Mapping[str, Any]) -> Sequence[object]:
     return (row["cpu"], row["model"], form, row["trials"], ours, theirs, ratio, single, theirs_single, *off)
 
 
+def bfloat16(rows: Rows) -> str:
+    """Ours in bfloat16, ours in float32 and ONNX Runtime in float32."""
+    sides = (
+        "ours",
+        "ours, float32",
+        "ONNX Runtime, float32",
+        "ours / ours in float32",
+        "ours / ONNX Runtime",
+    )
+    columns = ("CPU", "model", "in tiles", "trials", *sides, "outputs differ by")
+    ordered = sorted(rows, key=lambda row: (row["cpu"], row["trials"], row["ratio"]))
+    return table(columns, [_in_bfloat16(row) for row in ordered])
+
+
+def _in_bfloat16(row: Mapping[str, Any]) -> Sequence[object]:
+    low, high = row["spread"]
+    keys = ("ours_s", "ours_float32_s", "onnxruntime_float32_s")
+    times = [f"{row[key] * 1e3:.2f} ms" for key in keys]
+    ratios = (f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})", f"{row['against_onnxruntime']:.2f}")
+    words = (row["cpu"], row["model"], "yes" if row["tiles"] else "no", row["trials"])
+    return (*words, *times, *ratios, f"{row['difference']:.1%}")
+
+
 SECTIONS = (
     Section(
         results="against_onnxruntime.json",
@@ -138,5 +161,14 @@ SECTIONS = (
         "has the first guess of every template. `imported`: ours is made of the file that ONNX Runtime runs.",
         command="benchmarks/int8.py",
         draw=int8,
+    ),
+    Section(
+        results="bfloat16.json",
+        title="Networks in bfloat16",
+        about="Ours in bfloat16 and in float32, each tuned with as many trials, and ONNX Runtime in float32: "
+        "it has no bfloat16 for most operators on CPUs. All ran in turn on one core of a CPU whose tile "
+        "registers (AMX) multiply bfloat16 numbers; other networks were measured on its other cores.",
+        command="benchmarks/bfloat16.py",
+        draw=bfloat16,
     ),
 )

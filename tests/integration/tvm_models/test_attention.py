@@ -12,7 +12,7 @@ from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_module
 from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
 from tuneloom.tuners.tvm.rules.generator import has_template
-from tuneloom.tuners.tvm.targets.target import TargetSpec
+from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 Import = Callable[[Any], ImportedModel]
 MASKED = [("Mul", "scale"), ("Add", "mask")]
@@ -54,13 +54,15 @@ def kernels(lowered: LoweredModel) -> list[str]:
     return [name for name in kernel_calls(lowered.module) if name.startswith("attention")]
 
 
+@pytest.mark.parametrize("cores", [1, 2])
 def test_it_agrees_whatever_the_shapes(
-    imported: Import, host: TargetSpec, agrees: Callable[[Any, CompiledModel], None]
+    cores: int, imported: Import, agrees: Callable[[Any, CompiledModel], None]
 ) -> None:
+    target = resolve_target("cpu", cores=cores)
     model = net((2, 13, 50, 10, 13), (3, 5, 9, 8, 6), (1, 24, 64, 16, 32))
-    lowered = lower(imported(model), host)
+    lowered = lower(imported(model), target)
     assert len(kernels(lowered)) == 3
-    assert all(has_template(kernel_module(lowered.module[name]), host) for name in kernels(lowered))
+    assert all(has_template(kernel_module(lowered.module[name]), target) for name in kernels(lowered))
     agrees(model, build_model(lowered, {}, guess=True))
 
 

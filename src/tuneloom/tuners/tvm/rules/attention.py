@@ -33,36 +33,39 @@ def attention_sketch(sch: Any, target: TargetSpec) -> None:
     products = (SCORES, KEPT, SUMS, RESULT)
     scores, kept, sums, result = (sch.get_sblock(name) for name in products)
     lines = inlined(sch, [step for step in steps if str(sch.get(step).name_hint) not in products])
-    group, sizes = _summed(sch, sums, result, target)
+    group, sizes, second = _summed(sch, sums, result, target)
     if str(sch.get(last).name_hint) == TRIMMED:
         _trimmed(sch, last, result, target)
     for block in (*reversed(lines), kept):
         sch.compute_at(block, group, preserve_unit_loops=True)
-    _scored(sch, scores, kept, sizes, target)
-    for block in lines:
-        in_vectors(sch, block, target, _AROUND)
-    if target.cores > 1:
+    first = _scored(sch, scores, kept, sizes, target)
+    if target.cores > 1:  # zeros and sums of a product apart from each other can't be shared among threads
         sch.parallel(sch.fuse(*sch.get_loops(kept)[:2]))
+    for block, along in ((sums, second), (scores, first)):
+        sch.decompose_reduction(block, along)
+    for block in lines:
+        in_vectors(sch, block, target, _AROUND - 1 if target.cores > 1 else _AROUND)
 
 
-def _summed(sch: Any, sums: Any, result: Any, target: TargetSpec) -> tuple[Any, list[Any]]:
-    """Tile the second product; returns the loop over groups of queries, and how queries are split."""
+def _summed(sch: Any, sums: Any, result: Any, target: TargetSpec) -> tuple[Any, list[Any], Any]:
+    """Tile the second product; returns its groups of queries, how queries are split, the loop along sums."""
     *lead, row, column = sch.get_loops(result)
     panel = _panel(sch, sums)
     guess = good_rows(int(sch.get(row).extent), panel // target.lanes, target)
     sizes = sch.sample_perfect_tile(row, n=3, max_innermost_factor=_MOST_ROWS, decision=guess)
     group, tile, inner = sch.split(row, list(sizes))
     matrices = sch.fuse(*lead) if lead else sch.add_unit_loop(group)
-    panels = _tiled(sch, sums, result, (tile, inner, column), panel, target)
+    panels, along = _tiled(sch, sums, result, (tile, inner, column), panel, target)
     sch.reorder(matrices, group, panels, tile)
-    return group, list(sizes)
+    return group, list(sizes), along
 
 
-def _scored(sch: Any, scores: Any, kept: Any, sizes: list[Any], target: TargetSpec) -> None:
+def _scored(sch: Any, scores: Any, kept: Any, sizes: list[Any], target: TargetSpec) -> Any:
     """Tile the first product in the same way; what is done to scores happens before they are stored."""
     *_, row, key = sch.get_loops(kept)
     tile, inner = sch.split(row, [None, sizes[-1]])
-    _tiled(sch, scores, kept, (tile, inner, key), _panel(sch, scores), target)
+    _, along = _tiled(sch, scores, kept, (tile, inner, key), _panel(sch, scores), target)
+    return along
 
 
 def _panel(sch: Any, block: Any) -> int:
@@ -71,8 +74,8 @@ def _panel(sch: Any, block: Any) -> int:
 
 def _tiled(
     sch: Any, block: Any, after: Any, loops: tuple[Any, Any, Any], panel: int, target: TargetSpec
-) -> Any:
-    """A product with accumulators in registers, and what follows it; returns the loop over panels."""
+) -> tuple[Any, Any]:
+    """A product with accumulators in registers, and what follows it; its loops over panels and along sums."""
     tile, inner, column = loops
     panels, vectors, lane = sch.split(column, [None, panel // target.lanes, target.lanes])
     sch.reorder(panels, tile, inner, vectors, lane)
@@ -87,8 +90,7 @@ def _tiled(
     step = max(size for size in (1, 2, 3, 4, 7) if extent % size == 0)
     k, unrolled = sch.split(k, [None, step])
     sch.unroll(unrolled)
-    sch.decompose_reduction(block, k)
-    return panels
+    return panels, k
 
 
 def _in_registers(sch: Any, inner: Any, vectors: Any, lane: Any) -> None:
