@@ -15,7 +15,8 @@ from tuneloom.tuners.tvm.targets.tiles import KNOWN, SIDE, TileProduct
 
 _ROWS = (64, 32, 128, 16)
 """How many rows a block may have, the most promising first."""
-_MOST_COLUMNS = 2 * SIDE
+_COLUMNS = (SIDE, 2 * SIDE)
+"""How many columns of weights may lie together."""
 _LOOPS = 4
 """Rows, columns, groups of numbers that meet in a lane, and these numbers."""
 
@@ -37,7 +38,7 @@ def tile_templates(module: Any, shape: Shape, target: TargetSpec) -> list[Templa
     if kind not in target.tiles or not shape.dots or shape.windowed or shape.reductions != 2:
         return []
     rows, columns, inner = _sizes(module, shape)
-    if inner % KNOWN[kind].inner or columns > _MOST_COLUMNS:
+    if inner % KNOWN[kind].inner or columns not in _COLUMNS:
         return []
     blocks = [
         TileProduct(kind=kind, rows=size, columns=columns, inner=inner)

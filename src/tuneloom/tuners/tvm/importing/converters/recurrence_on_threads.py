@@ -55,6 +55,20 @@ class Threads:
                     )
 
         @T.inline
+        def take(mine, given, b, thread):
+            """Read what a thread keeps of its units."""
+            for turn in T.serial(turns):
+                if turn * count + thread < hidden:
+                    mine[turn] = given[b, turn * count + thread]
+
+        @T.inline
+        def give(result, mine, b, thread):
+            """Store what a thread has kept of its units."""
+            for turn in T.serial(turns):
+                if turn * count + thread < hidden:
+                    result[b, turn * count + thread] = mine[turn]
+
+        @T.inline
         def renew(state, fresh, thread):
             """Put new values into the state when nobody reads the old ones any more."""
             T.tvm_storage_sync("shared")
@@ -63,7 +77,7 @@ class Threads:
                     state[turn * count + thread] = fresh[turn]
             T.tvm_storage_sync("shared")
 
-        self.product, self.renew = product, renew
+        self.product, self.take, self.give, self.renew = product, take, give, renew
 
     @staticmethod
     def place(cell: Cell, t: Any, length: Any) -> Any:
@@ -110,10 +124,8 @@ def lstm_on_threads(cell: Cell) -> Any:
                     kept = T.sblock_alloc_buffer((turns,), "float32", scope="local")
                     sums = T.sblock_alloc_buffer((4,), "float32", scope="local")
                     into = T.sblock_alloc_buffer((1,), "float32", scope="local")
-                    for turn in T.serial(turns):
-                        if turn * count + thread < hidden:
-                            fresh[turn] = h0[b, turn * count + thread]
-                            kept[turn] = c0[b, turn * count + thread]
+                    threads.take(fresh, h0, b, thread)
+                    threads.take(kept, c0, b, thread)
                     threads.renew(state, fresh, thread)
                     for t in T.serial(steps):
                         for turn in T.serial(turns):
@@ -133,10 +145,8 @@ def lstm_on_threads(cell: Cell) -> Any:
                                 else:
                                     y[t, b, unit] = T.float32(0.0)
                         threads.renew(state, fresh, thread)
-                    for turn in T.serial(turns):
-                        if turn * count + thread < hidden:
-                            last[b, turn * count + thread] = fresh[turn]
-                            memory[b, turn * count + thread] = kept[turn]
+                    threads.give(last, fresh, b, thread)
+                    threads.give(memory, kept, b, thread)
 
     return lstm
 
@@ -178,9 +188,7 @@ def gru_on_threads(cell: Cell) -> Any:
                     reset = T.sblock_alloc_buffer((turns,), "float32", scope="local")
                     read = T.sblock_alloc_buffer((turns,), "float32", scope="local")
                     sums = T.sblock_alloc_buffer((3,), "float32", scope="local")
-                    for turn in T.serial(turns):
-                        if turn * count + thread < hidden:
-                            fresh[turn] = h0[b, turn * count + thread]
+                    threads.take(fresh, h0, b, thread)
                     threads.renew(state, fresh, thread)
                     for t in T.serial(steps):
                         for turn in T.serial(turns):
@@ -209,9 +217,7 @@ def gru_on_threads(cell: Cell) -> Any:
                                 else:
                                     y[t, b, unit] = T.float32(0.0)
                         threads.renew(state, fresh, thread)
-                    for turn in T.serial(turns):
-                        if turn * count + thread < hidden:
-                            last[b, turn * count + thread] = fresh[turn]
+                    threads.give(last, fresh, b, thread)
 
     return gru
 
@@ -241,9 +247,7 @@ def rnn_on_threads(cell: Cell) -> Any:
                     state = T.sblock_alloc_buffer((hidden,), "float32", scope="shared")
                     fresh = T.sblock_alloc_buffer((turns,), "float32", scope="local")
                     sums = T.sblock_alloc_buffer((1,), "float32", scope="local")
-                    for turn in T.serial(turns):
-                        if turn * count + thread < hidden:
-                            fresh[turn] = h0[b, turn * count + thread]
+                    threads.take(fresh, h0, b, thread)
                     threads.renew(state, fresh, thread)
                     for t in T.serial(steps):
                         for turn in T.serial(turns):
@@ -258,8 +262,6 @@ def rnn_on_threads(cell: Cell) -> Any:
                                 else:
                                     y[t, b, unit] = T.float32(0.0)
                         threads.renew(state, fresh, thread)
-                    for turn in T.serial(turns):
-                        if turn * count + thread < hidden:
-                            last[b, turn * count + thread] = fresh[turn]
+                    threads.give(last, fresh, b, thread)
 
     return rnn
