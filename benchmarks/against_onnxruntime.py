@@ -33,7 +33,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.fast_import import load_tvm

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from against_onnxruntime import SHAPES, Pinned, core_list, keep, machine, name_of, peer, rows_of
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.fast_import import load_tvm

@@ -22,7 +22,8 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.requests.sources import located
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import SpanRecord, open_existing
 

@@ -18,7 +18,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.runs.service import RunSettings, execute, submit
+from tuneloom.app.runs.executing.in_process import execute
+from tuneloom.app.runs.settings import RunSettings
+from tuneloom.app.runs.submitting.submission import submit
 from tuneloom.engine.machine import Fleet
 from tuneloom.engine.ray.api import Node
 from tuneloom.engine.ray.engine import RayEngine

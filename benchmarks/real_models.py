@@ -318,7 +318,8 @@ def seeded(inputs: Any) -> list[Any]:
 
 def tuned(path: Path, shapes: Shapes, trials: int, row: dict[str, Any]) -> None:
     """Tune through the command line's own path, then compare the bundle with the model's own runtime."""
-    from tuneloom.app.runs.service import RunSettings, tune
+    from tuneloom.app.runs.executing.in_process import tune
+    from tuneloom.app.runs.settings import RunSettings
     from tuneloom.model import Budget, JobSpec
 
     with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.runs.serving import serve_runs
+from tuneloom.app.runs.executing.serving import serve_runs
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.store import open_store
 

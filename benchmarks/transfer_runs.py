@@ -14,7 +14,8 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.bundles.models import evaluate_bundle, list_tasks
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import Store, TrialRecord, open_store
 

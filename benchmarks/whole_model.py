@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
 from tuneloom.tuners.tvm.models.stages import relative_difference, seeded_inputs

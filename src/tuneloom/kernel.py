@@ -9,8 +9,8 @@ print(result.best, result.seconds)
 
 from typing import Any
 
-from tuneloom.app.runs.kernel_runs import KernelResult, Plan, TrialListener, tune_functions
-from tuneloom.app.runs.service import RunSettings
+from tuneloom.app.runs.executing.kernel_runs import KernelResult, Plan, TrialListener, tune_functions
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, MeasuringRules
 from tuneloom.tuners.kernel.kernel import Build, Built, Kernel, Ran, Run, WrongResult
 from tuneloom.tuners.kernel.languages.arguments import Array, Number

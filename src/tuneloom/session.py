@@ -12,16 +12,18 @@ import tempfile
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from tuneloom.app.bundles import folders
 from tuneloom.app.bundles.models import evaluate_bundle
 from tuneloom.app.requests.sources import device_for
-from tuneloom.app.runs.service import RunSettings, note_on_run, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import BundleError, OrderError
 from tuneloom.model import Budget, JobSpec
+from tuneloom.store import open_existing
 from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
 from tuneloom.tuners.tvm.importing.sources import require_source
 from tuneloom.tuners.tvm.importing.torch_files import write_module
@@ -160,7 +162,8 @@ class Session:
     def _keep_times(self) -> None:
         """Note with the run how long each step took."""
         if self.run_id is not None:
-            note_on_run(self.run_id, "session", self.times_s, self._store)
+            with closing(open_existing(self._store)) as store:
+                store.set_note(self.run_id, "session", self.times_s)
 
     def _exported(self, module: Any, example_inputs: Sequence[Any]) -> tuple[str, str]:
         """A torch module as a file that a worker can import."""

@@ -48,7 +48,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run_executor(options: argparse.Namespace) -> int:
     """Serve until asked to end."""
-    from tuneloom.app.runs.serving import serve_runs
+    from tuneloom.app.runs.executing.serving import serve_runs
     from tuneloom.app.runs.settings import RunSettings
 
     if options.attached:

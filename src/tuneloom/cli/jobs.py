@@ -119,7 +119,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_jobs(options: argparse.Namespace) -> int:
     """Leave new jobs for the run."""
-    from tuneloom.app.runs import control as job_control
+    from tuneloom.app.runs.asking import control as job_control
 
     specs = named(job_specs(options), options.name)
     free = options.name is None and options.jobs is None
@@ -140,7 +140,7 @@ def named(specs: list[JobSpec], name: str | None) -> list[JobSpec]:
 
 def cancel_jobs(options: argparse.Namespace) -> int:
     """Leave the wish to end jobs."""
-    from tuneloom.app.runs import control as job_control
+    from tuneloom.app.runs.asking import control as job_control
 
     told = job_control.cancel(options.run, options.job, options.store)
     return _tell(options, told, "cancelling {job}; everything it measured is kept")
@@ -148,7 +148,7 @@ def cancel_jobs(options: argparse.Namespace) -> int:
 
 def pause_job(options: argparse.Namespace) -> int:
     """Leave the wish to pause a job."""
-    from tuneloom.app.runs import control as job_control
+    from tuneloom.app.runs.asking import control as job_control
 
     told = job_control.pause(options.run, options.job, options.store)
     return _tell(options, [told], "pausing {job}; continue it with: tuneloom unpause {run} {job}")
@@ -156,7 +156,7 @@ def pause_job(options: argparse.Namespace) -> int:
 
 def unpause_job(options: argparse.Namespace) -> int:
     """Leave the wish to let a job go on."""
-    from tuneloom.app.runs import control as job_control
+    from tuneloom.app.runs.asking import control as job_control
 
     return _tell(options, [job_control.unpause(options.run, options.job, options.store)], "continuing {job}")
 

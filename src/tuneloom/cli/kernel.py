@@ -122,7 +122,8 @@ def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def run_tune(options: argparse.Namespace) -> int:
     """Tune one kernel and print what was found."""
-    from tuneloom.app.runs.service import RunSettings, tune
+    from tuneloom.app.runs.executing.in_process import tune
+    from tuneloom.app.runs.settings import RunSettings
     from tuneloom.cli.live import display_for
     from tuneloom.cli.tune import finish
 

@@ -34,7 +34,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def replay_run(options: argparse.Namespace) -> int:
     """Print how many decisions were equal, and where the others differ."""
-    from tuneloom.app.runs.log_replay import replay_log
+    from tuneloom.app.runs.asking.log_replay import replay_log
 
     run, found = replay_log(options.run, options.store)
     if options.json:

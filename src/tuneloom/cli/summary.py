@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tuneloom.app.runs.service import RunOutcome
+from tuneloom.app.runs.executing.in_process import RunOutcome
 from tuneloom.store import JobRecord, JobStatus
 
 _NOISE = 1.05

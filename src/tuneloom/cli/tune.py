@@ -13,7 +13,7 @@ from tuneloom.errors import InputError
 from tuneloom.model import DTYPES, REUSE, JobSpec, MeasuringRules
 
 if TYPE_CHECKING:
-    from tuneloom.app.runs.service import RunOutcome
+    from tuneloom.app.runs.executing.in_process import RunOutcome
 
 DESCRIPTION = """\
 Tune models for a device: find fast kernels by trial, build the model with them, check its
@@ -209,7 +209,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def run_tune(options: argparse.Namespace) -> int:
     """Tune and print what came out."""
-    from tuneloom.app.runs.service import RunSettings, detach, tune
+    from tuneloom.app.runs.executing.in_process import tune
+    from tuneloom.app.runs.settings import RunSettings
+    from tuneloom.app.runs.submitting.submission import detach
     from tuneloom.cli.live import display_for
 
     settings = RunSettings(
@@ -231,7 +233,7 @@ def run_tune(options: argparse.Namespace) -> int:
 
 def run_resume(options: argparse.Namespace) -> int:
     """Resume and print what came out."""
-    from tuneloom.app.runs.service import resume
+    from tuneloom.app.runs.executing.in_process import resume
     from tuneloom.cli.live import display_for
 
     with display_for(quiet=options.quiet or options.json) as display:

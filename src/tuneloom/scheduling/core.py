@@ -7,6 +7,7 @@ from tuneloom.errors import SchedulingError
 from tuneloom.scheduling.admission import reason_to_refuse, require_acceptable, require_continuation
 from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.invariants import check_books
+from tuneloom.scheduling.known_jobs import KnownJobs
 from tuneloom.scheduling.messages import (
     Command,
     Event,
@@ -28,8 +29,7 @@ from tuneloom.scheduling.messages import (
 from tuneloom.scheduling.moves import JOB_FINISHING, JOB_RUNNING, JOB_WAITING, JobState
 from tuneloom.scheduling.policies.base import Policy
 from tuneloom.scheduling.records import STAGE_RUNNING, EndedJob, Job
-from tuneloom.scheduling.roll import Roll
-from tuneloom.scheduling.stage_desk import StageDesk
+from tuneloom.scheduling.stage_queue import StageQueue
 
 
 class Core:
@@ -45,20 +45,20 @@ class Core:
         self.policy = policy
         self.floor = Floor()
         self.now_s = 0.0
-        self._roll = Roll()
-        self._desk = StageDesk(policy, self.floor)
+        self._known = KnownJobs()
+        self._queue = StageQueue(policy, self.floor)
         self._commands: list[Command] = []
         policy.attach(self.floor)
 
     @property
     def jobs(self) -> dict[str, Job]:
         """The jobs that have not ended, by name."""
-        return self._roll.jobs
+        return self._known.jobs
 
     @property
     def ended(self) -> dict[str, EndedJob]:
         """What is kept of those that have."""
-        return self._roll.ended
+        return self._known.ended
 
     def handle(self, event: Event) -> list[Command]:
         """Take one event in; the answer is complete, nothing is postponed to a later call."""
@@ -117,83 +117,83 @@ class Core:
         job = Job(ticket, len(self.jobs) + len(self.ended), self.now_s)
         self.jobs[ticket.id] = job
         self.policy.job_entered(job)
-        self._desk.queue(job, event.ready, self.now_s)
+        self._queue.queue(job, event.ready, self.now_s)
         if not job.stages:
             self._end(job, JobState.FINISHED)
 
     def _stage_finished(self, event: StageFinished) -> None:
-        stage = self._roll.running_stage(event.job, event.stage)
+        stage = self._known.running_stage(event.job, event.stage)
         if stage is None:
             return
         job = stage.job
         require_continuation(job, event)
         del job.stages[event.stage]
-        self._desk.release(stage, self.now_s, finished=True)
+        self._queue.release(stage, self.now_s, finished=True)
         if event.done:
-            self._desk.withdraw_all(job)
-            self._desk.forget_waiting(job)
+            self._queue.withdraw_all(job)
+            self._queue.forget_waiting(job)
             if job.running and job.state is not JOB_FINISHING:
                 job.move(JOB_FINISHING)
         elif job.state is not JOB_FINISHING:
-            self._desk.queue(job, event.ready, self.now_s)
+            self._queue.queue(job, event.ready, self.now_s)
         self._settle(job, done=event.done)
 
     def _stage_lost(self, event: StageLost) -> None:
-        stage = self._roll.running_stage(event.job, event.stage)
+        stage = self._known.running_stage(event.job, event.stage)
         if stage is not None:
-            self._desk.requeue(stage, self.now_s)
+            self._queue.requeue(stage, self.now_s)
             self._settle(stage.job)
 
     def _resource_added(self, event: ResourceAdded) -> None:
         seat = self.floor.add(event.resource, self.now_s)
         self.policy.resource_came(seat)
         if seat.key is None:
-            self._desk.host_came(self.jobs, self.now_s)
+            self._queue.host_came(self.jobs, self.now_s)
 
     def _resource_lost(self, event: ResourceLost) -> None:
         seat = self.floor.remove(event.name)
         for stage in list(seat.holders):
             self._commands.append(StopStage(job=stage.job.id, stage=stage.request.id))
             stage.job.stopped.add(stage.request.id)
-            self._desk.requeue(stage, self.now_s)
+            self._queue.requeue(stage, self.now_s)
             self._settle(stage.job)
         self.policy.resource_went(seat)
         if seat.key is None:
-            self._desk.host_lost(event.name, self.jobs, self.now_s)
+            self._queue.host_lost(event.name, self.jobs, self.now_s)
 
     def _job_cancelled(self, event: JobCancelled) -> None:
-        job = self._roll.live_job(event.job)
+        job = self._known.live_job(event.job)
         if job is None:
             return
         for stage in list(job.stages.values()):
             if stage.state is STAGE_RUNNING:
                 self._commands.append(StopStage(job=job.id, stage=stage.request.id))
                 job.stopped.add(stage.request.id)
-                self._desk.release(stage, self.now_s, finished=False)
-        self._desk.withdraw_all(job)
+                self._queue.release(stage, self.now_s, finished=False)
+        self._queue.withdraw_all(job)
         self._end(job, JobState.CANCELLED)
 
     def _job_paused(self, event: JobPaused) -> None:
-        job = self._roll.live_job(event.job)
+        job = self._known.live_job(event.job)
         if job is not None and job.accepts_starts:
-            self._desk.withdraw_all(job)
+            self._queue.withdraw_all(job)
             job.move(JobState.PAUSING if job.running else JobState.PAUSED)
 
     def _job_resumed(self, event: JobResumed) -> None:
-        job = self._roll.live_job(event.job)
+        job = self._known.live_job(event.job)
         if job is None or job.state not in (JobState.PAUSING, JobState.PAUSED):
             return
         job.move(JOB_RUNNING if job.running else JOB_WAITING)
-        self._desk.offer_held(job, self.now_s)
+        self._queue.offer_held(job, self.now_s)
 
     def _job_reprioritised(self, event: JobReprioritised) -> None:
-        job = self._roll.live_job(event.job)
+        job = self._known.live_job(event.job)
         if job is None:
             return
-        self._desk.withdraw_all(job)
+        self._queue.withdraw_all(job)
         job.ticket = replace(job.ticket, priority=event.priority)
         if job.accepts_starts:
-            self._desk.offer_held(job, self.now_s)
+            self._queue.offer_held(job, self.now_s)
 
     def _settle(self, job: Job, *, done: bool = False) -> None:
         """Make the state agree with the number of running stages."""
@@ -211,7 +211,7 @@ class Core:
         del self.jobs[job.id]
         self.ended[job.id] = EndedJob(state, frozenset(job.stopped))
         self.policy.job_left(job)
-        self._desk.forget(job)
+        self._queue.forget(job)
         self._commands.append(FinishJob(job=job.id, cancelled=state is JobState.CANCELLED))
 
     def _start_what_can(self) -> None:
@@ -226,5 +226,5 @@ class Core:
                 job.move(JOB_RUNNING)
             policy.started(stage, now_s)
             if stage.request.home:
-                self._desk.started(stage, now_s)
+                self._queue.started(stage, now_s)
             self._commands.append(StartStage(request=stage.request, grant=grant))

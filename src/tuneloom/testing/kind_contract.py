@@ -23,8 +23,9 @@ from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.reports.reporting import report_data
 from tuneloom.app.requests.sources import require_possible
-from tuneloom.app.runs.executor import Interrupted
-from tuneloom.app.runs.service import RunSettings, resume, tune
+from tuneloom.app.runs.executing.executor import Interrupted
+from tuneloom.app.runs.executing.in_process import resume, tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.view import RunView
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec

@@ -19,7 +19,8 @@ TRIALS = 16
 PATIENCE_S = 300.0
 BEGIN = """
 import sys
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, JobSpec
 budget = Budget(trials=int(sys.argv[1]))
 spec = JobSpec(name="net", model=sys.argv[2], tuner="watched", budget=budget, batch=6, out=sys.argv[3])

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, Failure, JobSpec, MeasuringRules
 from tuneloom.store import open_store
 from tuneloom.testing.onnx_models import write_network

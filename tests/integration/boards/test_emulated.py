@@ -14,7 +14,7 @@ import onnxruntime
 import pytest
 
 from tuneloom.app.farm.evaluating import evaluate_on_farm
-from tuneloom.app.runs.service import tune
+from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.calls import Returned, TimedOut
 from tuneloom.engine.local import LocalEngine

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.farm.evaluating import evaluate_on_farm
-from tuneloom.app.runs.service import tune
+from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import FarmError
 from tuneloom.model import Budget, JobSpec, Trial

@@ -14,8 +14,9 @@ import pytest
 from tuneloom.app.farm.checking import check_farm
 from tuneloom.app.farm.joining import FarmSettings
 from tuneloom.app.farm.reading import read_farm
-from tuneloom.app.runs.service import RunOutcome, RunSettings, tune
-from tuneloom.app.runs.serving import serve_runs
+from tuneloom.app.runs.executing.in_process import RunOutcome, tune
+from tuneloom.app.runs.executing.serving import serve_runs
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import FarmError, StoreError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import JobStatus, RunStatus, open_existing

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.requests.jobs_file import job_spec
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.spending import Spending
 from tuneloom.store import JobStatus

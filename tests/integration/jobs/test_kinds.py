@@ -16,7 +16,8 @@ from tuneloom.app.kinds.kernel.specs import kernel_spec
 from tuneloom.app.kinds.mock.kind import KIND as MOCK
 from tuneloom.app.kinds.model.kind import KIND as TVM
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import InputError
 from tuneloom.kernel import Kernel, Space
 from tuneloom.model import Budget, JobSpec

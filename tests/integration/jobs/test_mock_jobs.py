@@ -8,7 +8,8 @@ import pytest
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.calls import Call, Died, Returned
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Machine

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.runs.bookkeeping import Book
-from tuneloom.app.runs.executor import Interrupted
+from tuneloom.app.runs.executing.bookkeeping import Book
+from tuneloom.app.runs.executing.executor import Interrupted
+from tuneloom.app.runs.executing.held_run import HeldRun
+from tuneloom.app.runs.executing.in_process import resume, tune
 from tuneloom.app.runs.files import files_of, kept_files, localised
-from tuneloom.app.runs.held_run import HeldRun
-from tuneloom.app.runs.service import RunSettings, resume, submit, tune
+from tuneloom.app.runs.settings import RunSettings
+from tuneloom.app.runs.submitting.submission import submit
 from tuneloom.app.runs.view import RunView
 from tuneloom.model import JobSpec
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.runs.executor import Interrupted
-from tuneloom.app.runs.log_replay import replay_log
-from tuneloom.app.runs.service import RunSettings, resume, tune
+from tuneloom.app.runs.asking.log_replay import replay_log
+from tuneloom.app.runs.executing.executor import Interrupted
+from tuneloom.app.runs.executing.in_process import resume, tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.view import RunView
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec

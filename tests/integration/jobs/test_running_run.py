@@ -10,7 +10,7 @@ import pytest
 
 from tuneloom.app.reports.stage_times import stage_times
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.runs import control as job_control
+from tuneloom.app.runs.asking import control as job_control
 from tuneloom.cli.main import main
 from tuneloom.errors import InputError, TargetError
 from tuneloom.model import JobSpec

@@ -11,7 +11,8 @@ import pytest
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.runs.service import RunSettings, tune
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.view import RunView
 from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.local import LocalEngine

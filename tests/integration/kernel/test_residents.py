@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tuneloom.app.kinds.kernel.specs import kernel_spec
-from tuneloom.app.runs.service import RunSettings, execute
+from tuneloom.app.runs.executing.in_process import execute
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Machine
 from tuneloom.kernel import Kernel, Space

@@ -5,8 +5,8 @@ from typing import cast
 
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.app.kinds.model.kind import KIND
-from tuneloom.app.runs.bookkeeping import Book
-from tuneloom.app.runs.held_run import HeldRun
+from tuneloom.app.runs.executing.bookkeeping import Book
+from tuneloom.app.runs.executing.held_run import HeldRun
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import Lease, Store
 

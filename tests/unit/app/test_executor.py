@@ -11,8 +11,8 @@ from sqlalchemy import Engine, event
 
 from tuneloom.app.farm.aiming import Aiming
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.runs.executor import Executor
-from tuneloom.app.runs.heartbeat import Heartbeat
+from tuneloom.app.runs.executing.executor import Executor
+from tuneloom.app.runs.executing.heartbeat import Heartbeat
 from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.machine import Machine, Offer
 from tuneloom.errors import TargetError

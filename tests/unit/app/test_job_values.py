@@ -12,7 +12,7 @@ import pytest
 from tuneloom.app.bank.looking import prune
 from tuneloom.app.bundles.models import evaluate_bundle
 from tuneloom.app.kinds.kernel.specs import search_options
-from tuneloom.app.runs.service import RunSettings
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.machine import this_machine
 from tuneloom.errors import BudgetError, TargetError
 from tuneloom.model import Budget, JobSpec, MeasuringRules

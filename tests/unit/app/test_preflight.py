@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.runs.preflight import require_usable
+from tuneloom.app.runs.submitting.preflight import require_usable
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.engine.reports import EngineReport
 from tuneloom.errors import ModelError, TargetError

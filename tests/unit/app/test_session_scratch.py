@@ -8,7 +8,7 @@ import pytest
 
 from tuneloom import Session, session
 from tuneloom.app.bundles.folders import require_free
-from tuneloom.app.runs.service import RunOutcome
+from tuneloom.app.runs.executing.in_process import RunOutcome
 from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord, JobStatus
 from tuneloom.testing.onnx_models import write_network

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tuneloom.app.reports.notes import disturbed_facts
-from tuneloom.app.runs.resources import ResourceList
+from tuneloom.app.runs.executing.resources import ResourceList
 from tuneloom.engine import machine as machines
 from tuneloom.engine.disturbances import Disturbances
 from tuneloom.engine.gpus import Gpu, GpuUser, disturbance, is_own_process, users, visible_gpus

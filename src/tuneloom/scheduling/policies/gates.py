@@ -6,7 +6,7 @@ from tuneloom.scheduling.records import Stage, StageState
 StageName = tuple[str, int]
 
 
-class Gate:
+class StageGate:
     """Lets the parts of one stage through; the next stage waits until all of them are done.
 
     A stage is named by lane and step. Stages pass in the order in which their first

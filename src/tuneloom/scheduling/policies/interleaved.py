@@ -3,7 +3,7 @@
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.invariants import idle_devices_with_work, require
 from tuneloom.scheduling.policies.base import Choice
-from tuneloom.scheduling.policies.gates import Gate
+from tuneloom.scheduling.policies.gates import StageGate
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
 
@@ -24,7 +24,7 @@ class Interleaved:
 
     def __init__(self) -> None:
         self._floor = Floor()
-        self._gates: dict[str, dict[str, Gate]] = {}
+        self._gates: dict[str, dict[str, StageGate]] = {}
         self._device_queues: dict[str, Queue] = {}
         self._host_queues: dict[str | None, Queue] = {None: {}}
         self._keys_to_look_at: dict[str, None] = {}
@@ -40,7 +40,7 @@ class Interleaved:
         del self._gates[job.id]
 
     def queued(self, stage: Stage, at_s: float) -> None:
-        gate = self._gates[stage.job.id].setdefault(stage.request.lane, Gate())
+        gate = self._gates[stage.job.id].setdefault(stage.request.lane, StageGate())
         self._enqueue(gate.admit(stage))
 
     def withdrawn(self, stage: Stage) -> None:

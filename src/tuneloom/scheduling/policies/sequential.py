@@ -3,7 +3,7 @@
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.invariants import require
 from tuneloom.scheduling.policies.base import Choice
-from tuneloom.scheduling.policies.gates import Gate
+from tuneloom.scheduling.policies.gates import StageGate
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
 
@@ -21,7 +21,7 @@ class Sequential:
 
     def __init__(self) -> None:
         self._floor = Floor()
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[str, StageGate] = {}
         self._waiting: dict[Job, dict[Stage, None]] = {}
         self._running: dict[Job, int] = {}
 
@@ -29,7 +29,7 @@ class Sequential:
         self._floor = floor
 
     def job_entered(self, job: Job) -> None:
-        self._gates[job.id] = Gate()
+        self._gates[job.id] = StageGate()
         self._waiting[job] = {}
 
     def job_left(self, job: Job) -> None:

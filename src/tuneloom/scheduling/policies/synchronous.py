@@ -5,7 +5,7 @@ from collections import Counter
 from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.invariants import require
 from tuneloom.scheduling.policies.base import Choice
-from tuneloom.scheduling.policies.gates import Gate
+from tuneloom.scheduling.policies.gates import StageGate
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
 
@@ -28,7 +28,7 @@ class Synchronous:
 
     def __init__(self) -> None:
         self._floor = Floor()
-        self._gates: dict[Job, Gate] = {}
+        self._gates: dict[Job, StageGate] = {}
         self._waiting: dict[Job, dict[Stage, None]] = {}
         self._round: dict[Job, tuple[str, int]] = {}
         self._held: dict[Job, dict[Stage, Grant]] = {}
@@ -37,7 +37,7 @@ class Synchronous:
         self._floor = floor
 
     def job_entered(self, job: Job) -> None:
-        self._gates[job] = Gate()
+        self._gates[job] = StageGate()
         self._waiting[job] = {}
         self._held[job] = {}
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
-from tuneloom.app.runs.wishing import wish
+from tuneloom.app.runs.asking.wishing import wish
 from tuneloom.app.service.expecting import as_submission, expectation
 from tuneloom.app.service.submitting import Requester, submission_of
 from tuneloom.server.bodies.asked import JobAsked, PriorityAsked

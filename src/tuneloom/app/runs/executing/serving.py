@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from tuneloom.app.kinds.finding import KINDS, kind_named, registered
-from tuneloom.app.runs.bookkeeping import Book
-from tuneloom.app.runs.executor import Executor
-from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
+from tuneloom.app.runs.executing.bookkeeping import Book
+from tuneloom.app.runs.executing.executor import Executor
+from tuneloom.app.runs.executing.heartbeat import TTL_S, Heartbeat
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.workforce import workforce_for_kinds
 from tuneloom.scheduling import policy_named

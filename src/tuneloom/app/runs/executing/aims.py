@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.farm.aiming import Aiming
-from tuneloom.app.runs.held_run import HeldRun
+from tuneloom.app.runs.executing.held_run import HeldRun
 from tuneloom.engine.calls import CallResult, Lost
 from tuneloom.errors import StoreError
 from tuneloom.model import JobSpec

@@ -4,7 +4,7 @@ from tuneloom.errors import SchedulingError
 from tuneloom.scheduling.records import STAGE_RUNNING, EndedJob, Job, Stage
 
 
-class Roll:
+class KnownJobs:
     """Live jobs in the order in which they came, and what is kept of those that ended."""
 
     def __init__(self) -> None:

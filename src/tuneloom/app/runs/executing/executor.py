@@ -12,13 +12,13 @@ from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.farm.aiming import Aiming, as_it_is
-from tuneloom.app.runs.aims import Aims
-from tuneloom.app.runs.bookkeeping import Book
+from tuneloom.app.runs.executing.aims import Aims
+from tuneloom.app.runs.executing.bookkeeping import Book
+from tuneloom.app.runs.executing.heartbeat import TTL_S, Heartbeat
+from tuneloom.app.runs.executing.held_run import HeldRun, TrialListener
+from tuneloom.app.runs.executing.shares import ShareBook
+from tuneloom.app.runs.executing.snapshot import Snapshot
 from tuneloom.app.runs.files import files_of
-from tuneloom.app.runs.heartbeat import TTL_S, Heartbeat
-from tuneloom.app.runs.held_run import HeldRun, TrialListener
-from tuneloom.app.runs.shares import ShareBook
-from tuneloom.app.runs.snapshot import Snapshot
 from tuneloom.app.runs.view import RunView
 from tuneloom.engine.api import Engine
 from tuneloom.engine.machine import Offer, Resources

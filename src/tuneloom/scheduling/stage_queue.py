@@ -10,7 +10,7 @@ from tuneloom.scheduling.records import STAGE_HELD, STAGE_RUNNING, STAGE_WAITING
 from tuneloom.scheduling.stages import StageRequest
 
 
-class StageDesk:
+class StageQueue:
     """Keeps floor and policy told of every stage; the states of jobs are the core's affair."""
 
     def __init__(self, policy: Policy, floor: Floor) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from tuneloom.app.bundles import folders
 from tuneloom.app.kinds.base import JobContext, JobProgram
 from tuneloom.app.kinds.finding import kind_named
-from tuneloom.app.runs.bookkeeping import Book
+from tuneloom.app.runs.executing.bookkeeping import Book
 from tuneloom.app.runs.files import localised
 from tuneloom.app.runs.view import RunView
 from tuneloom.app.service.bundles import keep_bundle, with_folder

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from tuneloom.app.runs.bookkeeping import LOGGED_WITH
+from tuneloom.app.runs.executing.bookkeeping import LOGGED_WITH
 from tuneloom.errors import InputError
 from tuneloom.scheduling.journal import Entry, PlainEntry, read
 from tuneloom.scheduling.replaying import Replay, replay

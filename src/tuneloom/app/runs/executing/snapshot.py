@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from tuneloom.app.kinds.base import JobProgress
-from tuneloom.app.runs.held_run import HeldRun
+from tuneloom.app.runs.executing.held_run import HeldRun
 from tuneloom.app.runs.view import RunView, job_picture, resource_pictures
 from tuneloom.scheduling import Core, view
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tuneloom.app.conducting.listening import Span
-from tuneloom.app.runs.resources import RESOURCES, ResourceList
+from tuneloom.app.runs.executing.resources import RESOURCES, ResourceList
 from tuneloom.app.runs.view import RunView
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Artifact, JobSpec, ModelSummary, Task, Trial

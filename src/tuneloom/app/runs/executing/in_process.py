@@ -1,28 +1,24 @@
-"""Submitting, executing and resuming runs: for the command line, the Python session, tests and a server."""
+"""Runs that this process executes itself: for the command line, the Python session and tests."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.requests.sources import require_possible
-from tuneloom.app.runs.engines import engine_for
-from tuneloom.app.runs.executor import Display, Executor, Patient
-from tuneloom.app.runs.files import kept_files, own_files
-from tuneloom.app.runs.heartbeat import Heartbeat
-from tuneloom.app.runs.held_run import TrialListener
-from tuneloom.app.runs.preflight import require_usable
+from tuneloom.app.runs.executing.executor import Display, Executor, Patient
+from tuneloom.app.runs.executing.heartbeat import Heartbeat
+from tuneloom.app.runs.executing.held_run import TrialListener
 from tuneloom.app.runs.settings import RunSettings
+from tuneloom.app.runs.submitting.preflight import require_usable
+from tuneloom.app.runs.submitting.submission import submit
 from tuneloom.app.runs.workforce import Workforce, workforce_for
 from tuneloom.engine.api import Engine
 from tuneloom.engine.machine import Resources, this_machine
 from tuneloom.errors import InputError, LeaseLost, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.scheduling import policy_named
-from tuneloom.store import JobRecord, RunRecord, RunStatus, Store, open_existing, open_store
-
-__all__ = ["RunOutcome", "RunSettings", "detach", "execute", "note_on_run", "resume", "submit", "tune"]
+from tuneloom.store import JobRecord, RunStatus, Store, open_existing, open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,35 +28,6 @@ class RunOutcome:
     run: str
     jobs: tuple[JobRecord, ...]
     failure: TuneloomError | None
-
-
-def submit(
-    store: Store,
-    specs: Sequence[JobSpec],
-    settings: RunSettings,
-    command: str = "",
-    holder: str | None = None,
-) -> RunRecord:
-    """Leave jobs as one run for whoever executes it, or for the executor `holder`; nothing is started.
-
-    The jobs must have been checked: see `require_possible`.
-    """
-    with kept_files(store, specs) as complete:
-        jobs = [(spec.name, spec.to_json()) for spec in complete]
-        run = store.submit_run(command or "tune", jobs, settings.options(), holder=holder)
-        own_files(store, run.id, complete)
-    return run
-
-
-def detach(specs: Sequence[JobSpec], settings: RunSettings, command: str = "") -> str:
-    """Check jobs and submit them as one run; an executor elsewhere carries it out. Returns its name."""
-    policy_named(settings.policy)
-    for spec in specs:
-        require_possible(spec, ())
-    with closing(engine_for(specs)) as engine:
-        require_usable(engine, specs)
-    with closing(open_store(settings.store)) as store:
-        return submit(store, specs, settings, command).id
 
 
 def tune(
@@ -150,12 +117,6 @@ def _executed(
         raise LeaseLost(f"run {run} was taken over by another executor; `tuneloom runs` shows it", run)
     failure = next(iter(held.failures.values()), None)
     return RunOutcome(run=run, jobs=tuple(store.jobs(run)), failure=failure)
-
-
-def note_on_run(run: str, key: str, value: Any, place: str | None = None) -> None:
-    """Keep a value with a run."""
-    with closing(open_existing(place)) as store:
-        store.set_note(run, key, value)
 
 
 def _readable(jobs: Sequence[JobRecord]) -> list[JobSpec]:

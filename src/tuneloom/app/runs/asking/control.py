@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from tuneloom.app.farm.aiming import with_listed_target
 from tuneloom.app.requests.sources import numbered, require_possible
+from tuneloom.app.runs.asking.wishing import wish
+from tuneloom.app.runs.executing.resources import RESOURCES, present_keys
 from tuneloom.app.runs.files import kept_files, own_files
-from tuneloom.app.runs.resources import RESOURCES, present_keys
 from tuneloom.app.runs.settings import RunSettings
-from tuneloom.app.runs.wishing import wish
 from tuneloom.errors import InputError, StoreError
 from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, WishKind, open_existing

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.app.kinds.kernel.specs import kernel_spec
-from tuneloom.app.runs.service import RunOutcome, RunSettings, tune
+from tuneloom.app.runs.executing.in_process import RunOutcome, tune
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, Failure, FailureKind, JobSpec, MeasuringRules, Trial
 from tuneloom.store import default_place, open_store
 from tuneloom.tuners.kernel.kernel import Kernel
