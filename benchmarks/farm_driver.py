@@ -28,8 +28,8 @@ from tuneloom.engine.ray.messages import Charge
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store
-from tuneloom.testing.pretended_engine import LENGTHS
-from tuneloom.testing.surveys import LARGE
+from tuneloom.testing.engines.pretended import LENGTHS
+from tuneloom.testing.engines.surveys import LARGE
 
 OUT = Path(__file__).parent / "results" / "farm_driver.json"
 MACHINES, KINDS, SLOTS, JOBS = 4, 20, 100, 40
@@ -43,7 +43,7 @@ def measure(devices: int, trials: int) -> dict[str, Any]:
             survey=LARGE,
             argument=(node.name, SLOTS, keys),
             environment={LENGTHS: "build=0.5,profile=1.0"},
-            engine="tuneloom.testing.pretended_engine:PretendedEngine",
+            engine="tuneloom.testing.engines.pretended:PretendedEngine",
         )
 
     cluster = SimulatedCluster(tuple(f"m{n}" for n in range(MACHINES)))

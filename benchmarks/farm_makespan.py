@@ -30,8 +30,8 @@ from tuneloom.engine.ray.messages import Charge
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store
-from tuneloom.testing.pretended_engine import LENGTHS
-from tuneloom.testing.surveys import LARGE
+from tuneloom.testing.engines.pretended import LENGTHS
+from tuneloom.testing.engines.surveys import LARGE
 
 OUT = Path(__file__).parent / "results" / "farm_makespan.json"
 STAGES = {"select": 0.6, "build": 4.0, "profile": 7.0, "update": 0.3}
@@ -48,7 +48,7 @@ def charge(node: Node) -> Charge:
         survey=LARGE,
         argument=(node.name, SLOTS, KEYS),
         environment={LENGTHS: lengths},
-        engine="tuneloom.testing.pretended_engine:PretendedEngine",
+        engine="tuneloom.testing.engines.pretended:PretendedEngine",
     )
 
 

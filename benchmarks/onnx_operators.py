@@ -215,7 +215,7 @@ def imported_case(case: Any, inputs: Sequence[Any], way: Way) -> tuple[Any, list
     """The case as an imported model, and the values of the inputs it still has."""
     import onnx
 
-    from tuneloom.tuners.tvm.importing.onnx_graphs import import_onnx
+    from tuneloom.tuners.tvm.importing.onnx.graphs import import_onnx
     from tuneloom.tuners.tvm.importing.sources import _finish
 
     model = onnx.ModelProto()

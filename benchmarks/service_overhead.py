@@ -24,7 +24,7 @@ from statistics import median
 from typing import Any
 
 from serving import Team, team
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 
 RESULTS = Path(__file__).parent / "results" / "service_overhead.json"
 MOST = 1.03

@@ -19,8 +19,8 @@ from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.calls import Call, CallResult, TimedOut
 from tuneloom.engine.machine import HOST, Machine
 from tuneloom.model import Artifact, Budget, Device, Host, JobSpec, Task
-from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.scripted_engine import ScriptedEngine
+from tuneloom.testing.engines.scripted import ScriptedEngine
+from tuneloom.testing.jobs.fake_stages import FakeStages
 
 RESULTS = Path(__file__).parent / "results" / "stragglers.json"
 TASKS = 20

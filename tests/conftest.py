@@ -8,13 +8,7 @@ from hypothesis import settings
 
 from tuneloom.testing.warm import WarmInterpreter
 
-pytest.register_assert_rewrite(
-    "tuneloom.testing.engine_contract",
-    "tuneloom.testing.policy_contract",
-    "tuneloom.testing.service_contract",
-    "tuneloom.testing.store_contract",
-    "tuneloom.testing.tuner_contract",
-)
+pytest.register_assert_rewrite("tuneloom.testing.contracts")
 
 # How long an example takes says something of the machine, nothing of the code.
 settings.register_profile("untimed", deadline=None)

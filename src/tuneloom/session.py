@@ -26,7 +26,7 @@ from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_existing
 from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
 from tuneloom.tuners.tvm.importing.sources import require_source
-from tuneloom.tuners.tvm.importing.torch_files import write_module
+from tuneloom.tuners.tvm.importing.torch.files import write_module
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from tuneloom.testing.commands import Workplace
-from tuneloom.testing.onnx_models import write_network, write_text, write_truncated, write_unknown_operator
+from tuneloom.testing.models.onnx_files import (
+    write_network,
+    write_text,
+    write_truncated,
+    write_unknown_operator,
+)
 from tuneloom.testing.warm import WarmInterpreter
 
 

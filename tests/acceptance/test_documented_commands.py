@@ -13,8 +13,8 @@ import pytest
 
 from tuneloom.testing.commands import Workplace
 from tuneloom.testing.documents import Block, blocks_of
-from tuneloom.testing.onnx_models import network_input, write_network
-from tuneloom.testing.tflite_models import write_tflite
+from tuneloom.testing.models.onnx_files import network_input, write_network
+from tuneloom.testing.models.tflite_files import write_tflite
 from tuneloom.testing.warm import WarmInterpreter
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import pytest
 
 from tuneloom.report import render_report
 from tuneloom.testing.browser import Browser, installed_browser
-from tuneloom.testing.sample_report import sample_report
+from tuneloom.testing.samples.report import sample_report
 
 FOUND = installed_browser()
 pytestmark = [

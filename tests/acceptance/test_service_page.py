@@ -24,7 +24,7 @@ from tuneloom.server.settings import ServerSettings
 from tuneloom.store import JobStatus, Role, Store, Submission, TenantLimits, WishKind, open_store
 from tuneloom.testing.browser import Browser, installed_browser
 from tuneloom.testing.commands import Workplace, ended_afterwards
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 from tuneloom.testing.warm import WarmInterpreter
 
 FOUND = installed_browser()

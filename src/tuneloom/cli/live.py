@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tuneloom.app.runs.view import JobPicture, ResourcePicture, RunView
-from tuneloom.report.units import clipped
+from tuneloom.report.drawing.units import clipped
 
 GETTING_READY = "getting ready: starting workers and looking at the models …"
 REFRESH_S = 0.5

@@ -8,7 +8,7 @@ from tuneloom.app.grids.grid import Grid, read_grid
 from tuneloom.app.grids.running import RunResult
 from tuneloom.app.grids.superb import AGGREGATE, PAGE, RESULTS, superb
 from tuneloom.errors import InputError, TuneloomError
-from tuneloom.report.units import duration
+from tuneloom.report.drawing.units import duration
 
 ASKS_ABOVE = 1000
 DESCRIPTION = f"""\

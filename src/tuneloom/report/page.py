@@ -5,19 +5,19 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
-from tuneloom.report.curves import curves_section, progress_section
 from tuneloom.report.data import ReportData
-from tuneloom.report.failures import failures_section
-from tuneloom.report.gantt import gantt
-from tuneloom.report.headline import headline, masthead
-from tuneloom.report.kernels import kernels_section
-from tuneloom.report.kinds import patterns
-from tuneloom.report.markup import EMPTY, Markup, el
-from tuneloom.report.measured import measured_section
-from tuneloom.report.reuse import reuse_section
-from tuneloom.report.tables import task_table
-from tuneloom.report.usage import usage_section
-from tuneloom.report.validity import validity_section
+from tuneloom.report.drawing.kinds import patterns
+from tuneloom.report.drawing.markup import EMPTY, Markup, el
+from tuneloom.report.sections.curves import curves_section, progress_section
+from tuneloom.report.sections.failures import failures_section
+from tuneloom.report.sections.gantt import gantt
+from tuneloom.report.sections.headline import headline, masthead
+from tuneloom.report.sections.kernels import kernels_section
+from tuneloom.report.sections.measured import measured_section
+from tuneloom.report.sections.reuse import reuse_section
+from tuneloom.report.sections.tables import task_table
+from tuneloom.report.sections.usage import usage_section
+from tuneloom.report.sections.validity import validity_section
 
 
 def render_report(data: ReportData) -> str:

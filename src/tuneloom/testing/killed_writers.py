@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from tuneloom.store import SpanRecord, open_store
-from tuneloom.testing.store_contract import CONV, HERE, job_with_tasks, measured
+from tuneloom.testing.contracts.store import CONV, HERE, job_with_tasks, measured
 
 NUMBER = struct.Struct("<q")
 MOST_ACKNOWLEDGED = 12

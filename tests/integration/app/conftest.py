@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tuneloom.testing.commands import Workplace
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 from tuneloom.testing.warm import WarmInterpreter
 
 PLUGIN = Path(__file__).parent / "plugin"

@@ -12,7 +12,7 @@ from random import Random
 
 from tuneloom.store import RunStatus, open_store
 from tuneloom.testing.commands import Workplace, ended_afterwards, wait_until
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 from tuneloom.testing.warm import WarmInterpreter
 
 TRIALS = 16

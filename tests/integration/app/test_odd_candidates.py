@@ -10,7 +10,7 @@ from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, Failure, JobSpec, MeasuringRules
 from tuneloom.store import open_store
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 
 PATIENT = MeasuringRules(build_timeout_s=15.0, run_timeout_s=15.0, memory_bytes=512 << 20)
 

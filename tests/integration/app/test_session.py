@@ -10,8 +10,8 @@ import pytest
 from tuneloom import Session
 from tuneloom.errors import BundleError, InputError, ModelError, OrderError, OutputError
 from tuneloom.store import open_store
-from tuneloom.testing.onnx_models import network_input, write_network
-from tuneloom.testing.tflite_models import write_tflite
+from tuneloom.testing.models.onnx_files import network_input, write_network
+from tuneloom.testing.models.tflite_files import write_tflite
 
 
 @pytest.fixture(autouse=True)

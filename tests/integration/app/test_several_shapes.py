@@ -10,7 +10,7 @@ import pytest
 
 from tuneloom.errors import InputError
 from tuneloom.testing.commands import Workplace
-from tuneloom.testing.onnx_models import network_input, write_network
+from tuneloom.testing.models.onnx_files import network_input, write_network
 from tuneloom.testing.warm import WarmInterpreter
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 

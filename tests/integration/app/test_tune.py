@@ -13,7 +13,7 @@ import pytest
 
 from tuneloom.store import RunStatus, open_store
 from tuneloom.testing.commands import Workplace
-from tuneloom.testing.onnx_models import network_input, write_network
+from tuneloom.testing.models.onnx_files import network_input, write_network
 
 ort = pytest.importorskip("onnxruntime")
 

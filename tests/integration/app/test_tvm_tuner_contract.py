@@ -3,7 +3,7 @@
 from functools import cache
 
 from tuneloom.model import Task, Tuner
-from tuneloom.testing.tuner_contract import TunerContract
+from tuneloom.testing.contracts.tuner import TunerContract
 from tuneloom.tuners.tvm import TvmTuner
 from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.tasks import task_of

@@ -19,8 +19,8 @@ from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.calls import Returned, TimedOut
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Budget, Failure, JobSpec, Measurement, MeasuringRules
-from tuneloom.testing.boards import BoardProcess, calling, profile_on
-from tuneloom.testing.onnx_models import network_input, write_network
+from tuneloom.testing.boards.local import BoardProcess, calling, profile_on
+from tuneloom.testing.models.onnx_files import network_input, write_network
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.targets.target import resolve_target
 

@@ -12,8 +12,8 @@ from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import FarmError
 from tuneloom.model import Budget, JobSpec, Trial
 from tuneloom.store import JobStatus
-from tuneloom.testing.boards import BoardProcess
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.boards.local import BoardProcess
+from tuneloom.testing.models.onnx_files import write_network
 
 TARGET = json.dumps({"kind": "llvm", "mtriple": f"{platform.machine()}-linux-gnu"})
 

@@ -15,9 +15,9 @@ from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, KilledBy, L
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.reports import EngineReport, ResourceDisturbed, ResourceJoined, ResourceLeft
 from tuneloom.engine.workers import MOST_CALLS, MOST_IDLE_S
-from tuneloom.testing.engine_contract import EngineContract
+from tuneloom.testing.contracts.engine import EngineContract
 
-CALLS = "tuneloom.testing.calls"
+CALLS = "tuneloom.testing.engines.calls"
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from tuneloom.engine.calls import Place
 from tuneloom.engine.reports import ResourceJoined
 from tuneloom.model import Budget, JobSpec, Task, Trial
 from tuneloom.scheduling import Core, policy_named
-from tuneloom.testing.engine_contract import EngineContract
-from tuneloom.testing.several_machines import SeveralMachines, small_machine
+from tuneloom.testing.contracts.engine import EngineContract
+from tuneloom.testing.engines.several_machines import SeveralMachines, small_machine
 from tuneloom.tuners.mock.kernel import mock_tasks
 
 pytestmark = pytest.mark.integration

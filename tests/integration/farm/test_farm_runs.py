@@ -20,8 +20,8 @@ from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import FarmError, StoreError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import JobStatus, RunStatus, open_existing
-from tuneloom.testing.boards import BoardProcess
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.boards.local import BoardProcess
+from tuneloom.testing.models.onnx_files import write_network
 
 if TYPE_CHECKING:
     from tuneloom.engine.ray.simulated import SimulatedCluster

@@ -14,8 +14,8 @@ from tuneloom.engine.ray.engine import PATIENCE_S, RayEngine
 from tuneloom.engine.ray.messages import Charge
 from tuneloom.engine.reports import MachineLost, ResourceJoined
 from tuneloom.model import Host
-from tuneloom.testing.engine_contract import EngineContract
-from tuneloom.testing.surveys import SMALL
+from tuneloom.testing.contracts.engine import EngineContract
+from tuneloom.testing.engines.surveys import SMALL
 
 if TYPE_CHECKING:
     from tuneloom.engine.ray.simulated import SimulatedCluster

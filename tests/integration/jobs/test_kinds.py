@@ -22,8 +22,8 @@ from tuneloom.errors import InputError
 from tuneloom.kernel import Kernel, Space
 from tuneloom.model import Budget, JobSpec
 from tuneloom.testing.commands import Workplace
-from tuneloom.testing.kind_contract import JobKindContract
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.contracts.kind import JobKindContract
+from tuneloom.testing.models.onnx_files import write_network
 from tuneloom.tuners.kernel.opening import keep_functions
 
 pytestmark = pytest.mark.integration

@@ -16,7 +16,7 @@ from tuneloom.engine.machine import Machine
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import POLICIES, Core, policy_named
 from tuneloom.store import JobStatus
-from tuneloom.testing.mock_job import MockJob, MockStage
+from tuneloom.testing.jobs.mock import MockJob, MockStage
 
 pytestmark = pytest.mark.integration
 
@@ -43,8 +43,8 @@ def engine() -> Iterator[LocalEngine]:
 
 
 def chores(name: str) -> MockJob:
-    add = Call(function="tuneloom.testing.calls:add", arguments=(2, 3))
-    crash = Call(function="tuneloom.testing.calls:crash")
+    add = Call(function="tuneloom.testing.engines.calls:add", arguments=(2, 3))
+    crash = Call(function="tuneloom.testing.engines.calls:crash")
     return MockJob(
         name,
         [

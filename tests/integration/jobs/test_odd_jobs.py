@@ -18,7 +18,7 @@ from tuneloom.app.runs.submitting.submission import submit
 from tuneloom.app.runs.view import RunView
 from tuneloom.model import JobSpec
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store
-from tuneloom.testing.onnx_models import network_input, write_network
+from tuneloom.testing.models.onnx_files import network_input, write_network
 
 pytestmark = pytest.mark.integration
 

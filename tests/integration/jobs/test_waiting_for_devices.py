@@ -21,7 +21,7 @@ from tuneloom.engine.reports import ResourceJoined, ResourceLeft
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.store import JobStatus, open_existing
-from tuneloom.testing.mock_job import MockJob, MockStage
+from tuneloom.testing.jobs.mock import MockJob, MockStage
 
 pytestmark = pytest.mark.integration
 
@@ -59,7 +59,7 @@ class Plugger(Listener):
 
 def test_a_job_runs_when_its_device_joins_a_real_engine() -> None:
     plug = Plug()
-    add = Call(function="tuneloom.testing.calls:add", arguments=(2, 3))
+    add = Call(function="tuneloom.testing.engines.calls:add", arguments=(2, 3))
     waits = MockJob(
         "waits", [MockStage(kind="profile", call=add, device_key="board")], waits_for_devices=True
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 
 from .conftest import PATIENCE_S, Team
 

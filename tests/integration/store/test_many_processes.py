@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tuneloom.errors import StoreError
 from tuneloom.store import RunStatus, open_store
-from tuneloom.testing.store_contract import CONV, HERE, job_with_tasks, measured
+from tuneloom.testing.contracts.store import CONV, HERE, job_with_tasks, measured
 
 PROCESSES = 4
 

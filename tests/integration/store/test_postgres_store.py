@@ -5,7 +5,7 @@ from sqlalchemy import make_url
 
 from tuneloom.errors import StoreError
 from tuneloom.store import open_store
-from tuneloom.testing.store_contract import OpenAgain, StoreContract
+from tuneloom.testing.contracts.store import OpenAgain, StoreContract
 
 
 class TestPostgresStore(StoreContract):

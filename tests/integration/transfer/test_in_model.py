@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tuneloom.model import ModelRecipe, ModelSummary
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.models import stages as model_stages

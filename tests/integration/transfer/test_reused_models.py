@@ -8,7 +8,7 @@ import pytest
 
 from tuneloom.store import open_store
 from tuneloom.testing.commands import Workplace
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 from tuneloom.testing.warm import WarmInterpreter
 
 

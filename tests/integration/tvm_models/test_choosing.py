@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tuneloom.model import ModelRecipe
-from tuneloom.tuners.tvm.importing.cutting import ALL
+from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
 from tuneloom.tuners.tvm.models import choosing, stages
 from tuneloom.tuners.tvm.models.final import load_compiled
 from tuneloom.tuners.tvm.models.foreign import ForeignModel

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm import runner
-from tuneloom.tuners.tvm.importing.crossing import require_tensors
+from tuneloom.tuners.tvm.importing.onnx.crossing import require_tensors
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract

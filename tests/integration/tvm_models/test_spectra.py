@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.importing.spectra import spectrum
+from tuneloom.tuners.tvm.importing.tflite.spectra import spectrum
 
 
 def transformed(lines: np.ndarray) -> np.ndarray:

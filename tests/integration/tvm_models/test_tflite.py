@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from tuneloom.errors import ModelError
-from tuneloom.testing.tflite_graphs import branched, write_branching_tflite, write_lookup_tflite
-from tuneloom.testing.tflite_models import (
+from tuneloom.testing.models.tflite_files import (
     write_derived_tflite,
     write_hashing_tflite,
     write_spectral_tflite,
     write_tflite,
     write_unknown_tflite,
 )
+from tuneloom.testing.models.tflite_graphs import branched, write_branching_tflite, write_lookup_tflite
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract

@@ -10,7 +10,7 @@ import pytest
 
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
-from tuneloom.tuners.tvm.importing.torch_files import write_module
+from tuneloom.tuners.tvm.importing.torch.files import write_module
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.final import build_model
 from tuneloom.tuners.tvm.targets.target import TargetSpec

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.importing.transposed import channels_first
+from tuneloom.tuners.tvm.importing.tflite.transposed import channels_first
 
 
 def test_a_transposed_convolution_with_channels_last_is_computed() -> None:

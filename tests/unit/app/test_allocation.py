@@ -2,7 +2,7 @@
 
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.allocation import best_rates, expected_gain_s, next_task
-from tuneloom.testing.small_jobs import measured_trial, small_task
+from tuneloom.testing.jobs.small import measured_trial, small_task
 
 
 def progress(

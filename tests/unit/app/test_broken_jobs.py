@@ -13,8 +13,8 @@ from tuneloom.engine.machine import Machine
 from tuneloom.errors import StoreError
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
-from tuneloom.testing.mock_job import MockJob, MockStage
-from tuneloom.testing.scripted_engine import ScriptedEngine
+from tuneloom.testing.engines.scripted import ScriptedEngine
+from tuneloom.testing.jobs.mock import MockJob, MockStage
 
 STAGES = [MockStage(kind=kind, call=Call(function=f"m:{kind}")) for kind in ("first", "second", "third")]
 

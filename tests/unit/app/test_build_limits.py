@@ -12,9 +12,9 @@ from tuneloom.engine.machine import HOST, Machine
 from tuneloom.model import Artifact, Device, FailureKind, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.stages import ANY_CORE, JobTicket, StageRequest
-from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.scripted_engine import ScriptedEngine
-from tuneloom.testing.small_jobs import small_spec, small_task
+from tuneloom.testing.engines.scripted import ScriptedEngine
+from tuneloom.testing.jobs.fake_stages import FakeStages
+from tuneloom.testing.jobs.small import small_spec, small_task
 
 MACHINE = Machine(host=Host(name=HOST, slots=2), devices=(Device(name="cpu0", key="cpu"),))
 

@@ -14,9 +14,9 @@ from tuneloom.engine.reports import EngineReport
 from tuneloom.errors import StoreError
 from tuneloom.model import Device, Host, JobSpec, Trial
 from tuneloom.scheduling import Core, policy_named
-from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.scripted_engine import ScriptedEngine
-from tuneloom.testing.small_jobs import small_spec, small_task
+from tuneloom.testing.engines.scripted import ScriptedEngine
+from tuneloom.testing.jobs.fake_stages import FakeStages
+from tuneloom.testing.jobs.small import small_spec, small_task
 
 POLICIES = ["load-aware", "interleaved", "sequential", "synchronous"]
 TASKS = [small_task("a"), small_task("b"), small_task("c")]

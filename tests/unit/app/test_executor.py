@@ -18,7 +18,7 @@ from tuneloom.engine.machine import Machine, Offer
 from tuneloom.errors import TargetError
 from tuneloom.model import Device, Host, JobSpec
 from tuneloom.store import JobStatus, RunStatus, Store, WishKind, open_store
-from tuneloom.testing.scripted_engine import ScriptedEngine
+from tuneloom.testing.engines.scripted import ScriptedEngine
 
 HERE = Machine(host=Host(name="host", slots=2), devices=(Device(name="cpu0", key="cpu"),))
 RUNS = 25

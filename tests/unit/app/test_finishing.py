@@ -13,7 +13,7 @@ from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Retu
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact, CheckResult, Handover, ModelRecipe, OwnRuntime, RuntimeChoice
 from tuneloom.scheduling.stages import SlotDemand
-from tuneloom.testing.small_jobs import drive, measured_trial, progress_of, small_spec
+from tuneloom.testing.jobs.small import drive, measured_trial, progress_of, small_spec
 
 BUILT = Artifact(payload=b"so")
 SAME = CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))

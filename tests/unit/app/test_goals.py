@@ -12,8 +12,8 @@ from tuneloom.app.tuning.outlook import Standing, forecast, outlook
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import Budget, CheckResult, Measurement, ModelSummary
-from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.small_jobs import drive, small_context, small_spec, small_task
+from tuneloom.testing.jobs.fake_stages import FakeStages
+from tuneloom.testing.jobs.small import drive, small_context, small_spec, small_task
 
 SUMMARY = ModelSummary(
     name="net", digest="d", target="{}", family="llvm-512", tasks=(small_task("a"), small_task("b"))

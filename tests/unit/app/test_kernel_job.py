@@ -18,8 +18,8 @@ from tuneloom.engine.calls import Call, CallResult, Died, ExitedWith, KilledBy, 
 from tuneloom.errors import BudgetError, InputError, NothingMeasured
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, ModelSummary, Task, Trial
 from tuneloom.scheduling.stages import DeviceDemand
-from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.small_jobs import drive, measured_trial, small_context
+from tuneloom.testing.jobs.fake_stages import FakeStages
+from tuneloom.testing.jobs.small import drive, measured_trial, small_context
 from tuneloom.tuners.kernel import ON_DEVICE
 from tuneloom.tuners.kernel.cargo import Cargo
 

@@ -11,10 +11,10 @@ from tuneloom.engine.reports import EngineReport, MachineLost, ResourceJoined, R
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import Command, Event, ResourceAdded, ResourceLost
-from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.mock_job import MockJob, MockStage
-from tuneloom.testing.scripted_engine import ScriptedEngine
-from tuneloom.testing.small_jobs import small_spec, small_task
+from tuneloom.testing.engines.scripted import ScriptedEngine
+from tuneloom.testing.jobs.fake_stages import FakeStages
+from tuneloom.testing.jobs.mock import MockJob, MockStage
+from tuneloom.testing.jobs.small import small_spec, small_task
 
 TASKS = [small_task("a"), small_task("b"), small_task("c")]
 

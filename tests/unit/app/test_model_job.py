@@ -8,8 +8,8 @@ from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.errors import ModelError, NothingMeasured
 from tuneloom.model import Artifact, CheckResult, Failure, FailureKind, Measurement, ModelSummary, Trial
-from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.small_jobs import drive, measured_trial, small_context, small_spec, small_task
+from tuneloom.testing.jobs.fake_stages import FakeStages
+from tuneloom.testing.jobs.small import drive, measured_trial, small_context, small_spec, small_task
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 
 SUMMARY = ModelSummary(

@@ -12,7 +12,7 @@ from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Retu
 from tuneloom.engine.reports import EngineReport
 from tuneloom.errors import ModelError, TargetError
 from tuneloom.model import Budget, JobSpec
-from tuneloom.testing.scripted_engine import ScriptedEngine
+from tuneloom.testing.engines.scripted import ScriptedEngine
 
 NET = JobSpec(name="net", model="/models/net.onnx", budget=Budget(trials=1))
 

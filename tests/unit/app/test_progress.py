@@ -2,7 +2,7 @@
 
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.model import Artifact, Candidate, FailureKind
-from tuneloom.testing.small_jobs import failed_trial, measured_trial, small_task
+from tuneloom.testing.jobs.small import failed_trial, measured_trial, small_task
 
 
 def fresh() -> TaskProgress:

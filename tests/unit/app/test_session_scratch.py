@@ -11,7 +11,7 @@ from tuneloom.app.bundles.folders import require_free
 from tuneloom.app.runs.executing.in_process import RunOutcome
 from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord, JobStatus
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.model import Board
-from tuneloom.testing.boards import BoardProcess
+from tuneloom.testing.boards.local import BoardProcess
 from tuneloom.tuners.tvm.boards.handshake import Greeting, NoAnswer, free, hello
 from tuneloom.tuners.tvm.boards.server import ACCEPTED, MAGIC, OTHER_KEY, Refused, listening, serve_board
 

@@ -11,7 +11,7 @@ from tuneloom.app.farm.kinds.base import Ground
 from tuneloom.app.farm.kinds.finding import device_kind
 from tuneloom.errors import TargetError
 from tuneloom.model import Board
-from tuneloom.testing.boards import BoardProcess
+from tuneloom.testing.boards.local import BoardProcess
 from tuneloom.tuners.tvm.boards.handshake import Greeting
 from tuneloom.tuners.tvm.boards.session import environment_of, held_board
 from tuneloom.tuners.tvm.boards.suitability import unsuitable

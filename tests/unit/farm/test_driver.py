@@ -28,7 +28,7 @@ from tuneloom.engine.ray.messages import (
 from tuneloom.engine.reports import MachineLost, ResourceJoined
 from tuneloom.errors import EngineError
 from tuneloom.model import Artifact
-from tuneloom.testing.several_machines import small_machine
+from tuneloom.testing.engines.several_machines import small_machine
 
 
 class ScriptedLine:

@@ -11,7 +11,7 @@ from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.model import Device
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.stages import DeviceDemand, JobTicket, StageRequest
-from tuneloom.testing.scripted_engine import ScriptedEngine
+from tuneloom.testing.engines.scripted import ScriptedEngine
 
 OFFER = Offer(resource=Device(name="d", key="k", machine="m"))
 

@@ -17,7 +17,7 @@ from tuneloom.cli.live import clock, failures_text, jobs_table, picture, resourc
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Trial
 from tuneloom.scheduling import CoreView, JobState, JobView, ResourceView, RunningView
 from tuneloom.store import JobStatus
-from tuneloom.testing.small_jobs import small_context
+from tuneloom.testing.jobs.small import small_context
 from tuneloom.tuners.mock.kernel import mock_tasks
 
 WIDTH = 80

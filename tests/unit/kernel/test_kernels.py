@@ -19,7 +19,7 @@ from tuneloom.model import (
     Task,
     Tuner,
 )
-from tuneloom.testing.tuner_contract import TunerContract
+from tuneloom.testing.contracts.tuner import TunerContract
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 from tuneloom.tuners.kernel.cargo import Cargo, for_build, for_profile, runner_of, space_of, task_of
 from tuneloom.tuners.kernel.kernel import as_ran, spare_process

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tuneloom.app.reports.notes import resources_of
 from tuneloom.report.data import ResourceInfo
-from tuneloom.report.gantt import gantt
-from tuneloom.report.usage import usage_of, usage_section
-from tuneloom.testing.sample_report import sample_report
+from tuneloom.report.sections.gantt import gantt
+from tuneloom.report.sections.usage import usage_of, usage_section
+from tuneloom.testing.samples.report import sample_report
 
 NOTE = [
     {"name": "a/host", "slots": 2, "machine": "a", "joined_s": 0.0, "away": []},

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneloom.report.markup import Markup, data_script, el, joined
+from tuneloom.report.drawing.markup import Markup, data_script, el, joined
 
 
 class Seen(HTMLParser):

@@ -14,7 +14,7 @@ from tuneloom.errors import OutputError, StoreError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.report import DriftPoint, Gift, ResourceInfo, render_report
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store
-from tuneloom.testing.store_contract import CONV, DENSE, HERE, failed, job_with_tasks, measured
+from tuneloom.testing.contracts.store import CONV, DENSE, HERE, failed, job_with_tasks, measured
 
 
 def parser() -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuneloom.report import ResourceInfo, ResourceSpan
-from tuneloom.report.tracks import MOST_RESOURCES, lay_out
+from tuneloom.report.sections.tracks import MOST_RESOURCES, lay_out
 
 
 def span(resource: str, start: float, end: float, slots: int = 1) -> ResourceSpan:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneloom.report.scales import Linear, Logarithmic, around, nice_seconds, nice_step
-from tuneloom.report.units import brief, clipped, count, duration, percent, three_digits, times
+from tuneloom.report.drawing.scales import Linear, Logarithmic, around, nice_seconds, nice_step
+from tuneloom.report.drawing.units import brief, clipped, count, duration, percent, three_digits, times
 
 THIN = "\N{THIN SPACE}"
 

@@ -5,7 +5,7 @@ from tuneloom.scheduling.policies.interleaved import Interleaved
 from tuneloom.scheduling.policies.load_aware.policy import LoadAware
 from tuneloom.scheduling.policies.sequential import Sequential
 from tuneloom.scheduling.policies.synchronous import Synchronous
-from tuneloom.testing.policy_contract import PolicyContract
+from tuneloom.testing.contracts.policy import PolicyContract
 
 
 class TestLoadAware(PolicyContract):

@@ -1,7 +1,7 @@
 """The bank tells a tenant what it may learn from, and nothing else."""
 
 from tuneloom.store import TenantLimits
-from tuneloom.testing.store_contract import CONV, HERE, measured
+from tuneloom.testing.contracts.store import CONV, HERE, measured
 
 from .conftest import Served
 

@@ -20,7 +20,7 @@ from tuneloom.client.exchange import EventReader, require_version
 from tuneloom.client.logins import keep_token, logins_file, token_for
 from tuneloom.errors import InputError, OutputError, ServiceError
 from tuneloom.store import JobStatus
-from tuneloom.testing.onnx_models import write_network
+from tuneloom.testing.models.onnx_files import write_network
 
 from .conftest import Served
 

@@ -11,7 +11,7 @@ from tuneloom.server import events as server_events
 from tuneloom.server import glances
 from tuneloom.server.events import Mark, mark_of
 from tuneloom.store import JobStatus, Page
-from tuneloom.testing.store_contract import HERE, measured
+from tuneloom.testing.contracts.store import HERE, measured
 
 from .conftest import Served
 

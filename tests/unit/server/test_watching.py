@@ -7,7 +7,7 @@ from typing import Any
 from tuneloom.model import FailureKind, Task
 from tuneloom.server.events import overview_events
 from tuneloom.store import JobStatus, Page, SpanRecord
-from tuneloom.testing.store_contract import HERE, failed
+from tuneloom.testing.contracts.store import HERE, failed
 
 from .conftest import Served
 

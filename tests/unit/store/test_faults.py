@@ -9,7 +9,7 @@ import pytest
 
 from tuneloom.errors import StoreError
 from tuneloom.store import default_place, open_store
-from tuneloom.testing.store_contract import CONV, HERE, job_with_tasks, measured
+from tuneloom.testing.contracts.store import CONV, HERE, job_with_tasks, measured
 
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from tuneloom.errors import StoreError
 from tuneloom.store import open_store
-from tuneloom.testing.lease_contract import BlobContract
-from tuneloom.testing.opened_store import OpenAgain
+from tuneloom.testing.contracts.leases import BlobContract
+from tuneloom.testing.contracts.opened_store import OpenAgain
 
 
 class TestObjectStore(BlobContract):

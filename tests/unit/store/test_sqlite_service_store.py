@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tuneloom.store import open_store
-from tuneloom.testing.opened_store import OpenAgain
-from tuneloom.testing.service_contract import (
+from tuneloom.testing.contracts.opened_store import OpenAgain
+from tuneloom.testing.contracts.service import (
     AuditContract,
     ModelContract,
     SessionContract,
@@ -14,7 +14,7 @@ from tuneloom.testing.service_contract import (
     TenantContract,
     WatchContract,
 )
-from tuneloom.testing.sharing_contract import PrivacyContract, TurnContract, WaitingContract
+from tuneloom.testing.contracts.sharing import PrivacyContract, TurnContract, WaitingContract
 
 
 class OnSqlite:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.store import open_store
-from tuneloom.testing.store_contract import OpenAgain, StoreContract
+from tuneloom.testing.contracts.store import OpenAgain, StoreContract
 
 
 class TestSqliteStore(StoreContract):

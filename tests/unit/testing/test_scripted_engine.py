@@ -7,9 +7,9 @@ import pytest
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Place
 from tuneloom.engine.reports import MachineLost
-from tuneloom.testing.engine_contract import EngineContract
-from tuneloom.testing.pretended_calls import PretendedCalls, takes_s
-from tuneloom.testing.scripted_engine import ScriptedEngine
+from tuneloom.testing.contracts.engine import EngineContract
+from tuneloom.testing.engines.pretended_calls import PretendedCalls, takes_s
+from tuneloom.testing.engines.scripted import ScriptedEngine
 
 
 class TestScriptedEngine(EngineContract):

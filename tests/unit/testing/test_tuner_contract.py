@@ -5,7 +5,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from tuneloom.model import Task, Tuner
-from tuneloom.testing.tuner_contract import TunerContract
+from tuneloom.testing.contracts.tuner import TunerContract
 from tuneloom.tuners.mock import MockTuner
 from tuneloom.tuners.mock.kernel import mock_tasks
 

@@ -13,9 +13,9 @@ from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult
 from tuneloom.model import Artifact, Budget, JobSpec, Seed, Task, Trial
 from tuneloom.store import Provenance, Store, open_store
-from tuneloom.testing.fake_stages import FakeStages
-from tuneloom.testing.sample_traces import tiled_space, tiled_trace
-from tuneloom.testing.small_jobs import drive
+from tuneloom.testing.jobs.fake_stages import FakeStages
+from tuneloom.testing.jobs.small import drive
+from tuneloom.testing.samples.traces import tiled_space, tiled_trace
 
 HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu")
 LEAD = Task(key="lead", name="lead", weight=9, gflop=1.0, kernel_class="conv2d")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuneloom.model import ChoiceDomain, TileDomain
-from tuneloom.testing.sample_traces import tiled_space
+from tuneloom.testing.samples.traces import tiled_space
 from tuneloom.transfer import CLUSTERINGS, SIMILARITIES, KernelProfile, TaskCluster
 from tuneloom.transfer.clusters import maximal_cliques
 from tuneloom.transfer.similarity import shared_values, splits

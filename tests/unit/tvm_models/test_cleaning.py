@@ -9,8 +9,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tuneloom.errors import ModelError
-from tuneloom.tuners.tvm.importing.cleaning import CleanGraph, clean
-from tuneloom.tuners.tvm.importing.cleaning.assembling import assembled
+from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph, clean
+from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import assembled
 
 FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 

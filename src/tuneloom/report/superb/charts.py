@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tuneloom.report.kinds import kinds_in_order, look_of, swatch
-from tuneloom.report.markup import EMPTY, Markup, el
-from tuneloom.report.scales import Linear
+from tuneloom.report.drawing.kinds import kinds_in_order, look_of, swatch
+from tuneloom.report.drawing.markup import EMPTY, Markup, el
+from tuneloom.report.drawing.scales import Linear
+from tuneloom.report.drawing.units import brief, duration, time_unit, times
 from tuneloom.report.superb.data import GridData, GridGroup, GridRun, mean_and_spread
-from tuneloom.report.units import brief, duration, time_unit, times
 
 WIDTH, NAMES, VALUES = 1120.0, 300.0, 150.0
 ROW, TOP, BOTTOM = 30.0, 8.0, 44.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import mean, stdev
 
-from tuneloom.report.units import clipped
+from tuneloom.report.drawing.units import clipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

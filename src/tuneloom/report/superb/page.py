@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from tuneloom.report.headline import brand
-from tuneloom.report.kinds import patterns
-from tuneloom.report.markup import EMPTY, Markup, el
+from tuneloom.report.drawing.kinds import patterns
+from tuneloom.report.drawing.markup import EMPTY, Markup, el
+from tuneloom.report.drawing.units import clipped, count, duration, times
 from tuneloom.report.page import asset, document, section
+from tuneloom.report.sections.headline import brand
 from tuneloom.report.superb.charts import LATENCY, SPEED_UP, TUNING, measure_chart, stages_chart, trade_chart
 from tuneloom.report.superb.data import GridData, GridRun
-from tuneloom.report.units import clipped, count, duration, times
 
 
 def render_grid(data: GridData) -> str:

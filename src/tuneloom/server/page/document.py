@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from tuneloom.report.kinds import KNOWN, patterns
-from tuneloom.report.markup import Markup, el
+from tuneloom.report.drawing.kinds import KNOWN, patterns
+from tuneloom.report.drawing.markup import Markup, el
 
 FILES = "/page"
 

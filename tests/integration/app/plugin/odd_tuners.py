@@ -17,11 +17,11 @@ from tuneloom.model import (
     Task,
     Trial,
 )
-from tuneloom.testing import calls
+from tuneloom.testing.engines import calls
 from tuneloom.tuners.tvm import TvmTuner
 
 MOODS = ("crash", "hang", "eat_memory", "refuse", "chatter")
-"""Functions of `tuneloom.testing.calls` that a build or a run may go through."""
+"""Functions of `tuneloom.testing.engines.calls` that a build or a run may go through."""
 
 
 class MoodySearch:

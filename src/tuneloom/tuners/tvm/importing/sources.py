@@ -8,12 +8,12 @@ from typing import Any
 
 from tuneloom.errors import ModelError
 from tuneloom.model import Shapes, TensorInfo
-from tuneloom.tuners.tvm.importing.cleaning import CleanGraph
-from tuneloom.tuners.tvm.importing.onnx_files import read_onnx
-from tuneloom.tuners.tvm.importing.onnx_graphs import Trial, cleaned, import_onnx
+from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
+from tuneloom.tuners.tvm.importing.onnx.files import read_onnx
+from tuneloom.tuners.tvm.importing.onnx.graphs import Trial, cleaned, import_onnx
 from tuneloom.tuners.tvm.importing.relax import Converted, ForeignPart
 from tuneloom.tuners.tvm.importing.tflite.files import import_tflite, read_tflite
-from tuneloom.tuners.tvm.importing.torch_files import EXPORT_WORDS, import_exported, read_exported
+from tuneloom.tuners.tvm.importing.torch.files import EXPORT_WORDS, import_exported, read_exported
 from tuneloom.tuners.tvm.zoo.listing import require_name, zoo_model
 
 _ZOO = "zoo:"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.importing.converters.recurrence_on_threads import on_threads
+from tuneloom.tuners.tvm.importing.recurrence.on_threads import on_threads
 from tuneloom.tuners.tvm.layouts.extremes import legalisers
 from tuneloom.tuners.tvm.lowering.folding import fold_constants
 from tuneloom.tuners.tvm.lowering.names import steady_names

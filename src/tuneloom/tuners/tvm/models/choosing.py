@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.model import Handover, ModelRecipe, RuntimeChoice
-from tuneloom.tuners.tvm.importing.cutting import ALL
+from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
 from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.importing.sources import clean_graph
 from tuneloom.tuners.tvm.models import stages

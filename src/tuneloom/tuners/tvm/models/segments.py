@@ -9,10 +9,10 @@ from statistics import median
 from typing import Any
 
 from tuneloom.model import ModelRecipe
-from tuneloom.tuners.tvm.importing.cleaning import CleanGraph
-from tuneloom.tuners.tvm.importing.cleaning.assembling import part_of
-from tuneloom.tuners.tvm.importing.cleaning.graph import captured
-from tuneloom.tuners.tvm.importing.cutting import first_output
+from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
+from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
+from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured
+from tuneloom.tuners.tvm.importing.onnx.cutting import first_output
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
 from tuneloom.tuners.tvm.models.final import Array, build_model

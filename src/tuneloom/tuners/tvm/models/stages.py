@@ -24,8 +24,8 @@ from tuneloom.model import (
 )
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.importing.cutting import ALL
-from tuneloom.tuners.tvm.importing.onnx_graphs import Trial
+from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
+from tuneloom.tuners.tvm.importing.onnx.graphs import Trial
 from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE

@@ -13,7 +13,7 @@ from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, desc
 from tuneloom.tuners.tvm.importing.tflite.converter import operator_converter
 from tuneloom.tuners.tvm.importing.tflite.operators import kind_of
 from tuneloom.tuners.tvm.importing.tflite.parts import Part, can_be_cut, cut
-from tuneloom.tuners.tvm.importing.transposed import channels_first
+from tuneloom.tuners.tvm.importing.tflite.transposed import channels_first
 
 _MAGIC = b"TFL3"
 

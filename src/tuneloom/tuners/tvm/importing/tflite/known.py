@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.importing.known_values import known_value
+from tuneloom.tuners.tvm.importing.tflite.known_values import known_value
 
 Simple = Callable[[Any, list[Any]], Any]
 """Computes the outputs of an operator from its inputs: one array, or a list of them."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.importing.spectra import spectrum
+from tuneloom.tuners.tvm.importing.tflite.spectra import spectrum
 
 TRANSPOSED = "Convolution2DTransposeBias"
 KNOWN_CUSTOM = ("TFLite_Detection_PostProcess", TRANSPOSED)

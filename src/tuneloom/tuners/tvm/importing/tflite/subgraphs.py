@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.importing.cleaning.control import MOST_TURNS, MOST_UNROLLED
-from tuneloom.tuners.tvm.importing.known_values import known_value
+from tuneloom.tuners.tvm.importing.onnx.cleaning.control import MOST_TURNS, MOST_UNROLLED
+from tuneloom.tuners.tvm.importing.tflite.known_values import known_value
 from tuneloom.tuners.tvm.importing.tflite.operators import kind_of
 
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")

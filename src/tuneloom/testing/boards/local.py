@@ -1,0 +1,108 @@
+"""Boards on this machine, for tests: real servers in processes of their own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+
+from tuneloom.app.conducting.calling import end_of
+from tuneloom.engine.api import Engine
+from tuneloom.engine.calls import Call, CallResult, Lost, Place
+from tuneloom.model import Artifact, Board, MeasuringRules
+from tuneloom.tuners.tvm.boards import server
+from tuneloom.tuners.tvm.boards.session import environment_of
+
+_PATIENCE_S = 60.0
+_PROFILE = "tuneloom.tuners.tvm.measuring.profiling:profile_kernel"
+_CALL = "it"
+
+
+class BoardProcess:
+    """A server that listens on loopback; ends with the block."""
+
+    def __init__(self, command: list[str], key: str = "test", target: str = "cpu") -> None:
+        self._command = command
+        self.key = key
+        self.target = target
+        self.process: subprocess.Popen[str] | None = None
+        self.port = 0
+
+    @classmethod
+    def scripted(cls, *facts: str) -> "BoardProcess":
+        """One whose sessions do what their clients say; it needs no TVM."""
+        return cls([sys.executable, "-m", "tuneloom.testing.boards.scripted", "test", *facts])
+
+    @classmethod
+    def real(cls, target: str, port: int = 0) -> "BoardProcess":
+        """One that runs TVM's code, started from its file as on a board without Tuneloom."""
+        command = [sys.executable, str(Path(server.__file__)), "--key", "test", "--port", str(port)]
+        return cls(command, target=target)
+
+    @property
+    def board(self) -> Board:
+        return Board(key=self.key, host="127.0.0.1", port=self.port, target=self.target)
+
+    def __enter__(self) -> "BoardProcess":
+        self.process = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self.process.stdout is not None
+        found = re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline())
+        assert found, "the server says where it listens"
+        self.port = int(found[1])
+        return self
+
+    def kill(self) -> None:
+        """End it as a power failure would."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(_PATIENCE_S)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self.process is not None and self.process.stdout is not None
+        self.process.terminate()
+        self.process.wait(_PATIENCE_S)
+        self.process.stdout.close()
+
+
+def calling(function: str, target: str) -> bytes:
+    """A kernel, built for a target, that calls a function of the C library."""
+    from tuneloom.tuners.tvm.fast_import import load_tvm
+    from tuneloom.tuners.tvm.lowering.payloads import pack_kernel
+    from tuneloom.tuners.tvm.measuring.building import build_kernel
+    from tuneloom.tuners.tvm.targets.target import resolve_target
+
+    tvm = load_tvm()
+    called = tvm.te.compute((1,), lambda _i: tvm.tirx.call_extern("float32", function), name="called")
+    kernel = tvm.te.create_prim_func([called]).with_attr("global_symbol", "main")
+    built = build_kernel(pack_kernel(tvm.IRModule({"main": kernel}), resolve_target(target)))
+    assert isinstance(built, Artifact)
+    return built.payload
+
+
+def start_profile(engine: Engine, board: Board, payload: bytes, limit_s: float = _PATIENCE_S) -> None:
+    """Begin to time a kernel on a board, as a run would do it."""
+    call = Call(
+        function="tuneloom.tuners.tvm.boards.calls:on_board",
+        arguments=(_PROFILE, limit_s, payload, MeasuringRules(min_repeat_ms=1), None),
+        timeout_s=limit_s + 10,
+        place=Place(resource=board.name, machine="local"),
+        environment=environment_of(board),
+    )
+    engine.start(_CALL, call)
+
+
+def profile_on(
+    engine: Engine, board: Board, payload: bytes, limit_s: float = _PATIENCE_S
+) -> CallResult | Lost:
+    """What comes of timing a kernel on a board."""
+    start_profile(engine, board, payload, limit_s)
+    return end_of_profile(engine)
+
+
+def end_of_profile(engine: Engine) -> CallResult | Lost:
+    """Wait for the end of what was begun."""
+    return end_of(engine, _CALL, None)

@@ -1,0 +1,73 @@
+"""Better conversions of elementwise ONNX operators than TVM's own.
+
+TVM turns Clip into two opaque kernels with tests for NaN bounds, and adds tensors by
+stacking them first; both hide simple elementwise operations from fusion.
+"""
+
+from functools import reduce
+from typing import Any
+
+from tuneloom.tuners.tvm.importing.onnx.converters.constants import dtype_of, is_constant, is_float32, number
+
+
+def elementwise(frontend: Any) -> dict[str, Any]:
+    """Converters by the name of their operator."""
+    return {"Clip": _clip(frontend), "Sum": _sum(frontend), "IsInf": _is_inf(frontend)}
+
+
+def _clip(frontend: Any) -> Any:
+    from tvm import relax
+
+    class Clip(frontend.Clip):  # type: ignore[misc]
+        """Constant bounds become one `clip`."""
+
+        @classmethod
+        def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            bounds = [number(inputs[1], float("-inf")), number(inputs[2], float("inf"))]
+            low, high = bounds
+            if low is None or high is None or low != low or high != high or not is_float32(inputs[0]):
+                return super()._impl_v13(bb, inputs, attr, params)
+            return relax.op.clip(inputs[0], low, high)
+
+        @classmethod
+        def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            low, high = float(attr.get("min", float("-inf"))), float(attr.get("max", float("inf")))
+            return relax.op.clip(inputs[0], low, high)
+
+    return Clip
+
+
+def _sum(frontend: Any) -> Any:
+    from tvm import relax
+
+    class Sum(frontend.Sum):  # type: ignore[misc]
+        """A chain of additions; nothing is stacked."""
+
+        @classmethod
+        def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            if any(is_constant(value) for value in inputs):
+                return super()._impl_v1(bb, inputs, attr, params)
+            return reduce(lambda left, right: bb.emit(relax.op.add(left, right)), list(inputs))
+
+        _impl_v6 = _impl_v8 = _impl_v13 = _impl_v1
+
+    return Sum
+
+
+def _is_inf(frontend: Any) -> Any:
+    from tvm import relax
+
+    class IsInf(frontend.IsInf):  # type: ignore[misc]
+        """TVM's own forgets that only one sign may be asked for."""
+
+        @classmethod
+        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            found = bb.emit(relax.op.isinf(inputs[0]))
+            zero = relax.const(0, dtype_of(inputs[0]))
+            if not attr.get("detect_negative", 1):
+                found = bb.emit(relax.op.logical_and(found, bb.emit(relax.op.greater(inputs[0], zero))))
+            if not attr.get("detect_positive", 1):
+                found = bb.emit(relax.op.logical_and(found, bb.emit(relax.op.less(inputs[0], zero))))
+            return found
+
+    return IsInf

@@ -1,0 +1,89 @@
+"""Converters of TVM that are silently wrong for some attributes: those are refused."""
+
+from typing import Any
+
+from tuneloom.tuners.tvm.importing.onnx.converters.constants import array, is_constant, shape_of
+from tuneloom.tuners.tvm.importing.onnx.converters.suppression import limited
+
+
+def guarded(frontend: Any) -> dict[str, Any]:
+    """Converters by the name of their operator."""
+    return {
+        "Resize": _with_guard(frontend.Resize, _check_resize),
+        "RoiAlign": _with_guard(frontend.RoiAlign, _check_regions),
+        "SplitToSequence": _with_guard(frontend.SplitToSequence, _check_split),
+        "NonMaxSuppression": _open(_with_guard(frontend.NonMaxSuppression, _check_suppression)),
+    }
+
+
+def _with_guard(converter: Any, check: Any) -> Any:
+    """The converter, asked only if the check raises nothing."""
+
+    class Guarded(converter):  # type: ignore[misc]
+        """Checks before it converts."""
+
+        @classmethod
+        def get_converter(cls, opset: int) -> Any:
+            convert = converter.get_converter(opset)
+
+            def guard(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+                check(list(inputs), attr)
+                return convert(bb, inputs, attr, params)
+
+            return guard
+
+    return Guarded
+
+
+def _open(converter: Any) -> Any:
+    """The converter with a result whose first size is not known: TVM's own says the most it could be."""
+    from tvm import relax
+
+    class Open(converter):  # type: ignore[misc]
+        """Forgets a size."""
+
+        @classmethod
+        def get_converter(cls, opset: int) -> Any:
+            convert = converter.get_converter(opset)
+
+            def opened(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+                result = bb.emit(convert(bb, limited(inputs), attr, params))
+                return bb.match_cast(result, relax.TensorType(dtype="int64", ndim=2))
+
+            return opened
+
+    return Open
+
+
+def _check_resize(inputs: list[Any], attr: Any) -> None:
+    """TVM derives scales from sizes, so a scale that was rounded to a size would be another one."""
+    mode = attr.get("coordinate_transformation_mode", b"half_pixel")
+    mode = mode.decode() if isinstance(mode, bytes) else mode
+    if attr.get("antialias", 0) or mode == "half_pixel_symmetric":
+        raise NotImplementedError(f"Resize with antialias or {mode} is not implemented")
+    scales = array(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else None
+    if scales is None or not scales.size or len(scales) != len(shape_of(inputs[0])):
+        return
+    sizes = [size * float(scale) for size, scale in zip(shape_of(inputs[0]), scales, strict=True)]
+    if any(abs(size - round(size)) > 1e-4 for size in sizes):
+        raise NotImplementedError("Resize by a scale that gives no whole size is not implemented")
+    if mode == "align_corners" and any(round(size) == 1 for size in sizes[2:]):
+        raise NotImplementedError("Resize to one pixel with aligned corners is not implemented")
+
+
+def _check_regions(inputs: list[Any], attr: Any) -> None:
+    """TVM's own computes another maximum than ONNX says; its average is right."""
+    if attr.get("mode", b"avg") not in (b"avg", "avg"):
+        raise NotImplementedError("RoiAlign of maxima is not implemented")
+
+
+def _check_split(inputs: list[Any], attr: Any) -> None:
+    """TVM's own keeps the axis that was split even where it should go."""
+    if not attr.get("keepdims", 1) and len(inputs) < 2:
+        raise NotImplementedError("SplitToSequence without keepdims is not implemented")
+
+
+def _check_suppression(inputs: list[Any], attr: Any) -> None:
+    """Limits that are known only when the model runs are taken for others."""
+    if any(one is not None and not is_constant(one) for one in inputs[2:]):
+        raise NotImplementedError("NonMaxSuppression with limits that are not constants is not implemented")
