@@ -10,10 +10,10 @@ from tuneloom.store.api import (
     TrialStore,
     WishStore,
 )
-from tuneloom.store.fencing import taken_over
-from tuneloom.store.files.base import digest_of
-from tuneloom.store.names import owner_of
-from tuneloom.store.opening import default_place, open_existing, open_store
+from tuneloom.store.database.addresses import default_place
+from tuneloom.store.database.fencing import taken_over
+from tuneloom.store.files.places import digest_of
+from tuneloom.store.opening import open_existing, open_store
 from tuneloom.store.records import (
     BankRow,
     EventRecord,
@@ -32,7 +32,8 @@ from tuneloom.store.records import (
     WishKind,
     WorkloadRecord,
 )
-from tuneloom.store.service.records import (
+from tuneloom.store.running.names import owner_of
+from tuneloom.store.tenancy.records import (
     AuditEntry,
     BundleRecord,
     DeviceNotes,

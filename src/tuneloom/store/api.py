@@ -31,7 +31,7 @@ from tuneloom.store.records import (
     WishKind,
     WorkloadRecord,
 )
-from tuneloom.store.service.api import ServiceStore
+from tuneloom.store.tenancy.api import ServiceStore
 
 
 class RunStore(Protocol):

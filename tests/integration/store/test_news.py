@@ -3,7 +3,7 @@
 import threading
 
 from tuneloom.store import open_store
-from tuneloom.store.news import News
+from tuneloom.store.running.news import News
 
 
 def wait_for(news: News) -> bool:

@@ -170,7 +170,7 @@ def test_a_writer_takes_the_lock_as_soon_as_another_gives_it_back(
         if len(pauses) == 3:
             other.execute("ROLLBACK")
 
-    monkeypatch.setattr("tuneloom.store.database.time.sleep", pause)
+    monkeypatch.setattr("tuneloom.store.database.connections.time.sleep", pause)
     store.create_run("tune")
     assert len(pauses) == 3 and max(pauses) < 0.01
     store.close()

@@ -9,8 +9,8 @@ from sqlalchemy import create_engine, inspect
 from tuneloom.errors import StoreError
 from tuneloom.model import Measurement
 from tuneloom.store import JobStatus, RunStatus, open_store
-from tuneloom.store.migrations import LATEST, STEPS, upgrade
-from tuneloom.store.tables.runs import METADATA
+from tuneloom.store.database.migrations import LATEST, STEPS, upgrade
+from tuneloom.store.database.tables.runs import METADATA
 
 FIRST_FORMAT_ROWS = """
 INSERT INTO runs VALUES (1, 'old-loom-10', 5.0, 9.0, 'tune', '{}', 'finished', '', 'h', 'b', 7, '1');

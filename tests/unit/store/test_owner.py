@@ -10,7 +10,7 @@ import pytest
 
 from tuneloom.errors import StoreError
 from tuneloom.store import RunStatus, Store, open_store
-from tuneloom.store.owner import is_alive, this_process
+from tuneloom.store.running.owner import is_alive, this_process
 
 CREATE = """
 import sys

@@ -1,6 +1,6 @@
 """Where what models lowered to is kept: beside the default store."""
 
-from tuneloom.store.opening import default_place
+from tuneloom.store import default_place
 
 
 def lowered_folder() -> str:

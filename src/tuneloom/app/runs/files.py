@@ -11,7 +11,7 @@ from tuneloom.app.kinds.finding import kind_named
 from tuneloom.engine.calls import ReadFiles
 from tuneloom.model import JobSpec
 from tuneloom.store import Store, default_place, digest_of, owner_of
-from tuneloom.store.files.base import PIECE
+from tuneloom.store.files.places import PIECE
 
 _ELSEWHERE = ".samples"
 

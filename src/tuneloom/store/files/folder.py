@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from tuneloom.store.faults import told_as_store_errors
-from tuneloom.store.files.base import PIECE, Noted, is_digest
+from tuneloom.store.database.faults import told_as_store_errors
+from tuneloom.store.files.places import PIECE, Noted, is_digest
 
 
 @dataclass(frozen=True, slots=True)

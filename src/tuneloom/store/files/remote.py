@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tuneloom.errors import StoreError
-from tuneloom.store.files.base import PIECE, Noted, is_digest
+from tuneloom.store.files.places import PIECE, Noted, is_digest
 
 
 class RemoteFiles:

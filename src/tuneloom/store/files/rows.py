@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, text
 
-from tuneloom.store.database import Database
-from tuneloom.store.files.base import PIECE, Noted
-from tuneloom.store.tables.runs import BLOBS
+from tuneloom.store.database.connections import Database
+from tuneloom.store.database.tables.runs import BLOBS
+from tuneloom.store.files.places import PIECE, Noted
 
 _LOCK = 7_410_923_552
 

@@ -11,7 +11,7 @@ from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.workforce import workforce_for_kinds
 from tuneloom.scheduling import policy_named
 from tuneloom.store import RunStatus, Store, open_store
-from tuneloom.store.news import News
+from tuneloom.store.running.news import News
 
 MOST_RUNS = 16
 """Runs that one executor weaves together at a time."""

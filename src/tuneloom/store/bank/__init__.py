@@ -1,0 +1,1 @@
+"""Trials of jobs; all of them together are the bank that later jobs draw on."""

@@ -1,0 +1,222 @@
+"""All trials together: the bank that later jobs draw on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, distinct, func, select
+
+from tuneloom.errors import StoreError
+from tuneloom.store.bank.readers import readable_by
+from tuneloom.store.bank.trial_rows import RECORDS, readable
+from tuneloom.store.database.encoding import unpack
+from tuneloom.store.database.queries import Queries
+from tuneloom.store.database.tables.runs import JOBS, PROVENANCES, RUNS, TRIALS, WORKLOADS
+from tuneloom.store.records import BankRow, KnownKernel, RunStatus, TrialRecord, WorkloadRecord
+
+PAGE = 1000
+MEASURED = TRIALS.c.best_s.is_not(None)
+FASTEST = (TRIALS.c.best_s, TRIALS.c.id)
+
+
+class BankQueries(Queries):
+    """The part of `TrialStore` that looks across jobs."""
+
+    def best_trials(
+        self, kernel_class: str, family: str, limit: int, *, device_key: str | None = None
+    ) -> list[TrialRecord]:
+        of_class = (TRIALS.c.kernel_class == kernel_class) & (TRIALS.c.family == family)
+        query = RECORDS.where(of_class & MEASURED).order_by(*FASTEST).limit(limit)
+        if device_key is not None:
+            query = query.where(PROVENANCES.c.device_key == device_key)
+        with self._database.reading() as connection:
+            return list(readable(connection.execute(query)))
+
+    def workload_trials(
+        self, task_key: str, family: str, limit: int, *, reader: str | None = None
+    ) -> list[TrialRecord]:
+        with self._database.reading() as connection:
+            return _readable_fastest(connection, task_key, family, limit, reader)
+
+    def donors(self, kernel_class: str, family: str, per_workload: int) -> list[TrialRecord]:
+        with self._database.reading() as connection:
+            found: list[TrialRecord] = []
+            for key in sorted({workload.key for workload in _workloads(connection, kernel_class, family)}):
+                found += _readable_fastest(connection, key, family, per_workload)
+            return found
+
+    def workloads(self, kernel_class: str, family: str, *, reader: str | None = None) -> list[WorkloadRecord]:
+        with self._database.reading() as connection:
+            return _workloads(connection, kernel_class, family, reader)
+
+    def kernel_classes(self, family: str) -> list[str]:
+        query = select(WORKLOADS.c.kernel_class).where(WORKLOADS.c.family == family).distinct()
+        with self._database.reading() as connection:
+            return sorted(connection.execute(query).scalars())
+
+    def workload(self, task_key: str, tvm_version: str | None = None) -> WorkloadRecord | None:
+        query = select(WORKLOADS).where(WORKLOADS.c.task_key == task_key)
+        if tvm_version is not None:
+            query = query.where(WORKLOADS.c.tvm_version == tvm_version)
+        with self._database.reading() as connection:
+            row = connection.execute(query.order_by(WORKLOADS.c.number.desc()).limit(1)).first()
+            return None if row is None else _workload(row, unpack(row.payload))
+
+    def bank(self, *, reader: str | None = None) -> list[BankRow]:
+        groups = (TRIALS.c.kernel_class, TRIALS.c.family)
+        counts = (func.count(distinct(TRIALS.c.task_key)), func.count(TRIALS.c.best_s), func.count())
+        query = select(*groups, *counts).where(readable_by(reader)).group_by(*groups).order_by(*groups)
+        with self._database.reading() as connection:
+            return [_bank_row(*row) for row in connection.execute(query)]
+
+    def known_kernels(
+        self,
+        *,
+        kernel_class: str | None = None,
+        family: str | None = None,
+        text: str | None = None,
+        after: str = "",
+        limit: int = 50,
+        reader: str | None = None,
+    ) -> list[KnownKernel]:
+        best = func.min(TRIALS.c.best_s).label("best_s")
+        groups = (TRIALS.c.task_key, TRIALS.c.family, PROVENANCES.c.device_key)
+        query = select(*groups, best, func.count().label("measured")).where(MEASURED, readable_by(reader))
+        query = query.join(PROVENANCES, PROVENANCES.c.id == TRIALS.c.provenance)
+        query = query.where(TRIALS.c.task_key > after, *_wanted(kernel_class, family, text))
+        with self._database.reading() as connection:
+            keys = query.with_only_columns(TRIALS.c.task_key).distinct().order_by(TRIALS.c.task_key)
+            page = list(connection.execute(keys.limit(limit)).scalars())
+            rows = connection.execute(query.where(TRIALS.c.task_key.in_(page)).group_by(*groups)).all()
+            return _kernels(_described(connection, page), rows)
+
+    def all_trials(self, family: str | None = None) -> Iterator[TrialRecord]:
+        wanted: ColumnElement[bool] = TRIALS.c.id > 0
+        if family is not None:
+            wanted = wanted & (TRIALS.c.family == family)
+        seen = 0
+        while page := self._page(wanted, seen):
+            yield from readable(page)
+            seen = page[-1].id
+
+    def prune_bank(self, keep_per_workload: int) -> int:
+        if keep_per_workload < 0:
+            raise StoreError(f"can't keep {keep_per_workload} records per workload: give 0 or more")
+        with self._database.writing() as connection:
+            return connection.execute(
+                delete(TRIALS).where(TRIALS.c.id.in_(_spare(keep_per_workload)))
+            ).rowcount
+
+    def _page(self, wanted: ColumnElement[bool], seen: int) -> Sequence[Row[Any]]:
+        query = RECORDS.where(wanted & (TRIALS.c.id > seen)).order_by(TRIALS.c.id).limit(PAGE)
+        with self._database.reading() as connection:
+            return connection.execute(query).all()
+
+
+def _readable_fastest(
+    connection: Connection, task_key: str, family: str, limit: int, reader: str | None = None
+) -> list[TrialRecord]:
+    """The fastest records that can be read; damaged ones take no other's place."""
+    found: list[TrialRecord] = []
+    looked = 0
+    while len(found) < limit:
+        query = _fastest(task_key, family, limit).where(readable_by(reader))
+        rows = connection.execute(query.offset(looked)).all()
+        found += readable(rows)
+        looked += len(rows)
+        if len(rows) < limit:
+            break
+    return found[:limit]
+
+
+def _fastest(task_key: str, family: str, limit: int) -> Select[Any]:
+    of_workload = (TRIALS.c.task_key == task_key) & (TRIALS.c.family == family)
+    return RECORDS.where(of_workload & MEASURED).order_by(*FASTEST).limit(limit)
+
+
+def _spare(keep: int) -> Select[Any]:
+    """Ids of the trials of ended runs beyond the fastest `keep` of all runs, and of failures."""
+    order = func.row_number().over(partition_by=(TRIALS.c.task_key, TRIALS.c.family), order_by=FASTEST)
+    rank = select(TRIALS.c.id, order.label("place")).where(MEASURED).subquery()
+    kept = select(rank.c.id).where(rank.c.place <= keep)
+    ended = (
+        select(JOBS.c.id).join(RUNS, JOBS.c.run == RUNS.c.id).where(RUNS.c.status == RunStatus.FINISHED.value)
+    )
+    return select(TRIALS.c.id).where(TRIALS.c.job.in_(ended), TRIALS.c.id.not_in(kept))
+
+
+def _workloads(
+    connection: Connection, kernel_class: str, family: str, reader: str | None = None
+) -> list[WorkloadRecord]:
+    columns = [column for column in WORKLOADS.c if column.name != "payload"]
+    query = select(*columns).where(WORKLOADS.c.kernel_class == kernel_class, WORKLOADS.c.family == family)
+    if reader is not None:
+        its = select(TRIALS.c.id).where(TRIALS.c.task_key == WORKLOADS.c.task_key, MEASURED)
+        query = query.where(its.where(TRIALS.c.family == family, readable_by(reader)).exists())
+    rows = connection.execute(query.order_by(WORKLOADS.c.number))
+    return [_workload(row, b"") for row in rows]
+
+
+def _wanted(kernel_class: str | None, family: str | None, text: str | None) -> list[ColumnElement[bool]]:
+    wanted: list[ColumnElement[bool]] = []
+    if kernel_class is not None:
+        wanted.append(TRIALS.c.kernel_class == kernel_class)
+    if family is not None:
+        wanted.append(TRIALS.c.family == family)
+    if text is not None:
+        like = WORKLOADS.c.name.contains(text, autoescape=True) | WORKLOADS.c.shapes.contains(
+            text, autoescape=True
+        )
+        wanted.append(TRIALS.c.task_key.in_(select(WORKLOADS.c.task_key).where(like)))
+    return wanted
+
+
+def _described(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any]]:
+    """One row for each of these workloads, the newest if TVM versions differ."""
+    columns = [column for column in WORKLOADS.c if column.name != "payload"]
+    query = select(*columns).where(WORKLOADS.c.task_key.in_(keys)).order_by(WORKLOADS.c.number)
+    return {row.task_key: row for row in connection.execute(query)}
+
+
+def _kernels(described: Mapping[str, Row[Any]], rows: Sequence[Row[Any]]) -> list[KnownKernel]:
+    found = []
+    for row in sorted(rows, key=lambda row: (row.task_key, row.family, row.device_key)):
+        kernel = described.get(row.task_key)
+        if kernel is not None:
+            found.append(
+                KnownKernel(
+                    key=row.task_key,
+                    name=kernel.name,
+                    kernel_class=kernel.kernel_class,
+                    shapes=kernel.shapes,
+                    gflop=kernel.gflop,
+                    family=row.family,
+                    device_key=row.device_key,
+                    best_s=row.best_s,
+                    measured=row.measured,
+                )
+            )
+    return found
+
+
+def _workload(row: Row[Any], payload: bytes) -> WorkloadRecord:
+    return WorkloadRecord(
+        key=row.task_key,
+        name=row.name,
+        kernel_class=row.kernel_class,
+        shapes=row.shapes,
+        gflop=row.gflop,
+        family=row.family,
+        target=row.target,
+        tvm_version=row.tvm_version,
+        payload=payload,
+    )
+
+
+def _bank_row(kernel_class: str, family: str, workloads: int, measured: int, total: int) -> BankRow:
+    return BankRow(
+        kernel_class=kernel_class,
+        family=family,
+        workloads=workloads,
+        measured=measured,
+        failed=total - measured,
+    )

@@ -1,0 +1,1 @@
+"""Reaching the database: connections, tables, migrations, and what every query needs."""

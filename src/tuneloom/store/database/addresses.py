@@ -1,0 +1,66 @@
+"""Where a store lies: a path, or the address of a database."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from tuneloom.errors import StoreError
+from tuneloom.store.database.faults import told_as_store_errors
+
+
+def default_place() -> Path:
+    """`store.db` in $TUNELOOM_HOME, or in `.tuneloom` in the user's home."""
+    home = os.environ.get("TUNELOOM_HOME")
+    return (Path(home) if home else Path.home() / ".tuneloom") / "store.db"
+
+
+def postgres_address(place: str | Path | None) -> str | None:
+    """The address of a PostgreSQL store as its own driver takes it; None for any other store."""
+    url = url_of(place)
+    if url.get_backend_name() != "postgresql":
+        return None
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def url_of(place: str | Path | None) -> URL:
+    """The address of a store; raises StoreError for what is neither a path nor a known address."""
+    if place is None or isinstance(place, Path) or "://" not in place:
+        return _file_url(Path(place) if place else default_place())
+    try:
+        url = make_url(place)
+    except ArgumentError as error:
+        raise StoreError(
+            f"{place!r} is not the address of a database, e.g. postgresql://user@host/name"
+        ) from error
+    match url.get_backend_name():
+        case "sqlite":
+            return url
+        case "postgresql" | "postgres":
+            return _postgres_url(url)
+        case other:
+            raise StoreError(f"no store on {other!r}; known: a path, sqlite:///…, postgresql://…")
+
+
+def shown(url: URL) -> str:
+    """An address for people, without a password."""
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    return url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+
+def _file_url(path: Path) -> URL:
+    path = path.expanduser().absolute()
+    with told_as_store_errors(str(path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise StoreError(f"store {path}: it is a folder, name a file in it")
+    return URL.create("sqlite", database=str(path))
+
+
+def _postgres_url(url: URL) -> URL:
+    if find_spec("psycopg") is None:
+        raise StoreError("a PostgreSQL store needs psycopg: pip install 'tuneloom[postgres]'")
+    return url.set(drivername="postgresql+psycopg")

@@ -1,0 +1,84 @@
+"""Files by digest: what jobs need, so that any machine that reaches the store can get it.
+
+Beside a SQLite file they lie in a folder; in a database that other machines reach, they are
+rows; both can keep them in an object store instead. A blob belongs to its owners and goes with the
+last of them.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+
+from tuneloom.errors import StoreError
+from tuneloom.store.database.queries import Queries, insert_once
+from tuneloom.store.database.tables.runs import BLOB_USES
+from tuneloom.store.files.folder import FolderFiles
+from tuneloom.store.files.places import FilePlace
+from tuneloom.store.files.remote import RemoteFiles
+from tuneloom.store.files.rows import RowFiles, alone
+
+_YOUNG_S = 86_400.0  # a file that nobody owns may be on its way to an owner
+
+
+class BlobQueries(Queries):
+    """The part of a store that `BlobStore` describes."""
+
+    def put_blob(self, pieces: Iterable[bytes], owner: str) -> str:
+        def noted(digest: str, connection: Connection | None) -> None:
+            if connection is None:
+                self.use_blob(digest, owner)
+            else:
+                insert_once(connection, BLOB_USES, {"digest": digest, "owner": owner})
+
+        return self._files.put(pieces, noted)
+
+    def has_blob(self, digest: str) -> bool:
+        return self._files.has(digest)
+
+    def blob(self, digest: str) -> Iterator[bytes]:
+        if not self._files.has(digest):
+            raise StoreError(f"store {self._database.place} has no file with digest {digest[:12]}…")
+        return self._files.read(digest)
+
+    def use_blob(self, digest: str, owner: str) -> None:
+        with self._database.writing() as connection:
+            insert_once(connection, BLOB_USES, {"digest": digest, "owner": owner})
+
+    def drop_blobs(self, owner: str) -> int:
+        with self._database.writing() as connection:
+            alone(connection)
+            mine = set(connection.execute(_used_by(owner)).scalars())
+            connection.execute(delete(BLOB_USES).where(BLOB_USES.c.owner == owner))
+            still = select(BLOB_USES.c.digest).where(BLOB_USES.c.digest.in_(mine))
+            unused = mine - set(connection.execute(still).scalars())
+            if unused:
+                self._files.remove(unused, connection)
+        return len(unused)
+
+    def unused_blobs(self) -> list[tuple[str, int]]:
+        with self._database.reading() as connection:
+            used = set(connection.execute(select(BLOB_USES.c.digest).distinct()).scalars())
+        return [(digest, size) for digest, size in self._files.digests(_YOUNG_S) if digest not in used]
+
+    def remove_unused_blobs(self, digests: Iterable[str]) -> None:
+        with self._database.writing() as connection:
+            alone(connection)
+            wanted = set(digests)
+            still = select(BLOB_USES.c.digest).where(BLOB_USES.c.digest.in_(wanted))
+            self._files.remove(wanted - set(connection.execute(still).scalars()), connection)
+
+    @cached_property
+    def _files(self) -> FilePlace:
+        database = self._database
+        if database.files is not None:
+            return RemoteFiles(database.files)
+        if database.file is not None:
+            folder = database.file.with_name(f"{database.file.name}.files")
+            return FolderFiles(folder, database.place)
+        return RowFiles(database)
+
+
+def _used_by(owner: str) -> Any:
+    return select(BLOB_USES.c.digest).where(BLOB_USES.c.owner == owner)

@@ -1,0 +1,1 @@
+"""Runs, their jobs, who carries them out, and what others want of them."""

@@ -1,0 +1,141 @@
+"""Jobs and their tasks in the database."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select, update
+
+from tuneloom.errors import StoreError
+from tuneloom.model import Task
+from tuneloom.store.database.encoding import from_json, pack, printable, to_json, unpack
+from tuneloom.store.database.queries import Queries, insert_once
+from tuneloom.store.database.tables.runs import JOBS, TASKS, WORKLOADS
+from tuneloom.store.records import EMPTY, JobRecord, JobStatus, Json, PlannedTask, WishKind
+from tuneloom.store.running.wishes import insert_wish, require_open
+
+PAYLOADS = TASKS.join(
+    WORKLOADS,
+    (TASKS.c.task_key == WORKLOADS.c.task_key) & (TASKS.c.tvm_version == WORKLOADS.c.tvm_version),
+)
+
+
+class JobQueries(Queries):
+    """The part of a store that `JobStore` describes."""
+
+    def add_job(self, run: str, name: str, spec: Mapping[str, Json] = EMPTY) -> JobRecord:
+        with self._database.writing() as connection:
+            require_open(connection, run)
+            job = insert_job(connection, run, name, spec, self._clock())
+            insert_wish(connection, run, WishKind.ADD, job, {}, self._clock())
+            return _record(_one(connection, job))
+
+    def set_job(self, job: str, status: JobStatus, result: Mapping[str, Json] | None = None) -> None:
+        change: dict[str, Any] = {"status": status.value, "ended": self._clock() if status.ended else None}
+        if status is JobStatus.RUNNING:
+            change["started"] = func.coalesce(JOBS.c.started, self._clock())
+        if result is not None:
+            change["result"] = to_json(dict(result))
+        with self._database.writing() as connection:
+            run = _one(connection, job).run
+            self._guard(connection, run)
+            connection.execute(update(JOBS).where(JOBS.c.id == job).values(**change))
+
+    def jobs(self, run: str) -> list[JobRecord]:
+        query = select(JOBS).where(JOBS.c.run == run).order_by(JOBS.c.number)
+        with self._database.reading() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+    def job(self, job: str) -> JobRecord:
+        with self._database.reading() as connection:
+            return _record(_one(connection, job))
+
+    def add_tasks(
+        self, job: str, tasks: Sequence[Task], *, family: str, target: str, tvm_version: str = ""
+    ) -> None:
+        origin = {"family": family, "target": target, "tvm_version": tvm_version}
+        with self._database.writing() as connection:
+            self._guard(connection, _one(connection, job).run)
+            for task in tasks:
+                insert_once(
+                    connection, WORKLOADS, _described(task) | origin | {"payload": pack(task.payload)}
+                )
+                own = {"job": job, "weight": task.weight, "tvm_version": tvm_version, "plan": "{}"}
+                insert_once(connection, TASKS, _described(task) | own)
+
+    def set_plan(self, job: str, task_key: str, plan: Mapping[str, Json]) -> None:
+        ours = (TASKS.c.job == job) & (TASKS.c.task_key == task_key)
+        with self._database.writing() as connection:
+            change = update(TASKS).where(ours).values(plan=to_json(dict(plan)))
+            if not connection.execute(change).rowcount:
+                raise StoreError(f"job {job} has no task {task_key!r}: add its tasks first")
+
+    def tasks(self, job: str) -> list[PlannedTask]:
+        query = select(TASKS, WORKLOADS.c.payload).select_from(PAYLOADS).where(TASKS.c.job == job)
+        with self._database.reading() as connection:
+            return [_planned(row) for row in connection.execute(query.order_by(TASKS.c.number))]
+
+
+def insert_job(connection: Connection, run: str, name: str, spec: Mapping[str, Json], now: float) -> str:
+    """Add a waiting job inside the caller's transaction; returns its id."""
+    number = _next_number(connection, run)
+    row = {
+        "id": f"{run}.{number}",
+        "run": run,
+        "number": number,
+        "name": printable(name),
+        "spec": to_json(dict(spec)),
+        "status": JobStatus.WAITING.value,
+        "result": "{}",
+        "created": now,
+    }
+    if not insert_once(connection, JOBS, row):
+        raise StoreError(f"run {run} has a job {name!r} already: give this one another name")
+    return f"{run}.{number}"
+
+
+def _next_number(connection: Connection, run: str) -> int:
+    return 1 + connection.execute(select(func.count()).where(JOBS.c.run == run)).scalar_one()
+
+
+def _one(connection: Connection, job: str) -> Row[Any]:
+    row = connection.execute(select(JOBS).where(JOBS.c.id == job)).first()
+    if row is None:
+        raise StoreError(f"no job {job!r}; `tuneloom runs` lists what there is")
+    return row
+
+
+def _record(row: Row[Any]) -> JobRecord:
+    return JobRecord(
+        id=row.id,
+        run=row.run,
+        name=row.name,
+        spec=from_json(row.spec),
+        status=JobStatus(row.status),
+        created=row.created or 0.0,
+        started=row.started,
+        ended=row.ended,
+        result=from_json(row.result),
+    )
+
+
+def _described(task: Task) -> dict[str, Any]:
+    return {
+        "task_key": task.key,
+        "name": printable(task.name),
+        "gflop": task.gflop,
+        "shapes": printable(task.shapes),
+        "kernel_class": task.kernel_class,
+    }
+
+
+def _planned(row: Row[Any]) -> PlannedTask:
+    task = Task(
+        key=row.task_key,
+        name=row.name,
+        weight=row.weight,
+        gflop=row.gflop,
+        shapes=row.shapes,
+        kernel_class=row.kernel_class,
+        payload=unpack(row.payload),
+    )
+    return PlannedTask(task=task, plan=from_json(row.plan))

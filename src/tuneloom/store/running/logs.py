@@ -1,0 +1,100 @@
+"""What executors note about runs: spans, events, and what runs look like."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select
+
+from tuneloom.store.database.encoding import from_json, printable, to_json
+from tuneloom.store.database.fencing import lost_among
+from tuneloom.store.database.queries import Queries, replace_all
+from tuneloom.store.database.tables.runs import EVENTS, NOTES, SPANS, VIEWS
+from tuneloom.store.records import EventRecord, Json, Page, SpanRecord
+
+
+class LogQueries(Queries):
+    """The part of a store that `LogStore` describes."""
+
+    def add_spans(self, run: str, spans: Sequence[SpanRecord]) -> None:
+        if spans:
+            with self._database.writing() as connection:
+                self._guard(connection, run)
+                connection.execute(insert(SPANS), [{"run": run} | asdict(span) for span in spans])
+
+    def clock_of(self, run: str) -> float:
+        query = select(func.coalesce(func.max(SPANS.c.end_s), 0.0)).where(SPANS.c.run == run)
+        with self._database.reading() as connection:
+            return float(connection.execute(query).scalar_one())
+
+    def spans(self, run: str) -> list[SpanRecord]:
+        query = select(SPANS).where(SPANS.c.run == run).order_by(SPANS.c.start_s, SPANS.c.id)
+        with self._database.reading() as connection:
+            return [_span(row) for row in connection.execute(query)]
+
+    def log_events(self, run: str, events: Sequence[EventRecord]) -> None:
+        if events:
+            with self._database.writing() as connection:
+                self._guard(connection, run)
+                connection.execute(insert(EVENTS), [_event_row(run, event) for event in events])
+
+    def events(self, run: str) -> list[EventRecord]:
+        query = select(EVENTS).where(EVENTS.c.run == run).order_by(EVENTS.c.id)
+        with self._database.reading() as connection:
+            return [
+                EventRecord(at_s=row.at_s, kind=row.kind, body=from_json(row.body))
+                for row in connection.execute(query)
+            ]
+
+    def write_pages(self, pages: Sequence[Page]) -> list[str]:
+        written = [page for page in pages if not page.blank]
+        if not written:
+            return []
+        with self._database.writing() as connection:
+            held = [self._held[page.run] for page in written if page.run in self._held]
+            lost = lost_among(connection, held) if held else set()
+            self._write(connection, [page for page in written if page.run not in lost])
+        return sorted(lost)
+
+    def _write(self, connection: Connection, pages: Sequence[Page]) -> None:
+        spans = [{"run": page.run} | asdict(span) for page in pages for span in page.spans]
+        events = [_event_row(page.run, event) for page in pages for event in page.events]
+        notes = [_note_row(page.run, *note) for page in pages for note in page.notes.items()]
+        now = self._clock()
+        views = [_view_row(page, now) for page in pages if page.view is not None]
+        if spans:
+            connection.execute(insert(SPANS), spans)
+        if events:
+            connection.execute(insert(EVENTS), events)
+        replace_all(connection, NOTES, notes, ("run", "name"))
+        replace_all(connection, VIEWS, views, ("run",))
+
+    def view(self, run: str) -> Mapping[str, Json] | None:
+        with self._database.reading() as connection:
+            content = connection.execute(select(VIEWS.c.content).where(VIEWS.c.run == run)).scalar()
+            return None if content is None else from_json(content)
+
+
+def _note_row(run: str, name: str, value: Json) -> dict[str, Any]:
+    return {"run": run, "name": printable(name), "content": to_json(value)}
+
+
+def _view_row(page: Page, now: float) -> dict[str, Any]:
+    return {"run": page.run, "updated": now, "content": to_json(dict(page.view or {}))}
+
+
+def _event_row(run: str, event: EventRecord) -> dict[str, Any]:
+    return {"run": run, "at_s": event.at_s, "kind": event.kind, "body": to_json(dict(event.body))}
+
+
+def _span(row: Row[Any]) -> SpanRecord:
+    return SpanRecord(
+        job=row.job,
+        task=row.task,
+        kind=row.kind,
+        resource=row.resource,
+        start_s=row.start_s,
+        end_s=row.end_s,
+        ready_s=row.ready_s,
+        slots=row.slots,
+    )

@@ -1,0 +1,91 @@
+"""Uploaded models in the database."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, select, update
+
+from tuneloom.errors import ConflictError, QuotaError
+from tuneloom.store.database.encoding import from_json, printable, to_json
+from tuneloom.store.database.queries import Queries
+from tuneloom.store.database.tables.runs import JOBS
+from tuneloom.store.database.tables.tenancy import MODELS, SUBMISSIONS
+from tuneloom.store.records import Json
+from tuneloom.store.tenancy.records import ModelRecord, ModelState
+from tuneloom.store.tenancy.tenants import GOING_ON, locked_limits, usage_of
+
+
+class ModelQueries(Queries):
+    """The part of a store that `ModelStore` describes."""
+
+    def add_model(self, tenant: str, digest: str, name: str, size_bytes: int) -> ModelRecord:
+        row = {"tenant": tenant, "digest": digest, "name": printable(name), "size_bytes": size_bytes}
+        row |= {"created": self._clock(), "state": ModelState.CHECKING.value, "summary": "{}"}
+        with self._database.writing() as connection:
+            limits = locked_limits(connection, tenant)
+            known = connection.execute(select(MODELS).where(_is(tenant, digest))).first()
+            if known is not None:
+                return model_of(known)
+            used = usage_of(connection, tenant, self._clock()).size_bytes
+            if used + size_bytes > limits.bytes_stored:
+                raise QuotaError(
+                    f"{size_bytes} bytes more would exceed the {limits.bytes_stored} that tenant {tenant!r} "
+                    "may store; remove models or bundles",
+                    field="bytes_stored",
+                )
+            connection.execute(insert(MODELS).values(**row))
+            return model_of(connection.execute(select(MODELS).where(_is(tenant, digest))).one())
+
+    def describe_model(
+        self, tenant: str, digest: str, state: ModelState, summary: Mapping[str, Json]
+    ) -> None:
+        change = {"state": state.value, "summary": to_json(dict(summary))}
+        with self._database.writing() as connection:
+            connection.execute(update(MODELS).where(_is(tenant, digest)).values(**change))
+
+    def model(self, tenant: str, digest: str) -> ModelRecord | None:
+        with self._database.reading() as connection:
+            row = connection.execute(select(MODELS).where(_is(tenant, digest))).first()
+            return None if row is None else model_of(row)
+
+    def models(self, tenant: str, *, before: int | None = None, limit: int = 50) -> list[ModelRecord]:
+        query = select(MODELS).where(MODELS.c.tenant == tenant).order_by(MODELS.c.number.desc()).limit(limit)
+        if before is not None:
+            query = query.where(MODELS.c.number < before)
+        with self._database.reading() as connection:
+            return [model_of(row) for row in connection.execute(query)]
+
+    def unchecked_models(self, limit: int) -> list[ModelRecord]:
+        waiting = MODELS.c.state == ModelState.CHECKING.value
+        query = select(MODELS).where(waiting).order_by(MODELS.c.number).limit(limit)
+        with self._database.reading() as connection:
+            return [model_of(row) for row in connection.execute(query)]
+
+    def remove_model(self, tenant: str, digest: str) -> bool:
+        needing = SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
+        query = select(SUBMISSIONS.c.run).select_from(needing).limit(1)
+        ours = (SUBMISSIONS.c.tenant == tenant) & (SUBMISSIONS.c.model == digest)
+        with self._database.writing() as connection:
+            locked_limits(connection, tenant)
+            run = connection.execute(query.where(ours, JOBS.c.status.in_(GOING_ON))).scalar()
+            if run is not None:
+                raise ConflictError(f"job {run} needs this model; cancel it, or wait until it has ended")
+            return bool(connection.execute(delete(MODELS).where(_is(tenant, digest))).rowcount)
+
+
+def _is(tenant: str, digest: str) -> Any:
+    return (MODELS.c.tenant == tenant) & (MODELS.c.digest == digest)
+
+
+def model_of(row: Row[Any]) -> ModelRecord:
+    """The record of one row."""
+    return ModelRecord(
+        number=row.number,
+        tenant=row.tenant,
+        digest=row.digest,
+        name=row.name,
+        size_bytes=row.size_bytes,
+        created=row.created,
+        state=ModelState(row.state),
+        summary=from_json(row.summary),
+    )

@@ -1,0 +1,186 @@
+"""Jobs of tenants in the database: submitted once, listed by pages."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select
+
+from tuneloom.errors import ConflictError, QuotaError
+from tuneloom.store.database.encoding import from_json
+from tuneloom.store.database.queries import insert_once, insert_or_replace
+from tuneloom.store.database.tables.runs import BLOB_USES, JOBS, LEASES, TRIALS, VIEWS
+from tuneloom.store.database.tables.tenancy import BUNDLES, SUBMISSIONS
+from tuneloom.store.records import JobStatus, Json, RunStatus
+from tuneloom.store.running.jobs import insert_job
+from tuneloom.store.running.leases import is_dead
+from tuneloom.store.running.names import owner_of
+from tuneloom.store.running.runs import RunQueries
+from tuneloom.store.tenancy.audit import insert_entry
+from tuneloom.store.tenancy.records import AuditEntry, BundleRecord, Submission, SubmittedJob, TenantLimits
+from tuneloom.store.tenancy.tenants import asked_of, locked_limits
+
+COMMAND = "service"
+_OF_JOB = ("name", "status", "spec", "result", "started", "ended")
+_JOINED = select(SUBMISSIONS, *(JOBS.c[name] for name in _OF_JOB)).select_from(
+    SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
+)
+_OF_TRIAL = ("id", "task_key", "outcome", "best_s", "build_s", "profile_s", "created", "origin")
+
+
+class SubmissionQueries(RunQueries):
+    """The part of a store that `SubmissionStore` describes."""
+
+    def submit_job(
+        self, submission: Submission, options: Mapping[str, Json], entry: AuditEntry | None = None
+    ) -> tuple[SubmittedJob, bool]:
+        with self._database.writing() as connection:
+            limits = locked_limits(connection, submission.tenant)
+            earlier = _earlier(connection, submission)
+            if earlier is not None:
+                return earlier, False
+            self._require_quota(connection, submission, limits)
+            run = self._insert(connection, COMMAND, options, RunStatus.WAITING)
+            insert_job(connection, run, submission.name, submission.spec, self._clock())
+            connection.execute(insert(SUBMISSIONS).values(run=run, **self._columns(submission)))
+            for digest in submission.spec.get("files", {}).values():
+                insert_once(connection, BLOB_USES, {"digest": digest, "owner": owner_of(run)})
+            if entry is not None:
+                insert_entry(connection, replace(entry, subject=run), self._clock())
+            return _submitted(connection.execute(_JOINED.where(SUBMISSIONS.c.run == run)).one()), True
+
+    def submitted_job(self, run: str, tenant: str | None = None) -> SubmittedJob | None:
+        query = _JOINED.where(SUBMISSIONS.c.run == run)
+        if tenant is not None:
+            query = query.where(SUBMISSIONS.c.tenant == tenant)
+        with self._database.reading() as connection:
+            row = connection.execute(query).first()
+            return None if row is None else _submitted(row)
+
+    def submitted_jobs(
+        self,
+        tenant: str | None = None,
+        *,
+        statuses: Sequence[JobStatus] = (),
+        model: str | None = None,
+        name: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[SubmittedJob]:
+        wanted = []
+        if tenant is not None:
+            wanted.append(SUBMISSIONS.c.tenant == tenant)
+        if statuses:
+            wanted.append(JOBS.c.status.in_([status.value for status in statuses]))
+        if model is not None:
+            wanted.append(SUBMISSIONS.c.model == model)
+        if name is not None:
+            wanted.append(JOBS.c.name.contains(name, autoescape=True))
+        if before is not None:
+            wanted.append(SUBMISSIONS.c.number < before)
+        query = _JOINED.where(*wanted).order_by(SUBMISSIONS.c.number.desc()).limit(limit)
+        with self._database.reading() as connection:
+            return [_submitted(row) for row in connection.execute(query)]
+
+    def job_counts(self, tenant: str | None = None) -> dict[str, int]:
+        joined = SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
+        query = select(JOBS.c.status, func.count()).select_from(joined).group_by(JOBS.c.status)
+        if tenant is not None:
+            query = query.where(SUBMISSIONS.c.tenant == tenant)
+        with self._database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def trials_after(self, job: str, after: int, limit: int) -> list[dict[str, Json]]:
+        columns = [TRIALS.c[name] for name in _OF_TRIAL]
+        query = select(*columns).where(TRIALS.c.job == job, TRIALS.c.id > after)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(TRIALS.c.id).limit(limit)).mappings()
+            return [dict(row) for row in rows]
+
+    def last_trial(self, job: str) -> int:
+        query = select(func.coalesce(func.max(TRIALS.c.id), 0)).where(TRIALS.c.job == job)
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def outcome_counts(self) -> dict[str, int]:
+        query = select(TRIALS.c.outcome, func.count()).group_by(TRIALS.c.outcome)
+        with self._database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def live_views(self) -> list[tuple[str, Mapping[str, Json]]]:
+        held = VIEWS.join(LEASES, LEASES.c.run == VIEWS.c.run)
+        query = select(LEASES, VIEWS.c.content).select_from(held).order_by(VIEWS.c.updated)
+        with self._database.reading() as connection:
+            lively = connection.execute(query.where(LEASES.c.expires > self._now(connection))).all()
+        dead = {row.holder for row in {row.holder: row for row in lively}.values() if is_dead(row)}
+        return [(row.holder, from_json(row.content)) for row in lively if row.holder not in dead]
+
+    def keep_bundle(self, run: str, digest: str, size_bytes: int) -> None:
+        row = {"run": run, "digest": digest, "size_bytes": size_bytes, "created": self._clock()}
+        with self._database.writing() as connection:
+            self._guard(connection, run)
+            insert_or_replace(connection, BUNDLES, row, ("run",))
+
+    def bundle(self, run: str) -> BundleRecord | None:
+        with self._database.reading() as connection:
+            row = connection.execute(select(BUNDLES).where(BUNDLES.c.run == run)).mappings().first()
+            return None if row is None else BundleRecord(**row)
+
+    def _require_quota(self, connection: Connection, submission: Submission, limits: TenantLimits) -> None:
+        jobs, trials = asked_of(connection, submission.tenant, self._clock())
+        if jobs >= limits.jobs_at_once:
+            raise QuotaError(
+                f"tenant {submission.tenant!r} has {jobs} jobs that have not ended, and may have "
+                f"{limits.jobs_at_once}; wait for one to end, or cancel one",
+                field="jobs_at_once",
+            )
+        if trials + submission.trials > limits.trials_a_day:
+            left = max(0, limits.trials_a_day - trials)
+            raise QuotaError(
+                f"tenant {submission.tenant!r} may ask for {left} more trials today, not for "
+                f"{submission.trials}; give a smaller budget",
+                field="trials",
+            )
+
+    def _columns(self, submission: Submission) -> dict[str, Any]:
+        return {
+            "tenant": submission.tenant,
+            "token": submission.token,
+            "model": submission.model,
+            "trials": submission.trials,
+            "priority": int(submission.spec.get("priority", 0)),
+            "created": self._clock(),
+            "idempotency_key": submission.key,
+            "request": submission.request,
+        }
+
+
+def _earlier(connection: Connection, submission: Submission) -> SubmittedJob | None:
+    """The job that the same key was used for."""
+    if submission.key is None:
+        return None
+    same = (SUBMISSIONS.c.tenant == submission.tenant) & (SUBMISSIONS.c.idempotency_key == submission.key)
+    row = connection.execute(_JOINED.where(same)).first()
+    if row is not None and row.request != submission.request:
+        raise ConflictError(
+            f"this idempotency key was used for another request, job {row.run}; use a new key",
+            field="Idempotency-Key",
+        )
+    return None if row is None else _submitted(row)
+
+
+def _submitted(row: Row[Any]) -> SubmittedJob:
+    return SubmittedJob(
+        number=row.number,
+        id=row.run,
+        tenant=row.tenant,
+        model=row.model,
+        name=row.name,
+        status=JobStatus(row.status),
+        spec=from_json(row.spec),
+        result=from_json(row.result),
+        created=row.created,
+        started=row.started,
+        ended=row.ended,
+        trials=row.trials,
+    )

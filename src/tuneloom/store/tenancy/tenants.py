@@ -1,0 +1,151 @@
+"""Tenants and tokens in the database."""
+
+import secrets
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from tuneloom.errors import ConflictError, InputError
+from tuneloom.store.database.encoding import printable
+from tuneloom.store.database.queries import Queries, insert_once
+from tuneloom.store.database.tables.runs import JOBS
+from tuneloom.store.database.tables.tenancy import BUNDLES, MODELS, SUBMISSIONS, TENANTS, TOKENS
+from tuneloom.store.records import JobStatus
+from tuneloom.store.tenancy.records import (
+    Role,
+    TenantLimits,
+    TenantRecord,
+    TokenRecord,
+    Usage,
+    require_tenant_name,
+)
+
+DAY_S = 86_400.0
+GOING_ON = tuple(status.value for status in JobStatus if not status.ended)
+
+
+class TenantQueries(Queries):
+    """The part of a store that `TenantStore` describes."""
+
+    def add_tenant(self, name: str, limits: TenantLimits) -> TenantRecord:
+        require_tenant_name(name)
+        row = {"id": name, "created": self._clock(), **_limit_columns(limits)}
+        with self._database.writing() as connection:
+            if not insert_once(connection, TENANTS, row):
+                raise ConflictError(f"there is a tenant {name!r} already; choose another name", field="name")
+            return _tenant(_tenant_row(connection, name))
+
+    def change_tenant(self, name: str, limits: TenantLimits) -> TenantRecord | None:
+        with self._database.writing() as connection:
+            change = update(TENANTS).where(TENANTS.c.id == name).values(**_limit_columns(limits))
+            if not connection.execute(change).rowcount:
+                return None
+            return _tenant(_tenant_row(connection, name))
+
+    def tenant(self, name: str) -> TenantRecord | None:
+        with self._database.reading() as connection:
+            row = connection.execute(select(TENANTS).where(TENANTS.c.id == name)).first()
+            return None if row is None else _tenant(row)
+
+    def tenants(self) -> list[TenantRecord]:
+        with self._database.reading() as connection:
+            return [_tenant(row) for row in connection.execute(select(TENANTS).order_by(TENANTS.c.id))]
+
+    def usage(self, tenant: str) -> Usage:
+        with self._database.reading() as connection:
+            return usage_of(connection, tenant, self._clock())
+
+    def add_token(
+        self, tenant: str, name: str, role: Role, digest: str, expires: float | None = None
+    ) -> TokenRecord:
+        row: dict[str, Any] = {"tenant": tenant, "name": printable(name), "role": role.value}
+        row |= {"id": secrets.token_hex(8), "digest": digest, "created": self._clock(), "expires": expires}
+        with self._database.writing() as connection:
+            if connection.execute(select(TENANTS.c.id).where(TENANTS.c.id == tenant)).first() is None:
+                raise InputError(f"no tenant {tenant!r}; make it first", field="tenant")
+            connection.execute(insert(TOKENS).values(**row))
+            return token_of(connection.execute(select(TOKENS).where(TOKENS.c.id == row["id"])).one())
+
+    def token_with_digest(self, token: str) -> tuple[TokenRecord, str] | None:
+        with self._database.reading() as connection:
+            row = connection.execute(select(TOKENS).where(TOKENS.c.id == token)).first()
+            return None if row is None else (token_of(row), row.digest)
+
+    def tokens(self, tenant: str | None = None) -> list[TokenRecord]:
+        query = select(TOKENS).order_by(TOKENS.c.created, TOKENS.c.id)
+        if tenant is not None:
+            query = query.where(TOKENS.c.tenant == tenant)
+        with self._database.reading() as connection:
+            return [token_of(row) for row in connection.execute(query)]
+
+    def revoke_token(self, token: str) -> bool:
+        change = update(TOKENS).where(TOKENS.c.id == token, TOKENS.c.revoked.is_(None))
+        with self._database.writing() as connection:
+            return bool(connection.execute(change.values(revoked=self._clock())).rowcount)
+
+
+def locked_limits(connection: Connection, tenant: str) -> TenantLimits:
+    """The limits of a tenant that nobody else checks against until we commit."""
+    row = connection.execute(select(TENANTS).where(TENANTS.c.id == tenant).with_for_update()).first()
+    if row is None:
+        raise InputError(f"no tenant {tenant!r}; make it first", field="tenant")
+    return _tenant(row).limits
+
+
+def asked_of(connection: Connection, tenant: str, now: float) -> tuple[int, int]:
+    """How many jobs of a tenant go on, and how many trials it asked for lately."""
+    mine = SUBMISSIONS.c.tenant == tenant
+    jobs = select(func.count()).select_from(SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run))
+    lately = select(func.coalesce(func.sum(SUBMISSIONS.c.trials), 0)).where(
+        mine, SUBMISSIONS.c.created > now - DAY_S
+    )
+    going_on = connection.execute(jobs.where(mine, JOBS.c.status.in_(GOING_ON))).scalar_one()
+    return int(going_on), int(connection.execute(lately).scalar_one())
+
+
+def usage_of(connection: Connection, tenant: str, now: float) -> Usage:
+    """What a tenant uses, inside the caller's transaction."""
+    mine = SUBMISSIONS.c.tenant == tenant
+    uploads = select(func.coalesce(func.sum(MODELS.c.size_bytes), 0)).where(MODELS.c.tenant == tenant)
+    made = SUBMISSIONS.join(BUNDLES, BUNDLES.c.run == SUBMISSIONS.c.run)
+    bundles = select(func.coalesce(func.sum(BUNDLES.c.size_bytes), 0)).select_from(made).where(mine)
+    jobs, trials = asked_of(connection, tenant, now)
+    return Usage(
+        jobs=jobs,
+        trials=trials,
+        size_bytes=sum(int(connection.execute(query).scalar_one()) for query in (uploads, bundles)),
+    )
+
+
+def _limit_columns(limits: TenantLimits) -> dict[str, Any]:
+    return asdict(limits) | {"shares_records": int(limits.shares_records)}
+
+
+def _tenant_row(connection: Connection, name: str) -> Row[Any]:
+    return connection.execute(select(TENANTS).where(TENANTS.c.id == name)).one()
+
+
+def _tenant(row: Row[Any]) -> TenantRecord:
+    limits = TenantLimits(
+        weight=row.weight,
+        jobs_at_once=row.jobs_at_once,
+        trials_a_day=row.trials_a_day,
+        bytes_stored=row.bytes_stored,
+        most_priority=row.most_priority,
+        shares_records=bool(row.shares_records),
+    )
+    return TenantRecord(id=row.id, created=row.created, limits=limits)
+
+
+def token_of(row: Row[Any]) -> TokenRecord:
+    """A token from its row."""
+    return TokenRecord(
+        id=row.id,
+        tenant=row.tenant,
+        name=row.name,
+        role=Role(row.role),
+        created=row.created,
+        expires=row.expires,
+        revoked=row.revoked,
+    )
