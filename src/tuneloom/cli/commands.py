@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 GROUPS = {
-    "tune": {
+    "local.tune": {
         "tune": "tune models and write bundles",
         "resume": "resume an interrupted run",
     },
-    "remote": {
+    "remote.jobs": {
         "submit": "submit a model to a server",
         "jobs": "list the jobs of a server",
         "show": "show a job of a server",
@@ -18,43 +18,40 @@ GROUPS = {
         "fetch": "download the bundle of a job",
         "login": "save a token for a server",
     },
-    "serve": {"serve": "serve the web page and the API, and execute what is submitted"},
-    "farm": {"farm": "check a farm, or show what it is doing"},
-    "executor": {"executor": "execute submitted runs"},
-    "board": {"board": "serve this machine as a board of a farm"},
-    "jobs": {
+    "hosting.serve": {"serve": "serve the web page and the API, and execute what is submitted"},
+    "hosting.farm": {"farm": "check a farm, or show what it is doing"},
+    "hosting.executor": {"executor": "execute submitted runs"},
+    "hosting.board": {"board": "serve this machine as a board of a farm"},
+    "local.jobs": {
         "add": "add jobs to a running run",
         "cancel": "cancel one job of a running run, or all",
         "pause": "pause a job of a running run",
         "unpause": "continue a paused job",
         "stages": "print how long each stage of a run took",
     },
-    "models": {
+    "local.models": {
         "tasks": "list the kernels of a model and what is known about them",
         "run": "run a bundle on NumPy files",
         "evaluate": "time a bundle: median and spread",
         "zoo": "list the built-in models",
     },
-    "records": {
+    "local.records": {
         "export": "write a run's records as a stock MetaSchedule database",
         "import": "import a stock MetaSchedule database into the bank",
     },
-    "runs": {"runs": "list runs"},
-    "kernel": {"kernel": "tune hand-written kernels"},
-    "report": {"report": "write an HTML report about a run"},
-    "replay_log": {"replay-log": "replay the scheduling of a run from its log"},
-    "simulate": {"simulate": "simulate jobs and compare scheduling policies"},
-    "superb": {"superb": "run all combinations of a parameter grid"},
-    "plan": {"plan": "show what tuning a model would reuse"},
-    "bank": {"bank": "inspect, exchange and prune the records of all runs"},
+    "local.runs": {"runs": "list runs"},
+    "lab.kernel": {"kernel": "tune hand-written kernels"},
+    "local.report": {"report": "write an HTML report about a run"},
+    "lab.replay_log": {"replay-log": "replay the scheduling of a run from its log"},
+    "lab.simulate": {"simulate": "simulate jobs and compare scheduling policies"},
+    "lab.superb": {"superb": "run all combinations of a parameter grid"},
+    "local.plan": {"plan": "show what tuning a model would reuse"},
+    "local.bank": {"bank": "inspect, exchange and prune the records of all runs"},
 }
-"""Modules beside this one, with the commands of each and one line about every command."""
+"""Modules in the rooms beside this one, with the commands of each and one line about every command."""
 
-ON_SERVER = {"cancel": "on_server", "tune": "on_server"}
+ON_SERVER = {"cancel": "remote.tune", "tune": "remote.tune"}
 """Modules that have a command in place of the one above when --server is given."""
-
-OF_SERVERS = ("remote", "on_server")
-"""Modules whose commands ask a server; all others have nothing to do with --server."""
 
 _MODULES = {command: module for module, commands in GROUPS.items() for command in commands}
 
@@ -85,7 +82,7 @@ class CommandsAction(argparse._SubParsersAction):  # type: ignore[type-arg]
         if command in _MODULES:
             here = _MODULES[command]
             module = ON_SERVER.get(command, here) if _means_server(values or (), namespace) else here
-            if getattr(namespace, "server", None) is not None and module not in OF_SERVERS:
+            if getattr(namespace, "server", None) is not None and not module.startswith("remote."):
                 parser.error(f"{command!r} works with runs of this machine; omit --server")
             importlib.import_module(f"tuneloom.cli.{module}").add_parser(self)
         super().__call__(parser, namespace, values, option_string)

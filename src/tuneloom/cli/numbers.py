@@ -2,7 +2,7 @@
 
 import argparse
 
-from tuneloom.model.numbers import COUNT, NATURAL, NOT_NEGATIVE, POSITIVE, SEED, WHOLE, NumberKind
+from tuneloom.model.numbers import COUNT, NATURAL, POSITIVE, SEED, WHOLE, NumberKind
 
 
 def count(text: str) -> int:
@@ -28,11 +28,6 @@ def whole(text: str) -> int:
 def positive(text: str) -> float:
     """A finite number above 0."""
     return _fitting(POSITIVE, text, _as_float(text))
-
-
-def not_negative(text: str) -> float:
-    """A finite number of at least 0."""
-    return _fitting(NOT_NEGATIVE, text, _as_float(text))
 
 
 def _whole(kind: NumberKind, text: str) -> int:

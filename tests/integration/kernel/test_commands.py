@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.cli.kernel import add_parser
+from tuneloom.cli.lab.kernel import add_parser
 from tuneloom.errors import InputError, RecordsError
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tuneloom.cli import numbers
+from tuneloom.cli.local.tune import job_specs
 from tuneloom.cli.main import main, parser
-from tuneloom.cli.tune import job_specs
 from tuneloom.errors import InputError
 from tuneloom.store import open_store
 
@@ -310,7 +310,7 @@ def test_output_that_does_not_fit_on_the_disk_ends_in_one_line(tmp_path: Path) -
 WAITING = """
 import sys, threading
 from pathlib import Path
-from tuneloom.cli.executor import _end_with_input
+from tuneloom.cli.hosting.executor import _end_with_input
 thread = threading.Thread(target=_end_with_input, daemon=True)
 thread.start()
 while Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rpartition(")")[2].split()[0] != "S":

@@ -3,7 +3,7 @@
 import json
 from math import inf
 
-from tuneloom.cli.kernel_replay import summary_json
+from tuneloom.cli.lab.kernel_replay import summary_json
 from tuneloom.tuners.replay.study import Summary
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from tuneloom.cli.on_server import _told
+from tuneloom.cli.remote.tune import _told
 from tuneloom.cli.summary import compared, gained, job_line
 from tuneloom.client import RemoteJob
 from tuneloom.store import JobRecord, JobStatus

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.reports.reporting import report_data, write_report
-from tuneloom.cli import report as report_command
-from tuneloom.cli import runs as runs_command
+from tuneloom.cli.local import report as report_command
+from tuneloom.cli.local import runs as runs_command
 from tuneloom.errors import OutputError, StoreError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.report import DriftPoint, Gift, ResourceInfo, render_report

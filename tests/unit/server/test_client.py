@@ -14,7 +14,7 @@ import uvicorn
 
 from tuneloom.app.service.bundles import packed
 from tuneloom.cli.main import main
-from tuneloom.cli.remote import short_name
+from tuneloom.cli.remote.jobs import short_name
 from tuneloom.client import AsyncClient, Client
 from tuneloom.client.exchange import EventReader, require_version
 from tuneloom.client.logins import keep_token, logins_file, token_for

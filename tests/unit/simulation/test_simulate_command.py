@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.cli.simulate import add_parser, parse_stages
+from tuneloom.cli.lab.simulate import add_parser, parse_stages
 from tuneloom.errors import InputError
 
 README = "--stages select=22,build=8.3,profile=39.5,update=22 --jobs 4 --hosts 1 --devices 1 --policy all"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.grids.grid import PARAMETERS, Grid, read_grid
+from tuneloom.cli.lab.superb import require_meant
 from tuneloom.cli.main import main
-from tuneloom.cli.superb import require_meant
 from tuneloom.errors import InputError, JobsFileError
 
 GRID = """

@@ -12,13 +12,13 @@ Size = Annotated[int, Field(ge=1, le=_MOST_WHOLE)]
 Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
-class Asked(BaseModel):
+class RequestBody(BaseModel):
     """A body; a key that nobody knows is a mistake."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class JobAsked(Asked):
+class JobAsked(RequestBody):
     """A job. What is wanted is a budget (trials, seconds), a goal (goal_ms, goal_ratio), or both."""
 
     model_config = ConfigDict(
@@ -59,13 +59,13 @@ class JobAsked(Asked):
     waits_for_devices: bool | None = None
 
 
-class PriorityAsked(Asked):
+class PriorityAsked(RequestBody):
     """Another priority for a job."""
 
     priority: Annotated[int, Field(ge=-_MOST_WHOLE, le=_MOST_WHOLE)]
 
 
-class LimitsAsked(Asked):
+class LimitsAsked(RequestBody):
     """A tenant's share and quotas; what is left out keeps its default, or its value."""
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] | None = None
@@ -82,7 +82,7 @@ class TenantAsked(LimitsAsked):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 
 
-class TokenAsked(Asked):
+class TokenAsked(RequestBody):
     """A new token of a tenant."""
 
     tenant: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -93,7 +93,7 @@ class TokenAsked(Asked):
     )
 
 
-class LoginAsked(Asked):
+class LoginAsked(RequestBody):
     """A token that is exchanged for a session of the page."""
 
     token: Text = Field(description="a token of any role")

@@ -6,8 +6,8 @@ import signal
 import sys
 import threading
 
+from tuneloom.cli.local.tune import add_farm_options
 from tuneloom.cli.numbers import count
-from tuneloom.cli.tune import add_farm_options
 
 DESCRIPTION = """\
 Execute the runs that wait in a store, and those whose executors have died. Several executors, on

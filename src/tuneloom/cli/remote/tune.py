@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneloom.app.bundles.folders import require_free
-from tuneloom.cli.remote import (
+from tuneloom.cli.local.tune import add_job_options
+from tuneloom.cli.remote.jobs import (
     add_command,
     add_job_command,
     client_of,
@@ -14,7 +15,6 @@ from tuneloom.cli.remote import (
     tell,
     watched,
 )
-from tuneloom.cli.tune import add_job_options
 
 if TYPE_CHECKING:
     from tuneloom.client import RemoteJob

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneloom.cli.local.tune import shapes_of
 from tuneloom.cli.numbers import count, positive
 from tuneloom.cli.tables import print_rows
-from tuneloom.cli.tune import shapes_of
 
 if TYPE_CHECKING:
     from tuneloom.app.bundles.models import KnownTask

@@ -11,9 +11,9 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneloom.cli.local.tune import add_job_options, job_values
 from tuneloom.cli.numbers import count
 from tuneloom.cli.tables import print_rows
-from tuneloom.cli.tune import add_job_options, job_values
 from tuneloom.errors import InputError, TuneloomError
 
 if TYPE_CHECKING:

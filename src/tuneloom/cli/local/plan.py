@@ -12,8 +12,8 @@ from tuneloom.app.requests.shapes import shape_sets
 from tuneloom.app.requests.sources import located
 from tuneloom.app.reuse.asking import plan_model
 from tuneloom.app.reuse.planning import Action, JobPlan, TaskPlan
+from tuneloom.cli.local.tune import shapes_of
 from tuneloom.cli.numbers import count
-from tuneloom.cli.tune import shapes_of
 from tuneloom.model import REUSE, Budget, JobSpec, Task
 
 DESCRIPTION = """\

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneloom.cli import kernel_replay
+from tuneloom.cli.lab import kernel_replay
 from tuneloom.cli.numbers import count, natural, positive, seed
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 
@@ -125,7 +125,7 @@ def run_tune(options: argparse.Namespace) -> int:
     from tuneloom.app.runs.executing.in_process import tune
     from tuneloom.app.runs.settings import RunSettings
     from tuneloom.cli.live import display_for
-    from tuneloom.cli.tune import finish
+    from tuneloom.cli.local.tune import finish
 
     settings = RunSettings(store=options.store, device_cores=options.device_cores)
     command = shlex.join(["tuneloom", *sys.argv[1:]])
