@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.client import Client
-from tuneloom.server.credentials import make_token
+from tuneloom.server.access.credentials import make_token
 from tuneloom.store import Role, Store, TenantLimits, open_store
 from tuneloom.testing.commands import Workplace
 from tuneloom.testing.warm import WarmInterpreter

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import uvicorn
 
+from tuneloom.app.hosting.bundles import packed
 from tuneloom.app.reports.reporting import report_data
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.service.bundles import packed
 from tuneloom.errors import StoreError
+from tuneloom.server.access.credentials import make_token
 from tuneloom.server.building import build_app
-from tuneloom.server.credentials import make_token
 from tuneloom.server.settings import ServerSettings
 from tuneloom.store import JobStatus, Role, Store, Submission, TenantLimits, WishKind, open_store
 from tuneloom.testing.browser import Browser, installed_browser
@@ -74,7 +74,7 @@ class Served:
     def stop(self) -> None:
         """Let streams end, and listen no more."""
         if self._server is not None and self._thread is not None:
-            self._server.config.app.state.service.draining = True  # type: ignore[union-attr]
+            self._server.config.app.state.service.drain()  # type: ignore[union-attr]
             self._server.should_exit = True
             self._thread.join()
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from tuneloom import __version__
-from tuneloom.server.gate import Gate
+from tuneloom.server.access.middleware import RequestMiddleware
 from tuneloom.server.page import serving as page
 from tuneloom.server.problems import ProblemDetails, add_handlers
 from tuneloom.server.routes import (
@@ -22,8 +22,8 @@ from tuneloom.server.routes import (
     session,
     watching,
 )
-from tuneloom.server.service import Service
 from tuneloom.server.settings import ServerSettings
+from tuneloom.server.state import ServerState
 
 API = "/api/v1"
 _DESCRIPTION = """\
@@ -34,7 +34,7 @@ Submit a model, get a faster one. Every request but those for health carries a t
 
 def build_app(settings: ServerSettings) -> FastAPI:
     """The application on the store of its settings."""
-    service = Service.begin(settings)
+    service = ServerState.begin(settings)
     app = FastAPI(
         title="Tuneloom",
         version=__version__,
@@ -45,13 +45,14 @@ def build_app(settings: ServerSettings) -> FastAPI:
         openapi_url=f"{API}/openapi.json",
     )
     app.state.service = service
+    app.state.access = service.access
     for routes in (models, jobs, results, events, knowledge, administration, session, watching):
         app.include_router(_versioned(routes.ROUTER))
     app.include_router(health.ROUTER)
     app.include_router(page.ROUTER)
     add_handlers(app)
     app.add_middleware(
-        Gate,
+        RequestMiddleware,
         most_body_bytes=settings.most_body_bytes,
         streams=frozenset({f"{API}/models"}),
         timed=service.metrics.timed,
@@ -83,7 +84,7 @@ def _versioned(router: APIRouter) -> APIRouter:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    service: Service = app.state.service
+    service: ServerState = app.state.service
     service.inspector.start()
     service.sweeper.start()
     try:

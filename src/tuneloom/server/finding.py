@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from tuneloom.server.callers import Caller
+from tuneloom.server.access.callers import Principal
 from tuneloom.server.problems import Problem
 from tuneloom.store import Store, SubmittedJob
 
@@ -16,7 +16,7 @@ TenantFilter = Annotated[
 ]
 
 
-def found_job(store: Store, job: str, caller: Caller) -> SubmittedJob:
+def found_job(store: Store, job: str, caller: Principal) -> SubmittedJob:
     """The job of this id that the caller may see; raises Problem if there is none."""
     found = store.submitted_job(job, caller.sees)
     if found is None:
@@ -24,7 +24,7 @@ def found_job(store: Store, job: str, caller: Caller) -> SubmittedJob:
     return found
 
 
-def seen_tenant(caller: Caller, tenant: str | None) -> str | None:
+def seen_tenant(caller: Principal, tenant: str | None) -> str | None:
     """The tenant whose jobs are asked for, None for all; raises Problem if the caller may not see them."""
     if tenant in (None, caller.tenant):
         return caller.tenant

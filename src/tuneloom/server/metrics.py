@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from tuneloom.app.service.seeing import ServiceView
+from tuneloom.app.hosting.seeing import ServiceView
 
 
 class Metrics:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from tuneloom.app.hosting.retention import Retention
 from tuneloom.app.requests.fields import TEXT, FieldType, Words, nearest
-from tuneloom.app.service.retention import Retention
 from tuneloom.errors import InputError
 from tuneloom.model.numbers import BYTES, COUNT, NATURAL, POSITIVE, NumberKind
 

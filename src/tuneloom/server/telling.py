@@ -5,19 +5,20 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tuneloom.app.service.expecting import Expectation
-from tuneloom.app.service.overview import Overview
-from tuneloom.app.service.seeing import SeenResource, without_others
+from tuneloom.app.hosting.expecting import Expectation
+from tuneloom.app.hosting.overview import Overview
+from tuneloom.app.hosting.seeing import SeenResource, without_others
+from tuneloom.server.bodies.accounts import TenantTold, TokenTold
 from tuneloom.server.bodies.jobs import BundleTold, ExpectationTold, JobDetails, JobTold
-from tuneloom.server.bodies.service import ModelTold, TenantTold, TokenTold
+from tuneloom.server.bodies.knowledge import ModelTold
 from tuneloom.store import (
     BundleRecord,
     JobStatus,
     ModelRecord,
     SubmittedJob,
     TenantRecord,
+    TenantUsage,
     TokenRecord,
-    Usage,
 )
 
 _NOT_TOLD = ("trace",)
@@ -92,7 +93,7 @@ def _resource(resource: SeenResource, in_detail: bool) -> dict[str, Any]:
     return asdict(resource) | {"now": words}
 
 
-def tenant_told(tenant: TenantRecord, usage: Usage) -> TenantTold:
+def tenant_told(tenant: TenantRecord, usage: TenantUsage) -> TenantTold:
     """A tenant for administrators."""
     return TenantTold(
         name=tenant.id,

@@ -46,8 +46,8 @@ from tuneloom.store.tenancy.records import (
     SubmittedJob,
     TenantLimits,
     TenantRecord,
+    TenantUsage,
     TokenRecord,
-    Usage,
 )
 
 __all__ = [
@@ -81,10 +81,10 @@ __all__ = [
     "SubmittedJob",
     "TenantLimits",
     "TenantRecord",
+    "TenantUsage",
     "TokenRecord",
     "TrialRecord",
     "TrialStore",
-    "Usage",
     "Wish",
     "WishKind",
     "WishStore",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tuneloom.server.access.credentials import make_token
 from tuneloom.server.building import build_app
-from tuneloom.server.credentials import make_token
 from tuneloom.server.settings import ServerSettings
 from tuneloom.store import Role, Store, TenantLimits, open_store
 

@@ -6,7 +6,7 @@ import time
 import pytest
 from fastapi import FastAPI
 
-from tuneloom.server.credentials import bearer, make_token
+from tuneloom.server.access.credentials import bearer, make_token
 from tuneloom.store import Role
 
 from .conftest import Served

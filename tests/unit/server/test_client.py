@@ -12,7 +12,7 @@ import httpx
 import pytest
 import uvicorn
 
-from tuneloom.app.service.bundles import packed
+from tuneloom.app.hosting.bundles import packed
 from tuneloom.cli.main import main
 from tuneloom.cli.remote.jobs import short_name
 from tuneloom.client import AsyncClient, Client

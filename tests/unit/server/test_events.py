@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tuneloom.model import Task
-from tuneloom.server import events as server_events
-from tuneloom.server import glances
-from tuneloom.server.events import Mark, mark_of
+from tuneloom.server.streams import events as server_events
+from tuneloom.server.streams import glances
+from tuneloom.server.streams.events import Mark, mark_of
 from tuneloom.store import JobStatus, Page
 from tuneloom.testing.contracts.store import HERE, measured
 
@@ -71,9 +71,9 @@ def test_many_streams_are_told_more_rarely(served: Served) -> None:
     service = served.client.app.state.service  # type: ignore[attr-defined]
     pauses = []
     for count in (1, 100, 250):
-        service.watched["job"] = count
-        pauses.append(service.pause_s)
-    del service.watched["job"]
+        service.streams.watched["job"] = count
+        pauses.append(service.streams.pause_s)
+    del service.streams.watched["job"]
     assert pauses == [1.0, 1.0, 2.5]
 
 
@@ -92,7 +92,7 @@ def test_an_event_is_made_once_for_all_who_listen(served: Served, monkeypatch: p
         return real(*arguments)
 
     async def heard() -> list[str]:
-        return [event async for event in server_events.job_events(service, job, Mark())]
+        return [event async for event in server_events.job_events(service.streams, job, Mark())]
 
     async def all_heard() -> list[list[str]]:
         return await asyncio.gather(*(heard() for _ in range(20)))

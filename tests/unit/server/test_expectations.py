@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tuneloom.app.service.expecting import likely
+from tuneloom.app.hosting.expecting import likely
 from tuneloom.store import JobStatus
 
 from .conftest import Served

@@ -10,7 +10,8 @@ from fastapi import FastAPI
 
 from tuneloom.cli.main import main
 from tuneloom.errors import InputError, TuneloomError
-from tuneloom.server.running import Executors, _configuration, _listener, serve
+from tuneloom.server.background.executors import Executors
+from tuneloom.server.running import _configuration, _listener, serve
 from tuneloom.server.settings import ServerSettings
 from tuneloom.store import open_store
 

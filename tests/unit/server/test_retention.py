@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.service.retention import Retention, collect
+from tuneloom.app.hosting.retention import Retention, collect
 from tuneloom.cli.main import main
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, TenantLimits, open_store
 from tuneloom.testing.contracts.service import submission

@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tuneloom.server.access.credentials import make_token
 from tuneloom.server.building import build_app, described
-from tuneloom.server.credentials import make_token
 from tuneloom.server.settings import ServerSettings
 from tuneloom.store import Role, TenantLimits, open_store
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tuneloom.errors import InputError
+from tuneloom.server.access.rates import Buckets
+from tuneloom.server.background.executors import Executors, Pauses
 from tuneloom.server.building import build_app
-from tuneloom.server.rates import Buckets
-from tuneloom.server.running import Executors, Pauses, serve
+from tuneloom.server.running import serve
 from tuneloom.server.settings import ServerSettings, read_settings
 
 from .conftest import Served
@@ -72,7 +73,7 @@ def test_health_needs_no_token_and_numbers_need_one(served: Served) -> None:
 
 
 def test_a_server_that_is_about_to_end_is_not_ready(served: Served) -> None:
-    served.client.app.state.service.draining = True  # type: ignore[attr-defined]
+    served.client.app.state.service.drain()  # type: ignore[attr-defined]
     assert served.client.get("/readyz").status_code == 503
     assert served.client.get("/healthz").status_code == 200
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
-from tuneloom.app.service.inspecting import look_into
-from tuneloom.app.service.uploads import require_file_name
+from tuneloom.app.hosting.inspecting import look_into
+from tuneloom.app.hosting.uploads import require_file_name
 from tuneloom.errors import ModelError
 
 from .conftest import Served
@@ -140,6 +140,6 @@ def test_a_model_whose_file_is_lost_keeps_no_other_waiting(served: Served) -> No
 
 
 def test_what_looks_into_a_model_imports_nothing_but_the_reader_of_its_format() -> None:
-    words = "import sys; import tuneloom.app.service.looking; print('sqlalchemy' in sys.modules)"
+    words = "import sys; import tuneloom.app.hosting.looking; print('sqlalchemy' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from tuneloom.model import FailureKind, Task
-from tuneloom.server.events import overview_events
+from tuneloom.server.streams.events import overview_events
 from tuneloom.store import JobStatus, Page, SpanRecord
 from tuneloom.testing.contracts.store import HERE, failed
 
@@ -34,11 +34,11 @@ def first_event(served: Served, name: str, known: str = "") -> dict[str, Any]:
 
     async def listening() -> dict[str, Any]:
         service = served.client.app.state.service  # type: ignore[attr-defined]
-        stream = overview_events(service, name, known)
+        stream = overview_events(service.streams, name, known)
         assert "retry" in await anext(stream)
         text = await anext(stream)
         await stream.aclose()  # type: ignore[attr-defined]
-        assert service.streams == 0
+        assert service.streams.count == 0
         lines = dict(line.split(": ", 1) for line in text.strip().splitlines())
         return {"id": lines["id"], **json.loads(lines["data"])}
 

@@ -59,7 +59,7 @@ def _collect(settings: "ServerSettings", *, dry_run: bool) -> int:
     """Remove what is too old, or print what would be; returns the exit code."""
     from contextlib import closing
 
-    from tuneloom.app.service.retention import collect
+    from tuneloom.app.hosting.retention import collect
     from tuneloom.store import open_existing
 
     count, size = 0, 0

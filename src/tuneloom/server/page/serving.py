@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header
 from fastapi.responses import Response
 
 from tuneloom.report.page import asset
-from tuneloom.server.gate import SAFE_HEADERS
+from tuneloom.server.access.middleware import SAFE_HEADERS
 from tuneloom.server.page.document import FILES, document
 from tuneloom.server.problems import Problem
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from tuneloom.server.bodies.asked import LimitsAsked, TenantAsked, TokenAsked
-from tuneloom.server.bodies.service import (
+from tuneloom.server.access.callers import Administrator
+from tuneloom.server.access.credentials import make_token
+from tuneloom.server.bodies.accounts import (
     AuditPage,
     AuditTold,
     TenantsTold,
@@ -15,10 +16,10 @@ from tuneloom.server.bodies.service import (
     TokenMade,
     TokensTold,
 )
-from tuneloom.server.callers import Administrator, Served
-from tuneloom.server.credentials import make_token
+from tuneloom.server.bodies.asked import LimitsAsked, TenantAsked, TokenAsked
 from tuneloom.server.paging import Before, Limit, next_of
 from tuneloom.server.problems import Problem, documented
+from tuneloom.server.state import Served
 from tuneloom.server.telling import tenant_told, token_told
 from tuneloom.store import Role, TenantLimits
 

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Header
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from tuneloom.server.callers import Reader, Served
-from tuneloom.server.events import job_events, mark_of, overview_events
+from tuneloom.server.access.callers import Reader
 from tuneloom.server.finding import JobId, TenantFilter, found_job, seen_tenant
 from tuneloom.server.problems import Problem, documented
-from tuneloom.server.service import Service
+from tuneloom.server.state import Served, ServerState
+from tuneloom.server.streams.events import job_events, mark_of, overview_events
 
 ROUTER = APIRouter(tags=["events"])
 _MEDIA_TYPE = "text/event-stream"
@@ -43,7 +43,7 @@ async def stream_events(
 
     run = await run_in_threadpool(found)
     _require_room(service)
-    return StreamingResponse(job_events(service, run, mark_of(last_event_id)), media_type=_MEDIA_TYPE)
+    return StreamingResponse(job_events(service.streams, run, mark_of(last_event_id)), media_type=_MEDIA_TYPE)
 
 
 @ROUTER.get(
@@ -65,9 +65,11 @@ async def stream_overview(
     seen = seen_tenant(caller, tenant) or "*"
     _require_room(service)
     name = seen if caller.sees is not None else f"!{seen}"
-    return StreamingResponse(overview_events(service, name, last_event_id or ""), media_type=_MEDIA_TYPE)
+    return StreamingResponse(
+        overview_events(service.streams, name, last_event_id or ""), media_type=_MEDIA_TYPE
+    )
 
 
-def _require_room(service: Service) -> None:
-    if service.streams >= service.settings.most_streams:
+def _require_room(service: ServerState) -> None:
+    if service.streams.count >= service.settings.most_streams:
         raise Problem(503, "too many event streams are open; try again later", headers={"Retry-After": "10"})

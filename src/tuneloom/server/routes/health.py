@@ -4,10 +4,11 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from tuneloom.app.service.seeing import service_view
-from tuneloom.server.bodies.service import HealthTold
-from tuneloom.server.callers import Served, reader
+from tuneloom.app.hosting.seeing import service_view
+from tuneloom.server.access.callers import reader
+from tuneloom.server.bodies.accounts import HealthTold
 from tuneloom.server.problems import Problem, documented
+from tuneloom.server.state import Served
 from tuneloom.store import Store
 
 ROUTER = APIRouter(tags=["health"])

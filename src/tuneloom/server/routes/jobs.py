@@ -4,16 +4,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
+from tuneloom.app.hosting.expecting import as_submission, expectation
+from tuneloom.app.hosting.submitting import Requester, submission_of
 from tuneloom.app.runs.asking.wishing import wish
-from tuneloom.app.service.expecting import as_submission, expectation
-from tuneloom.app.service.submitting import Requester, submission_of
+from tuneloom.server.access.callers import Principal, Reader, Submitter
 from tuneloom.server.bodies.asked import JobAsked, PriorityAsked
 from tuneloom.server.bodies.jobs import ExpectationTold, JobDetails, JobPage, Status
-from tuneloom.server.callers import Caller, Reader, Served, Submitter
 from tuneloom.server.finding import JobId, TenantFilter, found_job, seen_tenant
 from tuneloom.server.paging import Before, Limit, next_of
 from tuneloom.server.problems import Problem, documented
-from tuneloom.server.service import Service
+from tuneloom.server.state import Served, ServerState
 from tuneloom.server.telling import expectation_told, job_details, job_told
 from tuneloom.store import JobStatus, Store, SubmittedJob, WishKind
 
@@ -56,7 +56,7 @@ def expect_job(service: Served, caller: Reader, asked: JobAsked) -> ExpectationT
         return expectation_told(expectation(store, submission))
 
 
-def _requester(service: Service, store: Store, caller: Caller) -> Requester:
+def _requester(service: ServerState, store: Store, caller: Principal) -> Requester:
     tenant = store.tenant(caller.tenant)
     assert tenant is not None, "tokens go with their tenant"
     return Requester(
@@ -136,7 +136,7 @@ def cancel_job(service: Served, caller: Submitter, job: JobId) -> JobDetails:
 
 
 def _changed(
-    service: Service, caller: Caller, job: str, kind: WishKind, allowed: tuple[JobStatus, ...]
+    service: ServerState, caller: Principal, job: str, kind: WishKind, allowed: tuple[JobStatus, ...]
 ) -> JobDetails:
     with service.stores.lent() as store:
         found = found_job(store, job, caller)
@@ -146,14 +146,14 @@ def _changed(
         return _shown(store, caller, job)
 
 
-def _shown(store: Store, caller: Caller, job: str) -> JobDetails:
+def _shown(store: Store, caller: Principal, job: str) -> JobDetails:
     """A job as it is now; a change of one that waits shows at once."""
     found = found_job(store, job, caller)
     return job_details(found, store.view(found.id), store.bundle(found.id))
 
 
 def _wish(
-    store: Store, caller: Caller, job: SubmittedJob, kind: WishKind, action: str, body: dict[str, int]
+    store: Store, caller: Principal, job: SubmittedJob, kind: WishKind, action: str, body: dict[str, int]
 ) -> None:
     if job.status.ended:
         raise Problem(409, f"job {job.id} is {job.status.value}; nothing to change")

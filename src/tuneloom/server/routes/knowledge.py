@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from tuneloom import __version__
-from tuneloom.app.service.seeing import seen_resources
-from tuneloom.app.service.watching import device_histories
-from tuneloom.server.bodies.service import (
-    AcceptedTold,
+from tuneloom.app.hosting.seeing import seen_resources
+from tuneloom.app.hosting.watching import device_histories
+from tuneloom.server.access.callers import Reader
+from tuneloom.server.bodies.accounts import AcceptedTold, SelfTold
+from tuneloom.server.bodies.knowledge import (
     BankRowTold,
     BankTold,
     DeviceHistoriesTold,
@@ -18,11 +19,10 @@ from tuneloom.server.bodies.service import (
     DeviceTold,
     KernelPage,
     KernelTold,
-    SelfTold,
 )
-from tuneloom.server.callers import Reader, Served
 from tuneloom.server.paging import Limit
 from tuneloom.server.problems import documented
+from tuneloom.server.state import Served
 from tuneloom.server.telling import finite, in_ms, tenant_told
 
 ROUTER = APIRouter(tags=["knowledge"])

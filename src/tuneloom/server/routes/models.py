@@ -5,12 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from tuneloom.app.service.uploads import blob_owner, keep_upload
-from tuneloom.server.bodies.service import ModelPage, ModelTold
-from tuneloom.server.callers import Reader, Served, Submitter
+from tuneloom.app.hosting.uploads import blob_owner, keep_upload
+from tuneloom.server.access.callers import Reader, Submitter
+from tuneloom.server.bodies.knowledge import ModelPage, ModelTold
 from tuneloom.server.paging import Before, Limit, next_of
 from tuneloom.server.problems import Problem, documented
 from tuneloom.server.spooling import spooled
+from tuneloom.server.state import Served
 from tuneloom.server.telling import model_told
 
 ROUTER = APIRouter(prefix="/models", tags=["models"])

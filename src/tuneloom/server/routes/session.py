@@ -3,12 +3,9 @@
 from fastapi import APIRouter, Request, Response
 
 from tuneloom import __version__
-from tuneloom.server.bodies.asked import LoginAsked
-from tuneloom.server.bodies.service import LoginState, SessionTold
-from tuneloom.server.callers import Served, require_rate
-from tuneloom.server.credentials import bearer
-from tuneloom.server.problems import Problem, documented
-from tuneloom.server.sessions import (
+from tuneloom.server.access.callers import require_rate
+from tuneloom.server.access.credentials import bearer
+from tuneloom.server.access.sessions import (
     begin_session,
     end_session,
     found_session,
@@ -19,6 +16,10 @@ from tuneloom.server.sessions import (
     secret_of,
     take_cookie,
 )
+from tuneloom.server.bodies.accounts import LoginState, SessionTold
+from tuneloom.server.bodies.asked import LoginAsked
+from tuneloom.server.problems import Problem, documented
+from tuneloom.server.state import Served
 from tuneloom.store import AuditEntry, SessionRecord
 
 ROUTER = APIRouter(prefix="/session", tags=["session"])
@@ -27,7 +28,7 @@ ROUTER = APIRouter(prefix="/session", tags=["session"])
 @ROUTER.get("", responses={429: documented(429)[429]})
 def show_session(service: Served, request: Request) -> LoginState:
     """Who is logged in with this browser, if anybody is."""
-    require_rate(service, request)
+    require_rate(service.access, request)
     secret = secret_of(request)
     with service.stores.lent() as store:
         record = found_session(store, secret)
@@ -38,7 +39,7 @@ def show_session(service: Served, request: Request) -> LoginState:
 def log_in(service: Served, request: Request, response: Response, asked: LoginAsked) -> SessionTold:
     """Exchange a token for a session: a cookie that scripts can't read."""
     require_own_page(request)
-    require_rate(service, request)
+    require_rate(service.access, request)
     with service.stores.lent() as store:
         token = bearer(store, asked.token.strip())
         if token is None:

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from tuneloom.app.hosting.watching import log_of, timeline_of
 from tuneloom.app.reports.reporting import report_data
-from tuneloom.app.service.watching import log_of, timeline_of
 from tuneloom.report import ReportData
+from tuneloom.server.access.callers import Reader
 from tuneloom.server.bodies.jobs import (
     FactTold,
     GiftTold,
@@ -18,9 +19,9 @@ from tuneloom.server.bodies.jobs import (
     SpanTold,
     TimelineTold,
 )
-from tuneloom.server.callers import Reader, Served
 from tuneloom.server.finding import JobId, found_job
 from tuneloom.server.problems import documented
+from tuneloom.server.state import Served
 from tuneloom.server.telling import finite, in_ms
 
 ROUTER = APIRouter(prefix="/jobs/{job}", tags=["watching"])

@@ -17,8 +17,8 @@ from tuneloom.store.tenancy.records import (
     SubmittedJob,
     TenantLimits,
     TenantRecord,
+    TenantUsage,
     TokenRecord,
-    Usage,
 )
 
 
@@ -37,7 +37,7 @@ class TenantStore(Protocol):
     def tenants(self) -> list[TenantRecord]:
         """All tenants in alphabetical order."""
 
-    def usage(self, tenant: str) -> Usage:
+    def usage(self, tenant: str) -> TenantUsage:
         """What a tenant uses of its quotas now."""
 
     def add_token(

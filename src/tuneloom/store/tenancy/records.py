@@ -107,7 +107,7 @@ class SessionRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class TenantUsage:
     """What a tenant uses of its quotas; trials are those its jobs of the last day may make."""
 
     jobs: int

@@ -16,8 +16,8 @@ from tuneloom.store.tenancy.records import (
     Role,
     TenantLimits,
     TenantRecord,
+    TenantUsage,
     TokenRecord,
-    Usage,
     require_tenant_name,
 )
 
@@ -52,7 +52,7 @@ class TenantQueries(Queries):
         with self._database.reading() as connection:
             return [_tenant(row) for row in connection.execute(select(TENANTS).order_by(TENANTS.c.id))]
 
-    def usage(self, tenant: str) -> Usage:
+    def usage(self, tenant: str) -> TenantUsage:
         with self._database.reading() as connection:
             return usage_of(connection, tenant, self._clock())
 
@@ -104,14 +104,14 @@ def asked_of(connection: Connection, tenant: str, now: float) -> tuple[int, int]
     return int(going_on), int(connection.execute(lately).scalar_one())
 
 
-def usage_of(connection: Connection, tenant: str, now: float) -> Usage:
+def usage_of(connection: Connection, tenant: str, now: float) -> TenantUsage:
     """What a tenant uses, inside the caller's transaction."""
     mine = SUBMISSIONS.c.tenant == tenant
     uploads = select(func.coalesce(func.sum(MODELS.c.size_bytes), 0)).where(MODELS.c.tenant == tenant)
     made = SUBMISSIONS.join(BUNDLES, BUNDLES.c.run == SUBMISSIONS.c.run)
     bundles = select(func.coalesce(func.sum(BUNDLES.c.size_bytes), 0)).select_from(made).where(mine)
     jobs, trials = asked_of(connection, tenant, now)
-    return Usage(
+    return TenantUsage(
         jobs=jobs,
         trials=trials,
         size_bytes=sum(int(connection.execute(query).scalar_one()) for query in (uploads, bundles)),

@@ -8,12 +8,12 @@ from traceback import format_exception, format_exception_only
 from typing import Any
 
 from tuneloom.app.bundles import folders
+from tuneloom.app.hosting.bundles import keep_bundle, with_folder
 from tuneloom.app.kinds.base import JobContext, JobProgram
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.runs.executing.bookkeeping import Book
 from tuneloom.app.runs.files import localised
 from tuneloom.app.runs.view import RunView
-from tuneloom.app.service.bundles import keep_bundle, with_folder
 from tuneloom.errors import OutputError, TuneloomError
 from tuneloom.model import JobSpec, Trial
 from tuneloom.store import JobRecord, JobStatus, Lease, Page, RunStatus, Share, Store, owner_of, taken_over

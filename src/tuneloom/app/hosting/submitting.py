@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tuneloom.app.hosting.bundles import KEPT
 from tuneloom.app.kinds.finding import has_scheme
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.requests.sources import kind_of, require_device
-from tuneloom.app.service.bundles import KEPT
 from tuneloom.errors import InputError, ModelError
 from tuneloom.model import JobSpec
 from tuneloom.store import ModelState, Store, Submission, TenantLimits

@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tuneloom.app.service.bundles import bundle_owner
-from tuneloom.app.service.uploads import blob_owner
+from tuneloom.app.hosting.bundles import bundle_owner
+from tuneloom.app.hosting.uploads import blob_owner
 from tuneloom.errors import ConflictError
 from tuneloom.model.numbers import POSITIVE
 from tuneloom.store import Store

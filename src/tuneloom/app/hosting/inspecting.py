@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.service.looking import TIMEOUT_S
+from tuneloom.app.hosting.looking import TIMEOUT_S
 from tuneloom.store import ModelRecord, ModelState, Store
 
-_LOOKER = "tuneloom.app.service.looking"
+_LOOKER = "tuneloom.app.hosting.looking"
 _MOST_OUTPUT = 1 << 20
 
 

@@ -14,7 +14,7 @@ _MOST_MESSAGE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class JobTimeline:
     """Spans in the order in which they were written; times are seconds of the job's own clock."""
 
     resources: tuple[Mapping[str, Any], ...]
@@ -22,11 +22,11 @@ class Timeline:
     complete: bool
 
 
-def timeline_of(store: Store, run: str, after: int) -> Timeline:
+def timeline_of(store: Store, run: str, after: int) -> JobTimeline:
     """The resources of a run, and its spans after one; more may follow if it is not complete."""
     spans = store.spans_after(run, after, _MOST_SPANS)
     resources = store.notes(run).get("resources", ())
-    return Timeline(resources=tuple(resources), spans=tuple(spans), complete=len(spans) < _MOST_SPANS)
+    return JobTimeline(resources=tuple(resources), spans=tuple(spans), complete=len(spans) < _MOST_SPANS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def _absences(store: Store, job: SubmittedJob) -> Iterator[LogEntry]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Absence:
+class DeviceAbsence:
     """A time without a resource; `until` is None while it has not returned."""
 
     name: str
@@ -104,7 +104,7 @@ class DeviceHistory:
     names: tuple[str, ...] = ()
     last_seen: float = 0.0
     canary: tuple[tuple[float, float], ...] = ()
-    absences: tuple[Absence, ...] = field(default=())
+    absences: tuple[DeviceAbsence, ...] = field(default=())
 
 
 def device_histories(store: Store) -> list[DeviceHistory]:
@@ -134,11 +134,11 @@ def _of_job(notes: DeviceNotes) -> Iterator[tuple[str, DeviceHistory]]:
         )
 
 
-def _away(entry: Mapping[str, Any], began: float) -> Iterator[Absence]:
+def _away(entry: Mapping[str, Any], began: float) -> Iterator[DeviceAbsence]:
     for left_s, back_s in entry.get("away", ()):
         until = None if back_s is None else began + back_s
         reason = str(entry.get("why_away", ""))
-        yield Absence(name=str(entry["name"]), since=began + left_s, until=until, reason=reason)
+        yield DeviceAbsence(name=str(entry["name"]), since=began + left_s, until=until, reason=reason)
 
 
 def _joined(old: DeviceHistory, new: DeviceHistory) -> DeviceHistory:

@@ -8,10 +8,11 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from tuneloom.server.credentials import bearer
+from tuneloom.server.access.credentials import bearer
+from tuneloom.server.access.rates import Buckets
+from tuneloom.server.access.sessions import found_session, require_meant, secret_of
 from tuneloom.server.problems import Problem
-from tuneloom.server.service import Service
-from tuneloom.server.sessions import found_session, require_meant, secret_of
+from tuneloom.server.stores import StorePool
 from tuneloom.store import AuditEntry, Role, Store, TokenRecord
 
 SCHEME = HTTPBearer(
@@ -20,7 +21,7 @@ SCHEME = HTTPBearer(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Principal:
     """The bearer of a valid token, in one request."""
 
     tenant: str
@@ -45,43 +46,45 @@ class Caller:
         )
 
 
-# What does not wait is async: anything else is handed to a thread, and on a busy machine that takes its time.
-async def service_of(request: Request) -> Service:
-    """The service that this application is."""
-    service: Service = request.app.state.service
-    return service
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What is asked before any handler: the store for tokens and sessions, and how often one may ask."""
+
+    stores: StorePool
+    buckets: Buckets
 
 
-Served = Annotated[Service, Depends(service_of)]
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(SCHEME)]
 
 
-def reader(request: Request, service: Served, credentials: Credentials) -> Caller:
+def reader(request: Request, credentials: Credentials) -> Principal:
     """Anybody with a token, or with a session of the page."""
     text = credentials.credentials if credentials is not None else ""
     secret = "" if text else secret_of(request)
-    require_rate(service, request, text or secret)
-    with service.stores.lent() as store:
+    access: Access = request.app.state.access
+    require_rate(access, request, text or secret)
+    with access.stores.lent() as store:
         record = _in_session(store, request, secret) if secret else _with_token(store, text)
     request.state.token = record.id
-    return Caller(
+    return Principal(
         tenant=record.tenant, token=record.id, role=record.role, request_id=request.state.request_id
     )
 
 
-async def submitter(caller: Annotated[Caller, Depends(reader)]) -> Caller:
+# What does not wait is async: anything else is handed to a thread, and on a busy machine that takes its time.
+async def submitter(caller: Annotated[Principal, Depends(reader)]) -> Principal:
     """Somebody who may submit and change jobs."""
     return _covering(caller, Role.SUBMITTER)
 
 
-async def administrator(caller: Annotated[Caller, Depends(reader)]) -> Caller:
+async def administrator(caller: Annotated[Principal, Depends(reader)]) -> Principal:
     """Somebody who may make tenants and tokens."""
     return _covering(caller, Role.ADMINISTRATOR)
 
 
-Reader = Annotated[Caller, Depends(reader)]
-Submitter = Annotated[Caller, Depends(submitter)]
-Administrator = Annotated[Caller, Depends(administrator)]
+Reader = Annotated[Principal, Depends(reader)]
+Submitter = Annotated[Principal, Depends(submitter)]
+Administrator = Annotated[Principal, Depends(administrator)]
 
 
 def _with_token(store: Store, text: str) -> TokenRecord:
@@ -100,16 +103,16 @@ def _in_session(store: Store, request: Request, secret: str) -> TokenRecord:
     return session.token
 
 
-def _covering(caller: Caller, needed: Role) -> Caller:
+def _covering(caller: Principal, needed: Role) -> Principal:
     if not caller.role.covers(needed):
         raise Problem(403, f"this token is a {caller.role.value}'s, a {needed.value}'s is needed")
     return caller
 
 
-def require_rate(service: Service, request: Request, name: str = "") -> None:
+def require_rate(access: Access, request: Request, name: str = "") -> None:
     """Raise Problem if somebody asks too often: the bearer of a secret, or an address."""
     name = name or (request.client.host if request.client else "")
-    wait_s = service.buckets.wait_s(name[:80], time.monotonic())
+    wait_s = access.buckets.wait_s(name[:80], time.monotonic())
     if wait_s > 0:
         seconds = str(max(1, math.ceil(wait_s)))
         raise Problem(429, f"too many requests; try again in {seconds} s", headers={"Retry-After": seconds})

@@ -3,7 +3,7 @@
 import logging
 import threading
 
-from tuneloom.app.service.retention import Retention, collect
+from tuneloom.app.hosting.retention import Retention, collect
 from tuneloom.errors import StoreError
 from tuneloom.server.stores import StorePool
 

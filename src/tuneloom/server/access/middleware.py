@@ -35,7 +35,7 @@ class TooLarge(HTTPException):
         super().__init__(413, f"the body is larger than {most_bytes} bytes")
 
 
-class Gate:
+class RequestMiddleware:
     """The outermost part of the application.
 
     `streams` are the paths whose handlers bound the body themselves; `timed` is told method,

@@ -10,8 +10,8 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from tuneloom.app.service.overview import overview_of
-from tuneloom.app.service.seeing import without_others
+from tuneloom.app.hosting.overview import overview_of
+from tuneloom.app.hosting.seeing import without_others
 from tuneloom.server.stores import StorePool
 from tuneloom.server.telling import finite, job_told, overview_told
 

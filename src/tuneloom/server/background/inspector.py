@@ -3,7 +3,7 @@
 import logging
 import threading
 
-from tuneloom.app.service.inspecting import inspect_upload
+from tuneloom.app.hosting.inspecting import inspect_upload
 from tuneloom.errors import StoreError
 from tuneloom.server.stores import StorePool
 from tuneloom.store import ModelRecord, Store

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tuneloom.app.service.seeing import SeenResource, resources_in
+from tuneloom.app.hosting.seeing import SeenResource, resources_in
 from tuneloom.store import JobStatus, Store, SubmittedJob
 
 _MOST_JOBS = 200

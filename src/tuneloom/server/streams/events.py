@@ -13,8 +13,8 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from tuneloom.server.glances import EVERY_S
-from tuneloom.server.service import Service
+from tuneloom.server.streams.glances import EVERY_S
+from tuneloom.server.streams.open_streams import OpenStreams
 from tuneloom.server.telling import finite
 
 _SILENCE_S = 15.0
@@ -40,16 +40,16 @@ def mark_of(text: str | None) -> Mark:
     return Mark(int(found[1]), found[2]) if found else Mark()
 
 
-async def job_events(service: Service, run: str, mark: Mark) -> AsyncIterator[str]:
+async def job_events(streams: OpenStreams, run: str, mark: Mark) -> AsyncIterator[str]:
     """The events of a job after a mark, until it has ended or the server ends."""
-    service.watch(run)
+    streams.watch(run)
     spoke_s = time.monotonic()
     try:
         yield f"retry: {int(EVERY_S * 2000)}\n\n"
-        while not service.draining:
-            glance = await service.glances.of(run)
+        while not streams.draining:
+            glance = await streams.glances.of(run)
             ended, told = bool(glance["job"]["ended"]), ""
-            while news := await _news(service, run, mark, glance):
+            while news := await _news(streams, run, mark, glance):
                 mark, event = news
                 told += event
                 if len(told) > _MOST_AT_ONCE:
@@ -63,51 +63,51 @@ async def job_events(service: Service, run: str, mark: Mark) -> AsyncIterator[st
             if told:  # all at once: what a stream costs is how often something is sent
                 spoke_s = time.monotonic()
                 yield told
-            await asyncio.sleep(service.pause_s)
+            await asyncio.sleep(streams.pause_s)
     finally:
-        service.unwatch(run)
+        streams.unwatch(run)
 
 
-async def overview_events(service: Service, name: str, known: str) -> AsyncIterator[str]:
+async def overview_events(streams: OpenStreams, name: str, known: str) -> AsyncIterator[str]:
     """What an overview looks like whenever it changes, until the server ends; `known` is the last digest."""
-    service.watch(name)
+    streams.watch(name)
     spoke_s = time.monotonic()
     try:
         yield f"retry: {int(EVERY_S * 2000)}\n\n"
-        while not service.draining:
-            glance = await service.overviews.of(name)
+        while not streams.draining:
+            glance = await streams.overviews.of(name)
             if glance["digest"] != known:
                 known, spoke_s = glance["digest"], time.monotonic()
                 yield glance["event"]
             elif time.monotonic() - spoke_s > _SILENCE_S:
                 spoke_s = time.monotonic()
                 yield ": still here\n\n"
-            await asyncio.sleep(service.pause_s)
+            await asyncio.sleep(streams.pause_s)
     finally:
-        service.unwatch(name)
+        streams.unwatch(name)
 
 
-News = tuple[Mark, str]
+Telling = tuple[Mark, str]
 """An event, and how much whoever hears it has been told then."""
 
 
-async def _news(service: Service, run: str, mark: Mark, glance: dict[str, Any]) -> News | None:
+async def _news(streams: OpenStreams, run: str, mark: Mark, glance: dict[str, Any]) -> Telling | None:
     """The next event for a listener, made once for all who have been told as much."""
     if glance["last_trial"] <= mark.trial and glance["digest"] == mark.view:
         return None
-    known: dict[Mark, asyncio.Task[News]] = glance["news"]
+    known: dict[Mark, asyncio.Task[Telling]] = glance["news"]
     if mark not in known:
-        known[mark] = asyncio.create_task(run_in_threadpool(_made, service, run, mark, glance))
+        known[mark] = asyncio.create_task(run_in_threadpool(_made, streams, run, mark, glance))
     told, event = await asyncio.shield(known[mark])
     if told.trial < glance["last_trial"]:
         known.pop(mark, None)  # one page of many: whoever catches up is seldom in company
     return told, event
 
 
-def _made(service: Service, run: str, mark: Mark, glance: dict[str, Any]) -> News:
+def _made(streams: OpenStreams, run: str, mark: Mark, glance: dict[str, Any]) -> Telling:
     """Trials up to those of the glance, so that all who saw it have been told the same; then the view."""
     if glance["last_trial"] > mark.trial:
-        trials = _trials(service, run, mark.trial, glance["last_trial"])
+        trials = _trials(streams, run, mark.trial, glance["last_trial"])
         told = replace(mark, trial=trials[-1]["id"] if trials else glance["last_trial"])
         return told, _event("trials", told, {"trials": trials})
     told = replace(mark, view=glance["digest"])
@@ -118,7 +118,7 @@ def _event(name: str, mark: Mark, data: Any) -> str:
     return f"event: {name}\nid: {mark}\ndata: {json.dumps(finite(data), allow_nan=False)}\n\n"
 
 
-def _trials(service: Service, run: str, after: int, last: int) -> list[dict[str, Any]]:
-    with service.stores.lent() as store:
+def _trials(streams: OpenStreams, run: str, after: int, last: int) -> list[dict[str, Any]]:
+    with streams.stores.lent() as store:
         found = store.trials_after(f"{run}.1", after, _MOST_TRIALS)
     return [trial for trial in found if trial["id"] <= last]

@@ -1,0 +1,1 @@
+"""What runs beside the handlers: looking into uploads, removing what is old, executors."""

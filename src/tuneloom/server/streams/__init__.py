@@ -1,0 +1,1 @@
+"""Server-sent events: what listeners are told, made once for all of them."""
