@@ -22,10 +22,10 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.kinds.model.kind import KIND
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.machine import this_machine
 from tuneloom.model import Artifact, Budget, JobSpec, MeasuringRules, ModelRecipe, ModelSummary, Task
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.measuring.contest import contest
@@ -133,7 +133,7 @@ def tune_ours(task: Task, seed: int, trials: int, batch: int) -> dict[str, Any]:
     started = time.perf_counter()
     engine = LocalEngine(KIND.warm_up)
     try:
-        tuning = tune_tasks([task], spec, engine, this_machine(), listener=times)
+        tuning = tune_tasks([task], spec, engine, describe(MachineOrder()).fleet, listener=times)
     finally:
         engine.close()
     progress = tuning.tasks[0]

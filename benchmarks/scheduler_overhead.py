@@ -25,6 +25,7 @@ from typing import Any
 
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.kinds.model.kind import KIND
 from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import DEFAULT, TaskProgress
@@ -32,7 +33,7 @@ from tuneloom.app.tuning.stage_calls import STAGES
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.machine import Machine, this_machine
+from tuneloom.engine.machine import Resources
 from tuneloom.model import (
     Artifact,
     Budget,
@@ -70,7 +71,7 @@ class Side:
 class BareLoop:
     """Rounds of select, build, profile and update, written down one after the other."""
 
-    def __init__(self, engine: LocalEngine, machine: Machine, task: Task, spec: JobSpec) -> None:
+    def __init__(self, engine: LocalEngine, machine: Resources, task: Task, spec: JobSpec) -> None:
         self._engine, self._machine, self._task, self._spec = engine, machine, task, spec
         self._progress = TaskProgress(0, task)
         self._bare_task = replace(task, payload=b"")
@@ -163,14 +164,14 @@ class BareLoop:
         return f"{self._spec.name}:tuner0"
 
 
-def _on(call: Call, machine: Machine, resource: str) -> Call:
+def _on(call: Call, machine: Resources, resource: str) -> Call:
     return Call(
         function=call.function,
         arguments=call.arguments,
         timeout_s=call.timeout_s,
         worker=call.worker,
         memory_bytes=call.memory_bytes,
-        cores=machine.cores.get(resource),
+        cores=next(each.cores for each in machine.offers if each.resource.name == resource),
     )
 
 
@@ -184,13 +185,13 @@ class StageClock(Listener):
         self.seconds += span.end_s - span.start_s
 
 
-def bare(engine: LocalEngine, machine: Machine, task: Task, spec: JobSpec) -> Side:
+def bare(engine: LocalEngine, machine: Resources, task: Task, spec: JobSpec) -> Side:
     loop = BareLoop(engine, machine, task, spec)
     wall_s = timed(loop.run)
     return Side(trials=loop.spent, wall_s=wall_s, stages_s=loop.stages_s)
 
 
-def scheduled(engine: LocalEngine, machine: Machine, task: Task, spec: JobSpec) -> Side:
+def scheduled(engine: LocalEngine, machine: Resources, task: Task, spec: JobSpec) -> Side:
     clock, spent = StageClock(), [0]
 
     def run() -> None:
@@ -210,7 +211,9 @@ def timed(function: Callable[[], None]) -> float:
 SIDES = {"bare": bare, "scheduled": scheduled}
 
 
-def measure_pair(engine: LocalEngine, machine: Machine, task: Task, trials: int, pair: int) -> dict[str, Any]:
+def measure_pair(
+    engine: LocalEngine, machine: Resources, task: Task, trials: int, pair: int
+) -> dict[str, Any]:
     """Both sides once, with the same seed; who begins changes from pair to pair."""
     found: dict[str, Any] = {"pair": pair}
     for name in sorted(SIDES, reverse=bool(pair % 2)):
@@ -229,7 +232,7 @@ def measure(model: str, trials: int, pairs: int, out: Path) -> dict[str, Any]:
     try:
         _warm(engine)
         for pair in range(pairs):
-            raw["pairs"].append(measure_pair(engine, this_machine(), task, trials, pair))
+            raw["pairs"].append(measure_pair(engine, describe(MachineOrder()).fleet, task, trials, pair))
             print(f"pair {pair + 1} of {pairs} done", flush=True)
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(json.dumps(raw, indent=1) + "\n")

@@ -26,15 +26,18 @@ class Watch(Protocol):
     def lost(self, resource: str) -> None:
         """A call found out that a device is gone; should it be seen again, then it has joined."""
 
+    def close(self) -> None:
+        """Look no more: whatever thread it has ends."""
+
 
 class LocalEngine:
     """Carries calls out in processes forked from one warm parent.
 
     Not thread-safe, but for `wake`. Results of stopped calls are dropped. The parent process
     starts with the first call, or with `prepare`. A process serves one call, or several of a group,
-    as long as they go well. Places of calls are not looked at: there
-    is one machine. With a `watch`, devices that join or leave are reported. While a call is alone on
-    its cores, other calls that share one of them pause, which does not count for their limits.
+    as long as they go well. Places of calls are not looked at: there is one machine. With a `watch`,
+    which it closes, devices that join or leave are reported. While a call is alone on its cores, other
+    calls that share one of them pause, which does not count for their limits.
 
     A call that returns DeviceGone is lost, and its device has left.
     """
@@ -113,6 +116,8 @@ class LocalEngine:
         if self._closed:
             return
         self._closed = True
+        if self._watch is not None:
+            self._watch.close()
         for worker in self._workers():
             self._retire(worker, "its engine was closed")
         self._reports.clear()

@@ -1,17 +1,14 @@
 """What a machine offers: cores to work on and devices to profile on."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tuneloom.engine.gpus import visible_gpus
 from tuneloom.errors import TargetError
 from tuneloom.model import LOCAL, Device, Host
 
 HOST = "host"
 CPU_KEY = "cpu"
-CUDA_KEY = "cuda"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +19,8 @@ class Offer:
     long as that lives: a GPU, whose context takes longer to make than most kernels run.
     `environment` tells processes which device they hold: which GPU, which board. A device that
     is not part of its machine is reached `through` a function (`package.module:function`) that
-    gets each call's function, its time limit and its arguments.
+    gets each call's function, its time limit and its arguments. `target` names what to compile for
+    on a device unless somebody says otherwise.
     """
 
     resource: Host | Device
@@ -30,6 +28,7 @@ class Offer:
     resident: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     through: str = ""
+    target: str = ""
 
 
 class Resources(Protocol):
@@ -116,37 +115,3 @@ class Fleet:
     def cores_of(self, key: str) -> int:
         own = [each for each in self.offers if isinstance(each.resource, Device) and each.resource.key == key]
         return max((len(each.cores or ()) for each in own), default=0)
-
-
-def this_machine(*, name: str = LOCAL, device_cores: int = 1, key: str = CPU_KEY) -> Machine:
-    """Divide this machine's cores: the last ones are the CPU device, the others the host.
-
-    If the device has all of them, so has the host, which pauses while something is measured. GPUs are
-    devices of their own and take no cores; the process that holds one sees no other. The resources of
-    a machine with a name of its own carry that name, so that those of several machines differ.
-    """
-    every = sorted(os.sched_getaffinity(0))
-    if device_cores < 1:
-        raise TargetError(f"a device needs at least 1 core, got {device_cores}")
-    if device_cores > len(every):
-        raise TargetError(f"a device can't have {device_cores} cores, there are {len(every)} in all")
-    device = frozenset(every[-device_cores:])
-    host = frozenset(every) - device or device
-    at = "" if name == LOCAL else f"{name}/"
-    gpus = {f"{at}{CUDA_KEY}{n}": gpu for n, gpu in enumerate(visible_gpus())}
-    own = Device(
-        name=f"{at}{key}0", key=key, lends_to=f"{at}{HOST}" if host != device else None, machine=name
-    )
-    return Machine(
-        name=name,
-        host=Host(name=f"{at}{HOST}", slots=len(host), machine=name),
-        devices=(own, *(Device(name=gpu, key=CUDA_KEY, machine=name) for gpu in gpus)),
-        cores={f"{at}{HOST}": host, own.name: device},
-        residents=frozenset(gpus),
-        environments={name: gpu.environment for name, gpu in gpus.items()},
-    )
-
-
-def count_gpus() -> int:
-    """How many GPUs processes of this machine may use."""
-    return len(visible_gpus())

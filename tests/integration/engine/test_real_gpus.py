@@ -6,10 +6,10 @@ import pytest
 
 from tuneloom.app.conducting.calling import end_of
 from tuneloom.app.conducting.placing import Placing
+from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.gpus import VISIBLE, visible_gpus
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.machine import this_machine
 
 pytestmark = [
     pytest.mark.gpu,
@@ -19,7 +19,7 @@ pytestmark = [
 
 def test_a_worker_sees_the_gpu_that_it_holds_and_no_other() -> None:
     placing = Placing()
-    offers = [offer for offer in this_machine().offers if VISIBLE in offer.environment]
+    offers = [offer for offer in describe(MachineOrder()).offers if VISIBLE in offer.environment]
     assert len(offers) == len(visible_gpus())
     with closing(LocalEngine()) as engine:
         for offer in offers:

@@ -11,11 +11,12 @@ import pytest
 
 from tuneloom.app.bank.looking import prune
 from tuneloom.app.bundles.models import evaluate_bundle
+from tuneloom.app.devices.describing import MachineOrder, describe, require_cores
 from tuneloom.app.kinds.kernel.specs import search_options
 from tuneloom.app.runs.settings import RunSettings
-from tuneloom.engine.machine import this_machine
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.errors import BudgetError, TargetError
-from tuneloom.model import Budget, JobSpec, MeasuringRules
+from tuneloom.model import Budget, Device, JobSpec, MeasuringRules
 
 
 def test_a_job_goes_through_json_unchanged() -> None:
@@ -108,25 +109,31 @@ def test_a_number_that_is_too_large_is_told_the_limit() -> None:
 
 
 def test_the_cores_of_the_device_are_not_those_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2, 3})
-    machine = this_machine(device_cores=2)
-    assert machine.cores["host"] == {0, 1} and machine.cores["cpu0"] == {2, 3}
-    assert machine.host.slots == 2 and machine.devices[0].lends_to == "host"
+    host, cpu, machine = described({0, 1, 2, 3}, 2, monkeypatch)
+    assert host.cores == {0, 1} and cpu.cores == {2, 3}
+    assert machine.slots == 2 and cpu.resource == Device(name="cpu0", key="cpu", lends_to="host")
     assert machine.cores_of("cpu") == 2 and machine.cores_of("cuda") == 0
 
 
 def test_a_single_core_is_shared_and_not_lent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {5})
-    machine = this_machine()
-    assert machine.cores["host"] == machine.cores["cpu0"] == {5}
-    assert machine.devices[0].lends_to is None
+    host, cpu, _ = described({5}, 1, monkeypatch)
+    assert host.cores == cpu.cores == {5}
+    assert cpu.resource == Device(name="cpu0", key="cpu")
 
 
 def test_a_device_of_all_cores_shares_them_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
-    machine = this_machine(device_cores=2)
-    assert machine.cores["host"] == machine.cores["cpu0"] == {0, 1}
-    assert machine.host.slots == 2 and machine.devices[0].lends_to is None
+    host, cpu, machine = described({0, 1}, 2, monkeypatch)
+    assert host.cores == cpu.cores == {0, 1}
+    assert machine.slots == 2 and cpu.resource == Device(name="cpu0", key="cpu")
+
+
+def described(
+    cores: set[int], device_cores: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Offer, Offer, Fleet]:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: cores)
+    monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", tuple)
+    fleet = describe(MachineOrder(device_cores=device_cores)).fleet
+    return *fleet.offers, fleet
 
 
 @pytest.mark.parametrize("cores", [0, -1, 3, 9])
@@ -135,4 +142,4 @@ def test_a_device_of_no_cores_or_of_more_than_there_are_is_refused(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
     with pytest.raises(TargetError, match=str(cores)):
-        this_machine(device_cores=cores)
+        require_cores(cores)

@@ -6,9 +6,9 @@ from importlib.metadata import version
 
 import pytest
 
-from tuneloom.app.farm.entries import DeviceEntry
-from tuneloom.app.farm.kinds.base import Ground
-from tuneloom.app.farm.kinds.finding import device_kind
+from tuneloom.app.devices.base import Ground
+from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.finding import device_kind
 from tuneloom.errors import TargetError
 from tuneloom.model import Board
 from tuneloom.testing.boards.local import BoardProcess

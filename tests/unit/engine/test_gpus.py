@@ -4,13 +4,11 @@ import os
 
 import pytest
 
+from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.reports.notes import disturbed_facts
 from tuneloom.app.runs.executing.resources import ResourceList
-from tuneloom.engine import machine as machines
-from tuneloom.engine.disturbances import Disturbances
 from tuneloom.engine.gpus import Gpu, GpuUser, disturbance, is_own_process, users, visible_gpus
-from tuneloom.engine.machine import Offer, this_machine
-from tuneloom.engine.reports import ResourceDisturbed
+from tuneloom.engine.machine import Offer
 from tuneloom.model import Device
 from tuneloom.report import Fact
 
@@ -61,33 +59,12 @@ def test_our_own_processes_disturb_nobody() -> None:
 def test_every_gpu_of_this_machine_is_a_device_whose_process_sees_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(machines, "visible_gpus", lambda: (A, B))
-    offers = {offer.resource.name: offer for offer in this_machine().offers}
+    monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", lambda: (A, B))
+    offers = {offer.resource.name: offer for offer in describe(MachineOrder()).offers}
     assert offers["cuda0"].environment == {"CUDA_VISIBLE_DEVICES": "GPU-aa"}
     assert offers["cuda1"].environment == {"CUDA_VISIBLE_DEVICES": "GPU-bb"}
     assert offers["cuda0"].resident and offers["cuda1"].resident
     assert not offers["host"].environment
-
-
-def test_a_disturbance_is_told_once_when_it_begins_and_once_when_it_is_over() -> None:
-    answers: list[dict[str, str]] = []
-    watch = Disturbances(dict)
-    offer = Offer(resource=Device(name="cuda1", key="cuda"), environment=B.environment)
-    first = {"GPU-bb": "python3 (pid 77, 9 MiB); the GPU is 97 % busy"}
-    answers += [{}, first, {"GPU-bb": "python3 (pid 77, 9 MiB); the GPU is 12 % busy"}, {}]
-    for answer in answers:
-        watch.answers.put(answer)
-    assert watch.news({offer.environment["CUDA_VISIBLE_DEVICES"]: "cuda1"}) == [
-        ResourceDisturbed(name="cuda1", by=first["GPU-bb"]),
-        ResourceDisturbed(name="cuda1", by=""),
-    ]
-
-
-def test_nobody_is_asked_where_there_is_no_gpu() -> None:
-    def refuse() -> dict[str, str]:
-        raise AssertionError("the driver was asked")
-
-    assert Disturbances(refuse).look([Offer(resource=Device(name="cpu0", key="cpu"))]) == []
 
 
 def test_a_run_notes_who_disturbed_its_devices_and_its_report_says_so() -> None:

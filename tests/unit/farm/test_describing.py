@@ -1,14 +1,16 @@
 """A machine of a farm offers what the farm file says of it, and notices devices that come and go."""
 
 import os
+import threading
 
 import pytest
 
-from tuneloom.app.farm.describing import Description, MachineOrder, SeenDevice, describe
-from tuneloom.app.farm.entries import DeviceEntry
-from tuneloom.app.farm.kinds.base import Sight
-from tuneloom.app.farm.watching import FarmWatch
+from tuneloom.app.devices.base import Sight
+from tuneloom.app.devices.describing import Description, MachineOrder, SeenDevice, describe
+from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.watching import DeviceWatch
 from tuneloom.engine.gpus import Gpu, GpuUser
+from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft
 from tuneloom.model import Device, Host
@@ -19,7 +21,7 @@ FOUR = frozenset(range(4))
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(FOUR))
-    monkeypatch.setattr("tuneloom.app.farm.describing.count_gpus", lambda: 0)
+    monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", tuple)
 
 
 def test_a_machine_of_which_nothing_is_said_offers_its_cores_and_its_cpu() -> None:
@@ -53,9 +55,9 @@ def test_a_device_that_cannot_be_used_is_not_offered_and_says_why() -> None:
 
 def test_a_gpu_tells_its_process_which_one_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus = tuple(Gpu(uuid=uuid, name="NVIDIA H200") for uuid in ("GPU-a", "GPU-b"))
-    monkeypatch.setattr("tuneloom.app.farm.kinds.cuda.visible_gpus", lambda: gpus)
+    monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", lambda: gpus)
     other = GpuUser(uuid="GPU-b", pid=77, program="python3", used_mib=9)
-    monkeypatch.setattr("tuneloom.app.farm.kinds.cuda.users", lambda: (other,))
+    monkeypatch.setattr("tuneloom.app.devices.cuda.users", lambda: (other,))
     entry = DeviceEntry(key="h200", kind="cuda", node="g", index=1)
     _, gpu = describe(MachineOrder(name="g", devices=(entry,))).offers
     assert (gpu.resource.name, gpu.resident) == ("g/h2001", True)
@@ -63,7 +65,7 @@ def test_a_gpu_tells_its_process_which_one_it_is(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_gpu_that_is_not_there_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneloom.app.farm.kinds.cuda.visible_gpus", tuple)
+    monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", tuple)
     entry = DeviceEntry(key="h200", kind="cuda", node="g", index=1)
     described = describe(MachineOrder(name="g", devices=(entry,)))
     assert described.troubles == {"g/h2001": "there are 0 GPUs, so none has the index 1"}
@@ -77,11 +79,22 @@ def test_a_watch_tells_who_else_uses_a_device_and_when_that_is_over() -> None:
         device = SeenDevice(entry=entry, offer=offer, sight=Sight(disturbed_by=by))
         return Description(host=None, devices=(device,))
 
-    watch = FarmWatch(MachineOrder(), seen(""))
-    for by in ("", "python3 (pid 77)", "python3 (pid 77)", ""):
+    watch = DeviceWatch(MachineOrder(), seen(""))
+    for by in ("", "python3 (pid 77); 97 % busy", "python3 (pid 77); 12 % busy", ""):
         watch.compare(seen(by))
-    told = [ResourceDisturbed(name="h2000", by=by) for by in ("python3 (pid 77)", "")]
+    told = [ResourceDisturbed(name="h2000", by=by) for by in ("python3 (pid 77); 97 % busy", "")]
     assert watch.changes() == told
+
+
+def test_the_thread_of_a_watch_ends_with_the_engine_that_has_it() -> None:
+    order = MachineOrder()
+    watch = DeviceWatch(order, describe(order))
+    engine = LocalEngine(watch=watch)
+    engine.poll(0)
+    (thread,) = (each for each in threading.enumerate() if each.name == "devices")
+    engine.close()
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 def test_a_watch_tells_who_left_and_why_and_who_came_back() -> None:
@@ -92,7 +105,7 @@ def test_a_watch_tells_who_left_and_why_and_who_came_back() -> None:
         sight = Sight(trouble=trouble)
         return Description(host=None, devices=(SeenDevice(entry=entry, offer=offer, sight=sight),))
 
-    watch = FarmWatch(MachineOrder(), seen(""))
+    watch = DeviceWatch(MachineOrder(), seen(""))
     watch.compare(seen("no answer within 5 s"))
     watch.compare(seen("no answer within 5 s"))
     watch.compare(seen(""))
@@ -106,7 +119,7 @@ def test_a_device_that_a_call_has_lost_joins_when_a_later_look_sees_it() -> None
     entry = DeviceEntry(key="board", kind="rpc", address="b:1")
     offer = Offer(resource=Device(name="board@b:1", key="board"))
     well = Description(host=None, devices=(SeenDevice(entry=entry, offer=offer, sight=Sight()),))
-    watch = FarmWatch(MachineOrder(), well)
+    watch = DeviceWatch(MachineOrder(), well)
     watch.lost("board@b:1")
     watch.compare(well)  # a look that was under way when the call lost it
     assert watch.changes() == []

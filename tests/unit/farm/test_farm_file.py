@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.farm.entries import DeviceEntry, FarmFile, HostEntry
+from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.farm.entries import FarmFile, HostEntry
 from tuneloom.app.farm.joining import order_for
 from tuneloom.app.farm.reading import read_farm
 from tuneloom.errors import JobsFileError

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.farm.aiming import for_devices, require_usable_device, with_listed_target
-from tuneloom.app.farm.entries import DeviceEntry, FarmFile, HostEntry
+from tuneloom.app.farm.entries import FarmFile, HostEntry
 from tuneloom.app.farm.joining import JoinedFarm, order_for, require_nodes, require_same_versions
 from tuneloom.app.farm.surveying import versions
 from tuneloom.app.grids.grid import Combination

@@ -6,12 +6,13 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from tuneloom.app.conducting.calling import end_of
+from tuneloom.app.devices.finding import device_kind
 from tuneloom.app.farm.entries import FarmFile
 from tuneloom.app.farm.joining import JoinedFarm
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned
-from tuneloom.engine.machine import CPU_KEY, Offer
+from tuneloom.engine.machine import Offer
 from tuneloom.errors import FarmError, TargetError
 from tuneloom.model import Device, JobSpec
 from tuneloom.tuners.tvm.targets.linking import machine_of
@@ -46,7 +47,7 @@ def for_board(spec: JobSpec, farm: FarmFile) -> JobSpec:
 
     Raises TargetError for a kind of job that boards know nothing of.
     """
-    if not farm.has_boards(spec.device_key):
+    if not any(device_kind(device.kind).only_runtime for device in farm.devices_with(spec.device_key)):
         return spec
     kind = kind_named(spec.tuner)
     if not kind.boards:
@@ -87,7 +88,7 @@ def aimed_at(spec: JobSpec, farm: JoinedFarm) -> Aiming:
     call = kind_named(spec.tuner).aim(spec)
     devices = [offer for offer in farm.fleet.offers if _is_for(offer, spec.device_key)]
     cpus = {str(facts["cpu"]) for facts in farm.facts.values()}
-    if call is None or not devices or (len(cpus) == 1 and spec.device_key == CPU_KEY):
+    if call is None or not devices or (len(cpus) == 1 and all(offer.cores for offer in devices)):
         return spec
     answers: dict[str, str] = {}
     for offer in devices:

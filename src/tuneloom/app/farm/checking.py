@@ -70,7 +70,7 @@ def _checked(joined: JoinedFarm, offer: Offer) -> CheckedResource:
 
 def _with_canary(row: CheckedResource, joined: JoinedFarm, offer: Offer) -> CheckedResource:
     assert isinstance(offer.resource, Device)
-    target = joined.file.target_of(offer.resource.key) or ("cuda" if offer.resident else "cpu")
+    target = joined.file.target_of(offer.resource.key) or offer.target
     placing = Placing()
     placing.add(offer)
     call = Call(function=_CANARY, arguments=(target,), timeout_s=_CANARY_S)

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tuneloom.app.farm.describing import MachineOrder, describe
-from tuneloom.app.farm.entries import RAY, DeviceEntry, FarmFile
+from tuneloom.app.devices.describing import MachineOrder, describe
+from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.watching import DeviceWatch
+from tuneloom.app.farm.entries import RAY, FarmFile
 from tuneloom.app.farm.surveying import COMPARED, SURVEY, facts_of, versions
-from tuneloom.app.farm.watching import FarmWatch
 from tuneloom.engine.api import Engine
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Fleet
@@ -57,8 +58,8 @@ def _join_here(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> Joined
     devices = farm.devices or None
     order = MachineOrder(name=LOCAL, slots=slots, devices=devices, device_cores=settings.device_cores)
     description = describe(order)
-    engine = LocalEngine(warmth.warm_up, warmth.environment, FarmWatch(order, description))
-    fleet = Fleet(offers=description.offers)
+    engine = LocalEngine(warmth.warm_up, warmth.environment, DeviceWatch(order, description))
+    fleet = description.fleet
     return JoinedFarm(file=farm, engine=engine, fleet=fleet, facts={LOCAL: facts_of(description)}, absent={})
 
 

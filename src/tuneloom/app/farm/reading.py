@@ -1,27 +1,18 @@
 """Reading a farm file: every complaint has its line and, for a misspelt word, the nearest known one."""
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.farm.entries import (
-    AUTO,
-    CPU,
-    CUDA,
-    ENGINES,
-    KINDS,
-    RAY,
-    RPC,
-    DeviceEntry,
-    FarmFile,
-    HostEntry,
-)
+from tuneloom.app.devices.base import DeviceKind
+from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.finding import device_kind, device_kinds, plain_targets
+from tuneloom.app.farm.entries import AUTO, ENGINES, RAY, FarmFile, HostEntry
 from tuneloom.app.requests.fields import TEXT, FieldType, Words, one_of
 from tuneloom.app.requests.toml_values import TomlFile
 from tuneloom.model.numbers import COUNT, NATURAL
-
-_PLAIN_TARGETS = ("cpu", "cuda")
 
 
 def _is_name(value: Any) -> bool:
@@ -37,7 +28,7 @@ def _is_target(value: Any) -> bool:
     if not TEXT.fits(value):
         return False
     try:
-        read = json.loads(value) if value not in _PLAIN_TARGETS else {"kind": value}
+        read = json.loads(value) if value not in plain_targets() else {"kind": value}
     except ValueError:
         return False
     return isinstance(read, dict) and TEXT.fits(read.get("kind"))
@@ -45,7 +36,7 @@ def _is_target(value: Any) -> bool:
 
 NAME = Words(words="text without spaces", fits=_is_name)
 ADDRESS = Words(words="an address, as in 'board-3:9090'", fits=_is_address)
-TARGET = Words(words="'cpu', 'cuda' or a TVM target in JSON with its kind", fits=_is_target)
+VALUE = Words(words="text or a number", fits=lambda value: TEXT.fits(value) or type(value) in (int, float))
 CLUSTER = Words(
     words="'auto' or the address of a Ray cluster, as in 'head:6379'",
     fits=lambda value: value == AUTO or _is_address(value),
@@ -53,21 +44,24 @@ CLUSTER = Words(
 
 FARM: Mapping[str, FieldType] = {"engine": one_of(ENGINES), "address": CLUSTER}
 HOST: Mapping[str, FieldType] = {"node": NAME, "slots": NATURAL}
-DEVICE: Mapping[str, FieldType] = {
-    "key": NAME,
-    "kind": one_of(KINDS),
-    "node": NAME,
-    "index": NATURAL,
-    "cores": COUNT,
-    "address": ADDRESS,
-    "target": TARGET,
-}
-_OF_KIND = {
-    CPU: ("key", "kind", "node", "cores", "target"),
-    CUDA: ("key", "kind", "node", "index", "target"),
-    RPC: ("key", "kind", "node", "address", "target"),
-}
-_NEEDED = {CPU: (), CUDA: (), RPC: ("address", "target")}
+_OF_EVERY_DEVICE = ("key", "kind", "node")
+_ATTRIBUTES = {each.name for each in fields(DeviceEntry)} - {"options", "line"}
+
+
+def _device_fields() -> dict[str, FieldType]:
+    """What may be said of devices; kinds of strangers may have fields that nobody else knows."""
+    kinds = device_kinds()
+    targets = ", ".join(map(repr, plain_targets()))
+    known: dict[str, FieldType] = {
+        "key": NAME,
+        "kind": one_of(list(kinds)),
+        "node": NAME,
+        "index": NATURAL,
+        "cores": COUNT,
+        "address": ADDRESS,
+        "target": Words(words=f"{targets} or a TVM target in JSON with its kind", fits=_is_target),
+    }
+    return {name: VALUE for kind in kinds.values() for name in kind.fields} | known
 
 
 def read_farm(path: Path) -> FarmFile:
@@ -83,8 +77,8 @@ def read_farm(path: Path) -> FarmFile:
     devices = tuple(_device(file, table, place) for place, table in _tables(file, "devices"))
     farm = FarmFile(path=path, engine=engine, address=file.data.get("address"), hosts=hosts, devices=devices)
     _require_nodes(file, farm)
-    _require_different(file, "hosts", hosts, lambda host: host.node)
-    _require_different(file, "devices", devices, _identity)
+    _require_different(file, "hosts", hosts, lambda host: f"node {host.node!r}")
+    _require_different(file, "devices", devices, _called)
     _require_one_target(file, farm)
     return farm
 
@@ -112,21 +106,27 @@ def _host(file: TomlFile, table: dict[str, Any], number: int) -> HostEntry:
 
 
 def _device(file: TomlFile, table: dict[str, Any], number: int) -> DeviceEntry:
-    _checked(file, table, DEVICE, "devices", number)
+    _checked(file, table, _device_fields(), "devices", number)
     for key in ("key", "kind"):
         if key not in table:
             raise file.wrong(f"this device has no {key}", "devices", number)
-    kind = table["kind"]
+    kind = device_kind(table["kind"])
+    _require_own_fields(file, table, kind, number)
+    own = {name: table[name] for name in table if name in _ATTRIBUTES}
+    options = {name: value for name, value in table.items() if name not in _ATTRIBUTES}
+    return DeviceEntry(**own, options=options, line=file.lines.of("devices", number))
+
+
+def _require_own_fields(file: TomlFile, table: dict[str, Any], kind: DeviceKind, number: int) -> None:
+    """A device has the fields of its kind, and all that this needs."""
+    name, known = table["kind"], (*_OF_EVERY_DEVICE, *kind.fields, "target")
     for key in table:
-        if key not in _OF_KIND[kind]:
-            known = ", ".join(_OF_KIND[kind])
-            raise file.wrong(
-                f"a device of kind {kind!r} has no {key!r}; it has: {known}", "devices", number, key
-            )
-    for key in _NEEDED[kind]:
+        if key not in known:
+            message = f"a device of kind {name!r} has no {key!r}; it has: {', '.join(known)}"
+            raise file.wrong(message, "devices", number, key)
+    for key in kind.needed:
         if key not in table:
-            raise file.wrong(f"a device of kind {kind!r} needs {_article(key)} {key}", "devices", number)
-    return DeviceEntry(**table, line=file.lines.of("devices", number))
+            raise file.wrong(f"a device of kind {name!r} needs {_article(key)} {key}", "devices", number)
 
 
 def _article(word: str) -> str:
@@ -141,25 +141,22 @@ def _require_nodes(file: TomlFile, farm: FarmFile) -> None:
         if farm.engine != RAY and device.node is not None:
             message = f'engine = "{farm.engine}" has one machine, so a device has no node; omit it'
             raise file.wrong(message, "devices", number, "node")
-        if farm.engine == RAY and farm.address and device.node is None and device.kind != RPC:
+        inside = device_kind(device.kind).in_machine
+        if farm.engine == RAY and farm.address and device.node is None and inside:
             raise file.wrong("this device has no node; name the machine that has it", "devices", number)
 
 
-def _identity(device: DeviceEntry) -> Hashable:
-    """Two entries with the same one would be the same thing twice."""
-    if device.kind == RPC:
-        return RPC, device.address
-    return (device.kind, device.node, device.index) if device.kind == CUDA else (CPU, device.node)
-
-
 def _require_different(
-    file: TomlFile, name: str, entries: tuple[Any, ...], identity: Callable[[Any], Hashable]
+    file: TomlFile, name: str, entries: tuple[Any, ...], called: Callable[[Any], str]
 ) -> None:
-    seen: dict[Hashable, int] = {}
+    seen: dict[str, int] = {}
     for number, entry in enumerate(entries):
-        if (earlier := seen.setdefault(identity(entry), entry.line)) != entry.line:
-            what = f"node {entry.node!r}" if isinstance(entry, HostEntry) else str(entry)
-            raise file.wrong(f"{what} is listed twice, see line {earlier}", name, number)
+        if (earlier := seen.setdefault(called(entry), entry.line)) != entry.line:
+            raise file.wrong(f"{called(entry)} is listed twice, see line {earlier}", name, number)
+
+
+def _called(device: DeviceEntry) -> str:
+    return device_kind(device.kind).called(device)
 
 
 def _require_one_target(file: TomlFile, farm: FarmFile) -> None:

@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.farm.describing import Description, MachineOrder, describe
-from tuneloom.app.farm.watching import FarmWatch
+from tuneloom.app.devices.describing import Description, MachineOrder, describe
+from tuneloom.app.devices.watching import DeviceWatch
 from tuneloom.engine.machine import Offer
 from tuneloom.store import default_place
 
@@ -27,7 +27,7 @@ class MachineSurvey:
     order: MachineOrder
     description: Description
     facts: Mapping[str, Any]
-    watch: FarmWatch
+    watch: DeviceWatch
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -41,7 +41,7 @@ class MachineSurvey:
 def survey(order: MachineOrder) -> MachineSurvey:
     """Look at this machine and begin to watch it."""
     description = describe(order)
-    watch = FarmWatch(order, description)
+    watch = DeviceWatch(order, description)
     return MachineSurvey(order=order, description=description, facts=facts_of(description), watch=watch)
 
 

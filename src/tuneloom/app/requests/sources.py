@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from tuneloom.app.devices.finding import key_for
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import has_scheme, kind_for, kind_named
-from tuneloom.engine.machine import CPU_KEY, CUDA_KEY
 from tuneloom.errors import InputError, TargetError
 from tuneloom.model import JobSpec
 
@@ -27,7 +27,7 @@ def located(model: str, folder: Path | None = None, tuner: str | None = None) ->
 
 def device_for(target: str) -> str:
     """The device key that a target is profiled on unless another is named."""
-    return CUDA_KEY if "cuda" in target else CPU_KEY
+    return key_for(target)
 
 
 def job_names(models: Iterable[str], taken: Iterable[str] = (), tuner: str | None = None) -> list[str]:

@@ -5,26 +5,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from tuneloom.app.farm.joining import Warmth
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import kind_named
-from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.watch import MachineWatch
+from tuneloom.engine.local import LocalEngine, Watch
 from tuneloom.model import JobSpec
 from tuneloom.tuners import warming
 
 _WARM_UP = "tuneloom.tuners.warming:warm_up"
 
 
-def engine_for(specs: Sequence[JobSpec], watch: MachineWatch | None = None) -> LocalEngine:
+def engine_for(specs: Sequence[JobSpec]) -> LocalEngine:
     """An engine on this machine that is warm for these jobs; others can be run on it, too."""
-    kinds = kinds_of(specs)
+    return engine_for_kinds(kinds_of(specs), environment=environment_for(specs))
+
+
+def environment_for(specs: Sequence[JobSpec]) -> dict[str, str]:
+    """The variables that workers for these jobs find on this machine."""
     environment: dict[str, str] = {}
-    for kind in kinds:
+    for kind in kinds_of(specs):
         environment |= kind.environment([spec for spec in specs if spec.tuner == kind.name])
-    return engine_for_kinds(kinds, watch, environment)
+    return environment
 
 
 def engine_for_kinds(
     kinds: Sequence[JobKind],
-    watch: MachineWatch | None = None,
+    watch: Watch | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> LocalEngine:
     """An engine on this machine that is warm for jobs of these kinds."""

@@ -1,8 +1,10 @@
 """What carries out a run: this machine, or the machines of a farm."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tuneloom.app.devices.describing import MachineOrder, describe, require_cores
+from tuneloom.app.devices.watching import DeviceWatch
 from tuneloom.app.farm.aiming import (
     Aiming,
     aimed_at,
@@ -15,11 +17,10 @@ from tuneloom.app.farm.aiming import (
 from tuneloom.app.farm.entries import FarmFile
 from tuneloom.app.farm.joining import FarmSettings, JoinedFarm, join
 from tuneloom.app.kinds.base import JobKind
-from tuneloom.app.runs.engines import engine_for, engine_for_kinds, kinds_of, warmth_for
+from tuneloom.app.runs.engines import engine_for_kinds, environment_for, kinds_of, warmth_for
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.api import Engine
-from tuneloom.engine.machine import Machine, Resources, this_machine
-from tuneloom.engine.watch import MachineWatch
+from tuneloom.engine.machine import Resources
 from tuneloom.model import JobSpec
 
 
@@ -47,25 +48,21 @@ class Workforce:
 
 def workforce_for(specs: Sequence[JobSpec], settings: RunSettings) -> Workforce:
     """A workforce that is warm for these jobs; others can be carried out by it, too."""
-    farm = settings.read_farm()
-    if farm is not None:
-        return _on(farm, kinds_of(specs), settings)
-    machine = this_machine(device_cores=settings.device_cores)
-    return Workforce(engine=engine_for(specs, watch_of(machine, settings)), resources=machine)
+    return workforce_for_kinds(kinds_of(specs), settings, environment_for(specs))
 
 
-def workforce_for_kinds(kinds: Sequence[JobKind], settings: RunSettings) -> Workforce:
-    """A workforce that is warm for jobs of these kinds."""
+def workforce_for_kinds(
+    kinds: Sequence[JobKind], settings: RunSettings, environment: Mapping[str, str] | None = None
+) -> Workforce:
+    """A workforce that is warm for jobs of these kinds; workers of this machine find `environment`."""
     farm = settings.read_farm()
     if farm is not None:
         return _on(farm, kinds, settings)
-    machine = this_machine(device_cores=settings.device_cores)
-    return Workforce(engine=engine_for_kinds(kinds, watch_of(machine, settings)), resources=machine)
-
-
-def watch_of(machine: Machine, settings: RunSettings) -> MachineWatch:
-    """Notices GPUs that come and go while a run goes on."""
-    return MachineWatch(machine, lambda: this_machine(device_cores=settings.device_cores))
+    require_cores(settings.device_cores)
+    order = MachineOrder(device_cores=settings.device_cores)
+    found = describe(order)
+    engine = engine_for_kinds(kinds, DeviceWatch(order, found), environment)
+    return Workforce(engine=engine, resources=found.fleet)
 
 
 def _on(farm: FarmFile, kinds: Sequence[JobKind], settings: RunSettings) -> Workforce:

@@ -10,7 +10,7 @@ from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import Keep, TaskTuning
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import CallResult
-from tuneloom.engine.machine import Machine
+from tuneloom.engine.machine import Resources
 from tuneloom.model import JobSpec, Task
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.stages import JobTicket
@@ -59,7 +59,7 @@ def tune_tasks(
     tasks: Sequence[Task],
     spec: JobSpec,
     engine: Engine,
-    machine: Machine,
+    machine: Resources,
     *,
     policy: str = "load-aware",
     lanes: int = 3,
@@ -67,7 +67,7 @@ def tune_tasks(
 ) -> TaskTuning:
     """Tune tasks on an engine without a store; the engine stays open."""
     program = TaskJob(
-        spec.name, spec, tasks, lambda _task, _trial, _artifact: None, lanes=lanes, workers=machine.host.slots
+        spec.name, spec, tasks, lambda _task, _trial, _artifact: None, lanes=lanes, workers=machine.slots
     )
     conductor = Conductor(Core(policy_named(policy)), engine, listener or Listener())
     conductor.add_machine(machine)

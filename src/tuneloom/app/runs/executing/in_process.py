@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from tuneloom.app.devices.describing import MachineOrder, describe, require_cores
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.requests.sources import require_possible
 from tuneloom.app.runs.executing.executor import Display, Executor, Patient
@@ -14,7 +15,7 @@ from tuneloom.app.runs.submitting.preflight import require_usable
 from tuneloom.app.runs.submitting.submission import submit
 from tuneloom.app.runs.workforce import Workforce, workforce_for
 from tuneloom.engine.api import Engine
-from tuneloom.engine.machine import Resources, this_machine
+from tuneloom.engine.machine import Resources
 from tuneloom.errors import InputError, LeaseLost, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.scheduling import policy_named
@@ -40,7 +41,8 @@ def tune(
     """Submit jobs as one run and execute it; raises InputError before anything is started."""
     policy_named(settings.policy)
     if settings.farm is None:
-        _require_possible(specs, this_machine(device_cores=settings.device_cores))
+        require_cores(settings.device_cores)
+        _require_possible(specs, describe(MachineOrder(device_cores=settings.device_cores)).fleet)
     force = workforce_for(specs, settings)
     with closing(force.engine) as engine:
         jobs = [force.aimed(spec) for spec in specs]

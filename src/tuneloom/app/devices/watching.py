@@ -1,10 +1,10 @@
-"""Devices that come and go on one machine of a farm, noticed while calls run there."""
+"""Devices that come and go on one machine, noticed while calls run there."""
 
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from tuneloom.app.farm.describing import Description, MachineOrder, describe
+from tuneloom.app.devices.describing import Description, MachineOrder, describe
 from tuneloom.engine.machine import Offer
 from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft
 
@@ -12,7 +12,7 @@ Change = ResourceJoined | ResourceLeft | ResourceDisturbed
 _EVERY_S = 5.0
 
 
-class FarmWatch:
+class DeviceWatch:
     """Describes its machine again every few seconds, in a thread: a board may take long to answer.
 
     `look` never blocks. A device that stays keeps its first description.
@@ -78,8 +78,9 @@ class FarmWatch:
     def _compare_disturbances(self, description: Description) -> None:
         for seen in description.devices:
             name, by = seen.offer.resource.name, seen.sight.disturbed_by
-            if seen.sight.usable and self._disturbed.get(name, "") != by:
-                self._disturbed[name] = by
+            who = by.partition(";")[0]
+            if seen.sight.usable and self._disturbed.get(name, "") != who:
+                self._disturbed[name] = who
                 self._changes.put(ResourceDisturbed(name=name, by=by))
 
     def _watch(self) -> None:

@@ -1,7 +1,7 @@
 """Boards: devices of machines on which nothing of ours runs but a server for TVM's RPC protocol."""
 
-from tuneloom.app.farm.entries import DeviceEntry
-from tuneloom.app.farm.kinds.base import Ground, Sight
+from tuneloom.app.devices.base import DeviceKind, Ground, Sight
+from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Board, Device
 from tuneloom.tuners.tvm.boards.handshake import NoAnswer, hello
@@ -11,8 +11,19 @@ from tuneloom.tuners.tvm.boards.suitability import unsuitable
 ON_BOARD = "tuneloom.tuners.tvm.boards.calls:on_board"
 
 
-class RpcKind:
+class RpcKind(DeviceKind):
     """One board. Calls are carried out on a machine of the farm, in a process that talks to the board."""
+
+    fields = ("address",)
+    needed = ("address", "target")
+    in_machine = False
+    only_runtime = True
+
+    def takes(self, target: str) -> bool:
+        return False  # boards are chosen by their keys
+
+    def called(self, entry: DeviceEntry) -> str:
+        return f"the board at {entry.address}"
 
     def offer(self, entry: DeviceEntry, ground: Ground) -> Offer:
         board = board_of(entry)
@@ -20,6 +31,7 @@ class RpcKind:
             resource=Device(name=ground.named(board.name), key=board.key, machine=ground.machine),
             environment=environment_of(board),
             through=ON_BOARD,
+            target=board.target,
         )
 
     def look(self, entry: DeviceEntry) -> Sight:
@@ -32,6 +44,9 @@ class RpcKind:
             return Sight(trouble=trouble)
         device = f"{greeting.machine}, {greeting.cores} cores"
         return Sight(facts={"device": device, "tvm": greeting.tvm})
+
+
+KIND = RpcKind()
 
 
 def board_of(entry: DeviceEntry) -> Board:

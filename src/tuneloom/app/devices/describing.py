@@ -1,18 +1,19 @@
-"""One machine of a farm as it describes itself, in a process that runs there."""
+"""A machine as it describes itself, in a process that runs there."""
 
 import os
 from dataclasses import dataclass
 
-from tuneloom.app.farm.entries import CPU, CUDA, DeviceEntry
-from tuneloom.app.farm.kinds.base import Ground, Sight
-from tuneloom.app.farm.kinds.finding import device_kind
-from tuneloom.engine.machine import CPU_KEY, CUDA_KEY, HOST, Offer, count_gpus
+from tuneloom.app.devices.base import Ground, Sight
+from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.finding import device_kind, device_kinds
+from tuneloom.engine.machine import HOST, Fleet, Offer
+from tuneloom.errors import TargetError
 from tuneloom.model import LOCAL, Host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineOrder:
-    """What a machine is asked to offer; without `devices`, its CPU and all its GPUs."""
+    """What a machine is asked to offer; without `devices`, everything that its kinds of devices find."""
 
     name: str = LOCAL
     slots: int | None = None
@@ -43,6 +44,11 @@ class Description:
         return (*hosts, *(seen.offer for seen in self.devices if seen.sight.usable))
 
     @property
+    def fleet(self) -> Fleet:
+        """What can be used, as the resources of a run."""
+        return Fleet(offers=self.offers)
+
+    @property
     def troubles(self) -> dict[str, str]:
         """Why devices can't be used, by the names of these."""
         return {s.offer.resource.name: s.sight.trouble for s in self.devices if not s.sight.usable}
@@ -50,16 +56,23 @@ class Description:
 
 def describe(order: MachineOrder) -> Description:
     """Look at this machine and its devices; may take seconds."""
-    ground = _ground(order)
     entries = found_devices(order) if order.devices is None else order.devices
+    ground = _ground(order, entries)
     return Description(host=_host(order, ground), devices=tuple(_seen(entry, ground) for entry in entries))
+
+
+def require_cores(count: int) -> None:
+    """Raise TargetError if this machine can't have a CPU device of so many cores."""
+    every = len(os.sched_getaffinity(0))
+    if count < 1:
+        raise TargetError(f"a device needs at least 1 core, got {count}")
+    if count > every:
+        raise TargetError(f"a device can't have {count} cores, there are {every} in all")
 
 
 def found_devices(order: MachineOrder) -> tuple[DeviceEntry, ...]:
     """The devices of a machine of which no list says anything."""
-    own = DeviceEntry(key=CPU_KEY, kind=CPU, node=order.name, cores=order.device_cores)
-    gpus = (DeviceEntry(key=CUDA_KEY, kind=CUDA, node=order.name, index=n) for n in range(count_gpus()))
-    return (own, *gpus)
+    return tuple(entry for kind in device_kinds().values() for entry in kind.found(order.device_cores))
 
 
 def _seen(entry: DeviceEntry, ground: Ground) -> SeenDevice:
@@ -75,11 +88,10 @@ def _host(order: MachineOrder, ground: Ground) -> Offer | None:
     return Offer(resource=host, cores=ground.host_cores)
 
 
-def _ground(order: MachineOrder) -> Ground:
+def _ground(order: MachineOrder, entries: tuple[DeviceEntry, ...]) -> Ground:
     """The last cores are the CPU device, the others the host; with too few, both share them all."""
     every = frozenset(os.sched_getaffinity(0))
-    wanted = sum(entry.cores for entry in order.devices or () if entry.kind == CPU)
-    wanted = order.device_cores if order.devices is None else wanted
+    wanted = sum(device_kind(entry.kind).cores(entry) for entry in entries)
     device = frozenset(sorted(every)[-wanted:]) if wanted else frozenset()
     host = frozenset() if order.slots == 0 else every - device or every
     return Ground(machine=order.name, host_cores=host, device_cores=device)

@@ -1,0 +1,44 @@
+"""Cores of a machine as a device."""
+
+import os
+from collections.abc import Sequence
+
+from tuneloom.app.devices.base import DeviceKind, Ground, Sight
+from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.engine.machine import CPU_KEY, HOST, Offer
+from tuneloom.model import Device
+
+
+class CpuKind(DeviceKind):
+    """Some cores of a machine; they are lent to its host while nobody measures."""
+
+    target = CPU_KEY
+    fields = ("cores",)
+
+    def found(self, cores: int) -> Sequence[DeviceEntry]:
+        return (DeviceEntry(key=CPU_KEY, kind=CPU_KEY, cores=cores),)
+
+    def cores(self, entry: DeviceEntry) -> int:
+        return entry.cores
+
+    def called(self, entry: DeviceEntry) -> str:
+        return f"the CPU of {entry.where}"
+
+    def offer(self, entry: DeviceEntry, ground: Ground) -> Offer:
+        lends = ground.host_cores and ground.host_cores != ground.device_cores
+        device = Device(
+            name=ground.named(f"{entry.key}0"),
+            key=entry.key,
+            lends_to=ground.named(HOST) if lends else None,
+            machine=ground.machine,
+        )
+        return Offer(resource=device, cores=ground.device_cores, target=self.target)
+
+    def look(self, entry: DeviceEntry) -> Sight:
+        cores = len(os.sched_getaffinity(0))
+        if entry.cores > cores:
+            return Sight(trouble=f"it has {cores} cores, not {entry.cores}")
+        return Sight(facts={"device": f"{entry.cores} of {cores} cores"})
+
+
+KIND = CpuKind()
