@@ -35,11 +35,14 @@ import onnxruntime
 
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
+from tuneloom.backends.cpu.layouts.shapes.matrices import panel_width, product
+from tuneloom.backends.cpu.templates.generator import first_guess, has_template
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import import_model
-from tuneloom.tuners.tvm.layouts.matrices import panel_width, product
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls, kernel_key, kernel_module, unpack
 from tuneloom.tuners.tvm.models.differences import relative_difference
@@ -47,8 +50,6 @@ from tuneloom.tuners.tvm.models.final import OpenModel, RunningModel, build_mode
 from tuneloom.tuners.tvm.models.kernel_times import kernel_times
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
-from tuneloom.tuners.tvm.rules.generator import first_guess, has_template
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
 SHAPES: dict[str, dict[str, tuple[int, ...]]] = {

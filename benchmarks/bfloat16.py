@@ -18,15 +18,15 @@ import numpy as np
 from against_onnxruntime import SHAPES, Pinned, core_list, keep, machine, name_of, peer, rows_of
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import RunningModel
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 ANY = 10.0
 """How far outputs are off is shown, not judged."""

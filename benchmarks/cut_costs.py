@@ -22,12 +22,12 @@ import onnxruntime
 from onnx import helper
 
 from against_onnxruntime import Pinned, core_list, machine
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.final import RunningModel, build_model
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, warmed
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 SIZES = (64, 4096, 65_536, 1_048_576)
 SECONDS = 4.0

@@ -27,9 +27,11 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 from against_onnxruntime import SHAPES, Pinned, core_list, keep, machine, name_of, peer, rows_of
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
@@ -37,7 +39,6 @@ from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import RunningModel, build_model
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
 SAMPLES = 4

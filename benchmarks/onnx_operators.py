@@ -164,9 +164,9 @@ def arrays(values: Sequence[Any]) -> list[Any]:
 
 def difference(case: Any, inputs: Sequence[Any], outputs: Sequence[Any], way: Way) -> str:
     """What differs from the expected outputs; nothing if all agree within the case's tolerance."""
+    from tuneloom.backends.resolving import resolve_target
     from tuneloom.tuners.tvm.lowering.graph import lower
     from tuneloom.tuners.tvm.models.final import build_model
-    from tuneloom.tuners.tvm.targets.target import resolve_target
 
     imported, values = imported_case(case, inputs, way)
     got = build_model(lower(imported, resolve_target("cpu")), {}).open().run(values)

@@ -188,8 +188,8 @@ def in_a_process(path: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 def measured(path: Path, trials: int) -> dict[str, Any]:
     """Import, lower, compile, run and compare one model; an error that users would see is a value."""
+    from tuneloom.compiler.fast_import import load_tvm
     from tuneloom.errors import TuneloomError
-    from tuneloom.tuners.tvm.fast_import import load_tvm
 
     load_tvm()
     row: dict[str, Any] = {"agrees": False}
@@ -227,10 +227,10 @@ def shapes_for(path: Path) -> Shapes:
 
 def brought_in(path: Path, shapes: Shapes, row: dict[str, Any]) -> Any:
     """The lowered model; notes what the way in takes, and which operators another runtime has to run."""
+    from tuneloom.backends.resolving import resolve_target
     from tuneloom.tuners.tvm.importing.sources import import_model
     from tuneloom.tuners.tvm.lowering.graph import lower
     from tuneloom.tuners.tvm.lowering.tasks import extract
-    from tuneloom.tuners.tvm.targets.target import resolve_target
 
     started, worked = time.perf_counter(), time.process_time()
     model = import_model(str(path), shapes)

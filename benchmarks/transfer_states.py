@@ -12,13 +12,13 @@ from pathlib import Path
 from statistics import mean
 
 from transfer_runs import Run, tuning_times
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.store import open_store
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
 from tuneloom.tuners.tvm.models.final import RunningModel, build_model
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 ROUNDS = 60
 LONGEST_S = 6.0

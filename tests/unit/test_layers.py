@@ -23,13 +23,15 @@ RANK = {
     "store": 4,
     "report": 4,
     "simulation": 4,
+    "backends": 3,
+    "compiler": 2,
     "scheduling": 3,
     "model": 2,
     "errors": 1,
 }
 ONLY_IN = {
-    "tvm": ("tuners/tvm", "transfer/traces"),
-    "tvm_ffi": ("tuners/tvm", "transfer/traces"),
+    "tvm": ("backends", "compiler", "tuners/tvm", "transfer/traces"),
+    "tvm_ffi": ("backends", "compiler", "tuners/tvm", "transfer/traces"),
     "ray": ("engine/ray/cluster.py",),
     "sqlalchemy": ("store",),
     "fastapi": ("server",),

@@ -2,12 +2,12 @@
 
 from functools import cache
 
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Task, Tuner
 from tuneloom.testing.contracts.tuner import TunerContract
 from tuneloom.tuners.tvm import TvmTuner
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.tasks import task_of
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
 @cache

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tuneloom.backends.resolving import resolve_target
 from tuneloom.engine.calls import Lost, Returned, TimedOut
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Board, Failure, Measurement, MeasuringRules
 from tuneloom.testing.boards.local import BoardProcess, calling, end_of_profile, profile_on, start_profile
 from tuneloom.tuners.tvm.boards.handshake import hello
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 TARGET = json.dumps({"kind": "llvm", "mtriple": f"{platform.machine()}-linux-gnu"})
 RULES = MeasuringRules(min_repeat_ms=1)

@@ -16,13 +16,13 @@ import pytest
 from tuneloom.app.farm.evaluating import evaluate_on_farm
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
+from tuneloom.backends.resolving import resolve_target
 from tuneloom.engine.calls import Returned, TimedOut
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Budget, Failure, JobSpec, Measurement, MeasuringRules
 from tuneloom.testing.boards.local import BoardProcess, calling, profile_on
 from tuneloom.testing.models.onnx_files import network_input, write_network
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "tools" / "emulated_board.sh"

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Artifact, Measurement, MeasuringRules, SearchOptions, Seed, Task, Trial
 from tuneloom.transfer import DoesNotFit, Donor, fitted_seeds
 from tuneloom.transfer.traces import fit_trace, fit_traces
 from tuneloom.tuners.stages import forget, open_and_select, select
 from tuneloom.tuners.tvm import TvmTuner
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, trace_text, unpack_kernel
 from tuneloom.tuners.tvm.search.spaces import describe
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 POLICY = MeasuringRules(repeats=1, min_repeat_ms=1.0)
 

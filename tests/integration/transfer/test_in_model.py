@@ -9,8 +9,8 @@ import pytest
 
 from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.testing.models.onnx_files import write_network
-from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.models import stages as model_stages
 from tuneloom.tuners.tvm.models import times as model_times
 from tuneloom.tuners.tvm.models.final import build_model
@@ -47,7 +47,7 @@ def test_only_kernels_that_lose_inside_the_model_are_told(
     answers = cycle([given, own])
     monkeypatch.setattr(model_times, "kernel_times", lambda _model, _values: next(answers))
     keys = [task.key for task in summary.tasks]
-    assert model_times.slower_in_model(RECIPE, {}, keys, {}, 0, "cpu") == {keys[0]: 1.0}
+    assert model_times.slower_in_model(RECIPE, {}, keys, {}, 0) == {keys[0]: 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,5 +78,5 @@ def test_a_kernel_is_compared_with_its_own_replacement_among_the_same_neighbours
         monkeypatch.setattr(module, "build_model", build)
     monkeypatch.setattr(model_times, "kernel_times", times)
     compile_model(RECIPE, slow)
-    assert model_times.slower_in_model(RECIPE, slow, list(slow), {}, 0, "cpu") == dict.fromkeys(slow, 1.0)
-    assert model_times.slower_in_model(RECIPE, {}, list(slow), slow, 0, "cpu") == {}
+    assert model_times.slower_in_model(RECIPE, slow, list(slow), {}, 0) == dict.fromkeys(slow, 1.0)
+    assert model_times.slower_in_model(RECIPE, {}, list(slow), slow, 0) == {}

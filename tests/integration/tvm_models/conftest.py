@@ -9,9 +9,10 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.models.final import CompiledModel
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 Check = Callable[[Any, CompiledModel], None]
 

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
+from tuneloom.backends.cpu.layouts.operators import attending
+from tuneloom.backends.cpu.templates.generator import has_template
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
-from tuneloom.tuners.tvm.layouts.operators import attending
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_module
 from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
-from tuneloom.tuners.tvm.rules.generator import has_template
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 Import = Callable[[Any], ImportedModel]
 MASKED = [("Mul", "scale"), ("Add", "mask")]

@@ -9,6 +9,8 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from tuneloom.backends.cpu.templates.generator import has_template
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.bundles.stages import _write
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
@@ -16,8 +18,6 @@ from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import build_model, load_compiled
 from tuneloom.tuners.tvm.models.tolerances import BY_TYPE, tolerance_for
-from tuneloom.tuners.tvm.rules.generator import has_template
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 RANDOM = np.random.default_rng(5)
 HALF = np.dtype(ml_dtypes.bfloat16)

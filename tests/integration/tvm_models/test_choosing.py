@@ -32,7 +32,7 @@ def recipe(tmp_path: Path) -> ModelRecipe:
 def chosen(recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch, margin: float) -> Any:
     monkeypatch.setattr(choosing, "_MARGIN", margin)
     monkeypatch.setattr(choosing, "_SECONDS", 0.0)
-    return choosing.choose(recipe, {}, 0, "cpu")
+    return choosing.choose(recipe, {}, 0)
 
 
 def test_a_model_that_is_faster_in_onnx_runtime_is_left_there(

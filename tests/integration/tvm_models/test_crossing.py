@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.rules.crossing import crossing_of
-from tuneloom.tuners.tvm.rules.generator import first_guess, sketches_of
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
+from tuneloom.backends.cpu.templates.crossing import crossing_of
+from tuneloom.backends.cpu.templates.generator import first_guess, sketches_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 
 LANES = 16
 Kernel = tuple[list[Any], tuple[int, ...], Callable[[Any], Any]]

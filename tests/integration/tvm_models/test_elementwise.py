@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.rules.generator import first_guess
-from tuneloom.tuners.tvm.rules.pieces import best_width
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
+from tuneloom.backends.cpu.templates.generator import first_guess
+from tuneloom.backends.cpu.templates.pieces import best_width
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 
 Moved = Callable[[Any, int], Any]
 """What a kernel makes of an array of channels, rows and columns, on so many lanes."""

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.folding import fold_constants
 from tuneloom.tuners.tvm.importing.tflite.known_values import known_value
-from tuneloom.tuners.tvm.lowering.folding import fold_constants
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 

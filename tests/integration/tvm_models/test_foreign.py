@@ -12,16 +12,16 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.importing.onnx.crossing import require_tensors
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
+from tuneloom.tuners.tvm.models.facts import target_facts
 from tuneloom.tuners.tvm.models.final import build_model, load_compiled, part_file
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
-from tuneloom.tuners.tvm.targets.facts import target_facts
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 Runtime = Callable[[Any, list[Any]], list[Any]]
 
@@ -56,7 +56,7 @@ def test_a_graph_with_an_operator_tvm_lacks_runs_and_says_so(
     compiled = build_model(lowered, {})
     (got,) = compiled.open().run([values()])
     np.testing.assert_allclose(got, runtime(determinants(), [values()])[0], rtol=1e-4)
-    shares = foreign_shares(compiled, "cpu", [values()])
+    shares = foreign_shares(compiled, [values()])
     assert set(shares) == {part.function for part in model.foreign}
     assert all(0 < share < 1 for share in shares.values())
 
@@ -74,7 +74,7 @@ def test_parts_travel_with_the_bundle_and_its_runner(
     loaded = load_compiled(tmp_path, compiled.inputs, compiled.outputs, parts)
     np.testing.assert_allclose(loaded.open().run([values()])[0], expected, rtol=1e-4)
     manifest = {
-        "target": target_facts(host.text),
+        "target": target_facts(host),
         "inputs": [{"name": "x", "shape": [4, 3, 3], "dtype": "float32"}],
         "outputs": [{"name": "y", "shape": [4], "dtype": "float32"}],
         "onnxruntime": parts,

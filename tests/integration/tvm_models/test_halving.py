@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tuneloom.backends.cpu.layouts.kernels import pairs
+from tuneloom.backends.cpu.templates.generator import first_guess
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
-from tuneloom.tuners.tvm.layouts import pairs
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_module
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import build_model
 from tuneloom.tuners.tvm.models.halving import halve
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
-from tuneloom.tuners.tvm.rules.generator import first_guess
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 Import = Callable[[Any], ImportedModel]
 

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
+from tuneloom.backends.cpu.features import cpu_features_needed, missing_cpu_features
+from tuneloom.backends.cpu.target import cpu_features_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.target import host_cpu
 from tuneloom.errors import ModelError, TargetError
 from tuneloom.tuners.tvm.importing.sources import import_model
-from tuneloom.tuners.tvm.targets.cpu import cpu_features_needed, missing_cpu_features
-from tuneloom.tuners.tvm.targets.target import cpu_features_of, host_cpu, resolve_target
 
 
 def saved(folder: Path, nodes: list[Any], shape: tuple[int | str, ...], domain: str = "") -> str:

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tuneloom.backends.base import GENERAL_SPACE
+from tuneloom.backends.cpu.target import CpuTarget
+from tuneloom.backends.cpu.templates.generator import sketches_of, space_for
+from tuneloom.backends.cpu.templates.registers import most_vectors, register_budget, tile_vectors
+from tuneloom.backends.finding import backend_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import BundleError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_key, unpack
 from tuneloom.tuners.tvm.models.final import LIBRARY, PARAMETERS, CompiledModel, build_model, load_compiled
-from tuneloom.tuners.tvm.rules.generator import GENERAL, sketches_of, space_for
-from tuneloom.tuners.tvm.rules.registers import most_vectors, register_budget, tile_vectors
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_networks import Net, network
@@ -28,7 +32,7 @@ KEYS = """
 import sys
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering import graph, tasks
-from tuneloom.tuners.tvm.targets.target import resolve_target
+from tuneloom.backends.resolving import resolve_target
 lowered = graph.lower(import_model(sys.argv[1]), resolve_target("cpu"))
 print(*(task.key for task in tasks.extract(lowered)))
 """
@@ -65,7 +69,7 @@ def test_equal_kernels_are_one_task_with_their_weight(squeezenet: LoweredModel) 
 def test_every_heavy_kernel_has_a_small_space(squeezenet: LoweredModel) -> None:
     for task in extract(squeezenet):
         if task.gflop > 0.001:
-            assert space_for(unpack(task).module, squeezenet.target) != GENERAL, task.name
+            assert space_for(unpack(task).module, squeezenet.target) != GENERAL_SPACE, task.name
 
 
 def test_first_guesses_keep_to_the_register_budget(squeezenet: LoweredModel) -> None:
@@ -77,15 +81,15 @@ def test_first_guesses_keep_to_the_register_budget(squeezenet: LoweredModel) -> 
 
 def test_too_large_a_tile_is_refused(squeezenet: LoweredModel) -> None:
     task = next(one for one in extract(squeezenet) if one.kernel_class == "conv2d_add_relu")
-    narrow = TargetSpec(kind="llvm", config={"kind": "llvm"}, vector_bits=128)
+    narrow = CpuTarget(kind="llvm", config={"kind": "llvm"}, vector_bits=128)
     schedules = [one for one in sketches_of(unpack(task).module, squeezenet.target) if one is not None]
     assert register_budget(squeezenet.target).apply(schedules[0])
     assert register_budget(narrow).apply(schedules[0]) == (tile_vectors(schedules[0]) <= 14)
 
 
 def test_gpu_kernels_get_the_general_space(squeezenet: LoweredModel) -> None:
-    cuda = TargetSpec(kind="cuda", config={"kind": "cuda"})
-    assert space_for(unpack(extract(squeezenet)[0]).module, cuda) == GENERAL
+    cuda = resolve_target('{"kind": "cuda", "arch": "sm_90"}')
+    assert backend_of(cuda).space(unpack(extract(squeezenet)[0]).module, cuda) == GENERAL_SPACE
 
 
 def test_model_with_tuned_kernels_agrees(host: TargetSpec, imported: Import, agrees: Check) -> None:

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from tuneloom.backends.cpu.templates.generator import first_guess, has_template
+from tuneloom.backends.cpu.templates.registers import tile_vectors
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
@@ -15,9 +19,6 @@ from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
 from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
 from tuneloom.tuners.tvm.models.stages import open_model
-from tuneloom.tuners.tvm.rules.generator import first_guess, has_template
-from tuneloom.tuners.tvm.rules.registers import tile_vectors
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_networks import NETWORKS, network

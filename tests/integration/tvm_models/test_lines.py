@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 
 def test_a_kernel_without_loops_is_compiled_as_it_is(
@@ -81,7 +82,7 @@ def test_threads_of_a_gpu_can_share_every_reduction(imported: Callable[[Any], Im
     from tvm.s_tir import Schedule
     from tvm.tirx import PrimFunc
 
-    gpu = TargetSpec(kind="cuda", config={"kind": "cuda", "arch": "sm_90"})
+    gpu = resolve_target('{"kind": "cuda", "arch": "sm_90"}')
     module = lower(imported(reductions((2, 6, 508), [-1], 0)), gpu).module
     kernels = [function for function in module.functions.values() if isinstance(function, PrimFunc)]
     reducing = [kernel for kernel in kernels if "T.init()" in kernel.script()]

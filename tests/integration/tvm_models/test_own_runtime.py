@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
@@ -12,7 +13,6 @@ from tuneloom.tuners.tvm.models import own_runtime
 from tuneloom.tuners.tvm.models.final import build_model
 from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 
 @pytest.fixture

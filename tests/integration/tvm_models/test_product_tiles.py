@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.backends.cpu.templates.generator import first_guess
+from tuneloom.backends.cpu.templates.registers import tile_vectors
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.lowering.tasks import kernel_module
-from tuneloom.tuners.tvm.rules.generator import first_guess
-from tuneloom.tuners.tvm.rules.registers import tile_vectors
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 
 def drawn(module: Any, like: Any, seed: int) -> Any:
@@ -26,7 +26,7 @@ def test_a_tile_of_any_size_is_counted_in_vectors(panels: int, host: TargetSpec)
     load_tvm()
     from tvm import te
 
-    from tuneloom.tuners.tvm.layouts.matrices import product
+    from tuneloom.backends.cpu.layouts.shapes.matrices import product
 
     width = panels * host.lanes
     shapes = ((1, 64, 48), (512 // width, 48, width))

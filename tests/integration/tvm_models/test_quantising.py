@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tuneloom.backends.cpu.layouts.kernels import dots
+from tuneloom.backends.cpu.templates.generator import first_guess, has_template
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import InputError, TargetError
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
-from tuneloom.tuners.tvm.layouts import dots
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_module, unpack
 from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
-from tuneloom.tuners.tvm.rules.generator import first_guess, has_template
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 CHANNELS = 32
 

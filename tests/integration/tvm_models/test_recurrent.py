@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tuneloom.backends.finding import backend_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.engine.gpus import visible_gpus
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
-from tuneloom.tuners.tvm.lowering.defaults import default_module
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 Runtime = Callable[[Any, list[Any]], list[Any]]
 STEPS, BATCH, WIDTH = 5, 3, 6
@@ -108,8 +109,8 @@ def test_it_agrees_on_a_gpu_as_well(
 def test_on_a_gpu_every_kernel_has_threads(model: Any, imported: Callable[[Any], ImportedModel]) -> None:
     from tvm.tirx import PrimFunc
 
-    gpu = TargetSpec(kind="cuda", config={"kind": "cuda", "arch": "sm_90"})
-    module = default_module(lower(imported(model), gpu).module, gpu)
+    gpu = resolve_target('{"kind": "cuda", "arch": "sm_90"}')
+    module = backend_of(gpu).default_module(lower(imported(model), gpu).module, gpu)
     kernels = [function for function in module.functions.values() if isinstance(function, PrimFunc)]
     assert any("tuneloom.cell" in kernel.attrs for kernel in kernels)
     assert all("threadIdx.x" in kernel.script() for kernel in kernels)

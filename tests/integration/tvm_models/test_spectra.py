@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.tflite.spectra import spectrum
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import ModelError
 from tuneloom.testing.models.tflite_files import (
     write_derived_tflite,
@@ -20,7 +21,6 @@ from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
 from tuneloom.tuners.tvm.models.final import build_model, load_compiled
 from tuneloom.tuners.tvm.models.rivals import open_rival
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.backends.cpu.instructions import tiles
+from tuneloom.backends.cpu.instructions.tiles import TileProduct
+from tuneloom.backends.cpu.layouts.kernels import dots, pairs
+from tuneloom.backends.cpu.templates import tile_products
+from tuneloom.backends.cpu.templates.generator import first_guess, sketches_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
-from tuneloom.tuners.tvm.layouts import dots, pairs
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_module
 from tuneloom.tuners.tvm.models.differences import relative_difference
+from tuneloom.tuners.tvm.models.facts import target_facts
 from tuneloom.tuners.tvm.models.final import build_model
 from tuneloom.tuners.tvm.models.stages import seeded_inputs
-from tuneloom.tuners.tvm.rules import tile_products
-from tuneloom.tuners.tvm.rules.generator import first_guess, sketches_of
-from tuneloom.tuners.tvm.rules.tile_products import in_tiles
-from tuneloom.tuners.tvm.targets import tiles
-from tuneloom.tuners.tvm.targets.facts import target_facts
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
-from tuneloom.tuners.tvm.targets.tiles import TileProduct
 
 ALL = frozenset(("bf16", "int8"))
 SIZES = [(64, 64, 64), (16, 40, 128), (96, 256, 192), (37, 64, 64)]
@@ -173,7 +173,7 @@ def test_a_network_in_tiles_is_close_to_itself_in_single_precision(
         build_model(one, {}, guess=True).open().run(values) for one in (half, lower(single, host))
     )
     assert 0 < relative_difference(got, expected) < 0.02
-    facts = target_facts(host.text, in_tiles(kernel_calls(half.module), half.target))
+    facts = target_facts(half.target, kernel_calls(half.module))
     assert "amx_bf16" in facts["cpu_flags"].values()
     assert "amx_int8" not in facts["cpu_flags"].values()
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.importing.torch.files import write_module
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.tflite.transposed import channels_first
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from tuneloom.backends.cpu.templates.generator import has_template
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
 from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
-from tuneloom.tuners.tvm.rules.generator import has_template
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 
 def net(nodes: list[Any], shape: tuple[int, ...], **weights: tuple[int, ...]) -> Any:

@@ -8,12 +8,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from tuneloom.backends.cpu.templates.generator import has_template
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
 from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.rules.generator import has_template
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 RANDOM = np.random.default_rng(11)
 node = helper.make_node

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Task
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import pack_kernel
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tuneloom.backends.cpu.backend import CpuBackend
+from tuneloom.backends.cpu.templates.generator import _default, has_template, last_resort
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import SearchOptions, Task
 from tuneloom.tuners.tvm import TvmTuner
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
-from tuneloom.tuners.tvm.rules.generator import _default, has_template, last_resort
-from tuneloom.tuners.tvm.search import opening
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
 @pytest.fixture
@@ -56,10 +56,10 @@ def test_kernel_without_template_begins_with_the_default_schedule(odd_task: Task
 def test_space_that_cannot_be_generated_leaves_one_schedule(
     odd_task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refusing(module: Any, target: Any) -> Any:
+    def refusing(self: Any, module: Any, target: Any) -> Any:
         raise RuntimeError("ScheduleError: reverse-compute-at")
 
-    monkeypatch.setattr(opening, "space_for", refusing)
+    monkeypatch.setattr(CpuBackend, "space", refusing)
     search = TvmTuner().open(odd_task, SearchOptions(seed=0, trials=4, batch=4), [])
     assert [one.origin for one in search.select(4)] == ["default", "guess"]
     assert search.select(4) == []

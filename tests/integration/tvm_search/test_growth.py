@@ -5,10 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.rules.generator import GENERAL, first_guess, is_template, space_for
-from tuneloom.tuners.tvm.rules.growth import outgrows
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
+from tuneloom.backends.base import GENERAL_SPACE
+from tuneloom.backends.cpu.templates.generator import first_guess, space_for
+from tuneloom.backends.cpu.templates.growth import outgrows
+from tuneloom.backends.finding import backend_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.tuners.tvm.search.opening import is_template
 
 LENGTH = 64
 
@@ -58,4 +61,5 @@ def test_such_a_chain_is_not_given_to_the_general_space() -> None:
 
 
 def test_on_a_gpu_it_keeps_the_general_space_whose_loops_are_bound_to_threads() -> None:
-    assert space_for(chain(30), TargetSpec(kind="cuda", config={"kind": "cuda"})) == GENERAL
+    gpu = resolve_target('{"kind": "cuda", "arch": "sm_90"}')
+    assert backend_of(gpu).space(chain(30), gpu) == GENERAL_SPACE

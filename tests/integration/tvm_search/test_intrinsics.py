@@ -5,7 +5,7 @@ import sys
 
 DEFERRED = """
 import inspect, sys
-from tuneloom.tuners.tvm.fast_import import load_intrinsics, load_tvm
+from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
 
 def loaded(kind):
     return f"tvm.s_tir.tensor_intrin.{kind}" in sys.modules

@@ -10,7 +10,7 @@ from tuneloom.errors import ModelError, NothingMeasured
 from tuneloom.model import Artifact, CheckResult, Failure, FailureKind, Measurement, ModelSummary, Trial
 from tuneloom.testing.jobs.fake_stages import FakeStages
 from tuneloom.testing.jobs.small import drive, measured_trial, small_context, small_spec, small_task
-from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
 SUMMARY = ModelSummary(
     name="net",

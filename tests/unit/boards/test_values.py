@@ -9,14 +9,14 @@ import pytest
 from tuneloom.app.devices.base import Ground
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.finding import device_kind
+from tuneloom.compiler import linking
+from tuneloom.compiler.linking import linker_of, machine_of, require_linker, triple_of
 from tuneloom.errors import TargetError
 from tuneloom.model import Board
 from tuneloom.testing.boards.local import BoardProcess
 from tuneloom.tuners.tvm.boards.handshake import Greeting
 from tuneloom.tuners.tvm.boards.session import environment_of, held_board
 from tuneloom.tuners.tvm.boards.suitability import unsuitable
-from tuneloom.tuners.tvm.targets import linking
-from tuneloom.tuners.tvm.targets.linking import linker_of, machine_of, require_linker, triple_of
 
 ARM = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}
 X86 = {"kind": "llvm", "mtriple": "x86_64-unknown-linux-gnu"}

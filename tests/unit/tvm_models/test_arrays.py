@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.tuners.tvm.runner import InputTensors, array_of
 
 ONE = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tuneloom.backends.cpu.features import check_cpu, cpu_features_needed, kernel_flags, missing_cpu_features
 from tuneloom.errors import BundleError
-from tuneloom.tuners.tvm.targets.cpu import check_cpu, cpu_features_needed, kernel_flags, missing_cpu_features
 
 OLD = "processor\t: 0\nflags\t\t: fpu sse sse2 pni ssse3 sse4_1 sse4_2 avx avx2 fma bmi1 bmi2 abm\n"
 

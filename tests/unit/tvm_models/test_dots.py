@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tuneloom.tuners.tvm.layouts.dots import (
+from tuneloom.backends.cpu.layouts.kernels.dots import (
     Scale,
     factor_and_shift,
     pack_dot_panels,

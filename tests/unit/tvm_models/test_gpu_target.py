@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.tuners.tvm.targets.gpu import cuda_config
+from tuneloom.backends.cuda.target import cuda_config
 
 TOOL = """#!/bin/sh
 if [ "$1" = -i ] && [ "$2" = GPU-old ]; then echo 7.5; else echo 9.0; fi

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tuneloom.model import ModelRecipe
-from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.models import stages
 
 
@@ -21,7 +21,7 @@ class Builds:
     def __call__(self, _lowered: Any, schedules: dict[str, str]) -> Any:
         self.asked.append(set(schedules))
         output = np.full(4, 2.0 if self.wrong in schedules else 1.0)
-        return SimpleNamespace(open=lambda _device: SimpleNamespace(run=lambda _values: [output]))
+        return SimpleNamespace(open=lambda: SimpleNamespace(run=lambda _values: [output]))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def guilty_on(kind: str, schedules: dict[str, str], monkeypatch: pytest.MonkeyPa
     lowered = SimpleNamespace(target=SimpleNamespace(kind=kind), inputs=())
     monkeypatch.setattr(stages, "lowered_model", lambda _recipe: lowered)
     return stages.guilty_kernels(
-        ModelRecipe(key="net", source="net.onnx", target=kind, shapes={}), schedules, 0, "cpu"
+        ModelRecipe(key="net", source="net.onnx", target=kind, shapes={}), schedules, 0
     )
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.models import refusals, stages
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 RECIPE = ModelRecipe(key="once", source="net.onnx", shapes={}, target="cpu")
 
@@ -22,7 +22,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(stages, "resolve_target", lambda text, cores: text)
     monkeypatch.setattr(stages, "lower", lambda imported, _target, options: (imported, options.layout))
     monkeypatch.setattr(stages, "build_plain", lambda lowered: lowered)
-    monkeypatch.setattr(refusals, "resolve_target", lambda _text: TargetSpec(kind="llvm", config={}))
+    monkeypatch.setattr(refusals, "resolve_target", lambda _text: CpuTarget(kind="llvm", config={}))
     for kept in ("_imported", "_models", "_plain"):
         monkeypatch.setattr(stages, kept, {})
     return seen

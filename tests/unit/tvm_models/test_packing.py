@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.layouts import values
-from tuneloom.tuners.tvm.layouts.groups import Groups
-from tuneloom.tuners.tvm.layouts.matrices import padded_rows, panel_width
-from tuneloom.tuners.tvm.layouts.transposed import Transposed
-from tuneloom.tuners.tvm.layouts.uneven_groups import UnevenGroups, by_channels
-from tuneloom.tuners.tvm.layouts.windows import Window
-from tuneloom.tuners.tvm.layouts.winograd import pays, winograd_weight
+from tuneloom.backends.cpu.layouts.kernels.transposed import Transposed
+from tuneloom.backends.cpu.layouts.kernels.winograd import pays, winograd_weight
+from tuneloom.backends.cpu.layouts.shapes import values
+from tuneloom.backends.cpu.layouts.shapes.groups import Groups
+from tuneloom.backends.cpu.layouts.shapes.matrices import padded_rows, panel_width
+from tuneloom.backends.cpu.layouts.shapes.uneven_groups import UnevenGroups, by_channels
+from tuneloom.backends.cpu.layouts.shapes.windows import Window
 
 LANES = 16
 

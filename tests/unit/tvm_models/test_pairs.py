@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from tuneloom.backends.cpu.layouts.kernels.pairs import pack_pair_panels, pack_pairs, rounded
 from tuneloom.errors import InputError
 from tuneloom.model import Budget, JobSpec
-from tuneloom.tuners.tvm.layouts.pairs import pack_pair_panels, pack_pairs, rounded
 
 RANDOM = np.random.default_rng(3)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuneloom.tuners.tvm.rules.pieces import best_width
+from tuneloom.backends.cpu.templates.pieces import best_width
 
 
 @pytest.mark.parametrize("extent", [32, 33, 197, 508])

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from tuneloom.tuners.tvm.rules.kernel import Shape
-from tuneloom.tuners.tvm.rules.registers import good_tile, most_vectors
-from tuneloom.tuners.tvm.targets.target import TargetSpec
+from tuneloom.backends.cpu.target import CpuTarget
+from tuneloom.backends.cpu.templates.kernel import Shape
+from tuneloom.backends.cpu.templates.registers import good_tile, most_vectors
 
-WIDE = TargetSpec(kind="llvm", config={"kind": "llvm"}, vector_bits=512, vector_registers=32)
-NARROW = TargetSpec(kind="llvm", config={"kind": "llvm"}, vector_bits=256)
-ARM = TargetSpec(
+WIDE = CpuTarget(kind="llvm", config={"kind": "llvm"}, vector_bits=512, vector_registers=32)
+NARROW = CpuTarget(kind="llvm", config={"kind": "llvm"}, vector_bits=256)
+ARM = CpuTarget(
     kind="llvm",
     config={"kind": "llvm"},
     vector_bits=128,
@@ -31,7 +31,7 @@ RESULTS = [(1, 4, 56, 56, 1), (1, 16, 14, 14, 1), (1, 32, 7, 7, 1), (1, 3, 13, 1
 @pytest.mark.parametrize("extents", RESULTS)
 @pytest.mark.parametrize("target", [WIDE, NARROW, ARM])
 @pytest.mark.parametrize("shape", [CONV, POOL])
-def test_tiles_divide_and_fit(extents: tuple[int, ...], target: TargetSpec, shape: Shape) -> None:
+def test_tiles_divide_and_fit(extents: tuple[int, ...], target: CpuTarget, shape: Shape) -> None:
     tile = good_tile(extents, target, shape)
     assert all(extent % size == 0 for extent, size in zip(extents, tile, strict=True))
     assert math.prod(tile) <= most_vectors(target)

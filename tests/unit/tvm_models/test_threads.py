@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tuneloom.tuners.tvm.targets.threads import use_cores, use_own_cores
+from tuneloom.compiler.threads import use_cores, use_own_cores
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuneloom.tuners.tvm.layouts.windows import Window
+from tuneloom.backends.cpu.layouts.shapes.windows import Window
 
 
 @pytest.mark.parametrize(

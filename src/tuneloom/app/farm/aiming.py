@@ -10,12 +10,12 @@ from tuneloom.app.devices.finding import device_kind
 from tuneloom.app.farm.entries import FarmFile
 from tuneloom.app.farm.joining import JoinedFarm
 from tuneloom.app.kinds.finding import kind_named
+from tuneloom.compiler.linking import machine_of
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned
 from tuneloom.engine.machine import Offer
 from tuneloom.errors import FarmError, TargetError
 from tuneloom.model import Device, JobSpec
-from tuneloom.tuners.tvm.targets.linking import machine_of
 
 Aiming = Generator[Call, CallResult | Lost, JobSpec]
 """Yields what has to be asked of devices, gets the answers, and returns the job aimed at them."""

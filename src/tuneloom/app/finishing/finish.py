@@ -14,7 +14,7 @@ from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
 from tuneloom.errors import OutputError
 from tuneloom.model import CheckResult, Handover, JobSpec, ModelRecipe, RuntimeChoice, StageKind
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
-from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
 MODEL_STAGES = "tuneloom.tuners.tvm.models.stages"
 HAND_OVER = "tuneloom.tuners.tvm.models.choosing:choose"
@@ -110,7 +110,7 @@ class Finish:
         return [self._check_step()]
 
     def _check_step(self) -> Step:
-        arguments = (self.recipe, self.schedules, self.spec.seed, self._device)
+        arguments = (self.recipe, self.schedules, self.spec.seed)
         call = Call(
             function=f"{MODEL_STAGES}:check_model",
             arguments=arguments,
@@ -153,7 +153,6 @@ class Finish:
             self._borrowed,
             self._instead,
             self.spec.seed,
-            self._device,
         )
         limit_s = 3 * compile_s(self.tasks) + check_s(self.tasks)
         call = Call(function=WEIGH, arguments=arguments, worker=self._worker, timeout_s=limit_s)
@@ -186,7 +185,7 @@ class Finish:
     def _hand_over_step(self, pieces: bool = True) -> Step:
         call = Call(
             function=HAND_OVER,
-            arguments=(self.recipe, self.schedules, self.spec.seed, self._device, pieces),
+            arguments=(self.recipe, self.schedules, self.spec.seed, pieces),
             worker=self._worker,
             timeout_s=3 * compile_s(self.tasks) + check_s(self.tasks),
         )
@@ -221,7 +220,7 @@ class Finish:
         return self._export_or_end()
 
     def _guilty_step(self) -> Step:
-        arguments = (self.recipe, self.schedules, self.spec.seed, self._device)
+        arguments = (self.recipe, self.schedules, self.spec.seed)
         each_s = compile_s(self.tasks) + check_s(self.tasks)
         call = Call(
             function=f"{MODEL_STAGES}:guilty_kernels",
@@ -287,7 +286,3 @@ class Finish:
     @property
     def _worker(self) -> str:
         return self._steps.home
-
-    @property
-    def _device(self) -> str:
-        return "cuda" if "cuda" in self.recipe.target else "cpu"

@@ -70,10 +70,10 @@ class BoardProcess:
 
 def calling(function: str, target: str) -> bytes:
     """A kernel, built for a target, that calls a function of the C library."""
-    from tuneloom.tuners.tvm.fast_import import load_tvm
+    from tuneloom.backends.resolving import resolve_target
+    from tuneloom.compiler.fast_import import load_tvm
     from tuneloom.tuners.tvm.lowering.payloads import pack_kernel
     from tuneloom.tuners.tvm.measuring.building import build_kernel
-    from tuneloom.tuners.tvm.targets.target import resolve_target
 
     tvm = load_tvm()
     called = tvm.te.compute((1,), lambda _i: tvm.tirx.call_extern("float32", function), name="called")

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import OutputError, RecordsError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.search.sketches import key_of
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 WORKLOADS = "database_workload.json"
 RECORDS = "database_tuning_record.json"

@@ -1,11 +1,11 @@
 """What the parent of all workers does before it forks the first."""
 
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tuneloom.tuners.tvm.fast_import import load_intrinsics, load_tvm
+from tuneloom.backends.finding import all_backends
+from tuneloom.compiler.fast_import import load_tvm
 
 
 @contextmanager
@@ -32,8 +32,8 @@ def warm_up() -> None:
     """
     with hidden("torch"):
         load_tvm()
-        if shutil.which("nvidia-smi"):
-            load_intrinsics("cuda")
+        for backend in all_backends():
+            backend.warm_up()
     with hidden("sklearn"):
         import xgboost  # noqa: F401
 

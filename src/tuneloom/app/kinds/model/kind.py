@@ -7,6 +7,7 @@ from tuneloom.app.bundles.folders import require_free
 from tuneloom.app.bundles.lowered import lowered_folder
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.model.job import ModelJob
+from tuneloom.backends.resolving import backend_of_text
 from tuneloom.engine.calls import Call
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
@@ -14,7 +15,7 @@ from tuneloom.tuners.tvm.importing.naming import is_zoo, model_name, source_file
 from tuneloom.tuners.tvm.importing.sources import require_source
 
 REFUSAL = "tuneloom.tuners.tvm.models.refusals:refusal"
-AIM = "tuneloom.tuners.tvm.targets.aiming:aimed"
+AIM = "tuneloom.backends.resolving:aimed"
 _IMPORTING_S = 1800.0
 _AIMING_S = 120.0
 
@@ -39,7 +40,8 @@ def _refusal(spec: JobSpec) -> Call:
 
 
 def _comparable(spec: JobSpec) -> bool:
-    return "cuda" not in spec.target and (is_zoo(spec.model) or Path(spec.model).suffix == ".onnx")
+    known = is_zoo(spec.model) or Path(spec.model).suffix == ".onnx"
+    return known and backend_of_text(spec.target).on_host
 
 
 def _aim(spec: JobSpec) -> Call:

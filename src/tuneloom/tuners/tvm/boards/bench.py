@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.threads import use_own_cores
 from tuneloom.tuners.tvm.boards.session import BoardSession
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.targets.threads import use_own_cores
 
 _MEMORY_FOLDER = Path("/dev/shm")
 

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from itertools import count
 from typing import Any
 
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model.board import Board
 from tuneloom.tuners.tvm.boards.handshake import NoAnswer, free
-from tuneloom.tuners.tvm.fast_import import load_tvm
 
 _BOARD = "TUNELOOM_BOARD"
 _NO_LIMIT_S = 3600.0

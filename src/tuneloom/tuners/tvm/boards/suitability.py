@@ -3,9 +3,9 @@
 import json
 from importlib.metadata import version
 
+from tuneloom.compiler.linking import machine_of
 from tuneloom.model.board import Board
 from tuneloom.tuners.tvm.boards.handshake import Greeting
-from tuneloom.tuners.tvm.targets.linking import machine_of
 
 _TVM = "apache-tvm"
 

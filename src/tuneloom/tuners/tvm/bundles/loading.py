@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneloom.backends.cpu.features import check_cpu
+from tuneloom.compiler.threads import use_cores
 from tuneloom.errors import BundleError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.bundles.fitting import Form, choose, fits_exactly, forms
 from tuneloom.tuners.tvm.models.final import LIBRARY, Array, CompiledModel, OpenModel, load_compiled
 from tuneloom.tuners.tvm.models.shapes import variant_folder
-from tuneloom.tuners.tvm.targets.cpu import check_cpu
-from tuneloom.tuners.tvm.targets.threads import use_cores
 
 MANIFEST = "bundle.json"
 SCHEDULES = "schedules.json"
@@ -94,29 +94,28 @@ def load_bundle(folder: Path) -> Bundle:
         raise BundleError(f"{folder} is damaged: {LIBRARY} is missing; tune the model again")
     cores = int(manifest.get("provenance", {}).get("device_cores") or 1)
     use_cores(cores)
-    first, inputs, outputs = _loaded(folder, manifest, cores)
+    first, inputs, outputs = _loaded(folder, manifest, cores, device=target["device"])
     further = [
-        _loaded(folder / variant_folder(n), entry, cores, first.parameters)
+        _loaded(folder / variant_folder(n), entry, cores, first.parameters, target["device"])
         for n, entry in enumerate(manifest.get("shapes", ()), 1)
     ]
-    device = target["device"]
     return Bundle(
         folder=folder,
         manifest=manifest,
         inputs=inputs,
         outputs=outputs,
-        model=first.deployed(device),
-        variants=tuple((infos, model.deployed(device)) for model, infos, _ in further),
+        model=first.deployed(),
+        variants=tuple((infos, model.deployed()) for model, infos, _ in further),
     )
 
 
 def _loaded(
-    folder: Path, entry: Mapping[str, Any], threads: int, shared: Sequence[Array] = ()
+    folder: Path, entry: Mapping[str, Any], threads: int, shared: Sequence[Array] = (), device: str = "cpu"
 ) -> tuple[CompiledModel, tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
     """The model under one set of shapes, with its inputs and outputs."""
     inputs = tuple(tensor_info(info) for info in entry["inputs"])
     outputs = tuple(tensor_info(info) for info in entry["outputs"])
-    compiled = load_compiled(folder, inputs, outputs, entry.get("onnxruntime", ()), shared, threads)
+    compiled = load_compiled(folder, inputs, outputs, entry.get("onnxruntime", ()), shared, threads, device)
     return compiled, inputs, outputs
 
 

@@ -3,25 +3,18 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.backends.finding import backend_of
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
-from tuneloom.tuners.tvm.layouts.blocking import block_layouts
-from tuneloom.tuners.tvm.lowering.passes import (
-    batch_norm_pass,
-    folding,
-    fusing_passes,
-    own_pass,
-    preparing_passes,
-    vectorising_passes,
-)
-from tuneloom.tuners.tvm.targets.target import TargetSpec
+from tuneloom.tuners.tvm.lowering.passes import fusing_passes, preparing_passes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerOptions:
-    """How a model is laid out: `blocked` channels on CPUs, or `plain` as it came."""
+    """How a model is laid out: `blocked`, which is as its backend likes it best, or `plain` as it came."""
 
     layout: str = "blocked"
 
@@ -47,14 +40,14 @@ class LoweredModel:
 def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | None = None) -> LoweredModel:
     """Simplify, lay out and fuse a model for a target."""
     chosen = options or LowerOptions()
-    blocked = chosen.layout == "blocked" and target.kind == "llvm"
+    layout = chosen.layout if chosen.layout == "plain" else backend_of(target).layout
     return LoweredModel(
         name=imported.name,
         module=lowered_module(imported.module, target, chosen, imported.dtype),
         target=target,
         inputs=imported.inputs,
         outputs=imported.outputs,
-        digest=f"{imported.digest}-{'blocked' if blocked else 'plain'}",
+        digest=f"{imported.digest}-{layout}",
         notes=imported.notes,
         foreign=imported.foreign,
     )
@@ -63,20 +56,7 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
 def lowered_module(module: Any, target: TargetSpec, options: LowerOptions, dtype: str = "float32") -> Any:
     """The module as calls of fused kernels, products in this type; raises whatever TVM raises."""
     tvm = load_tvm()
-    blocked = options.layout == "blocked" and target.kind == "llvm"
-    folds = not blocked and options.layout != "plain"
-    first = _blocking(target, dtype) if blocked else [batch_norm_pass()] if folds else []
-    passes = [*first, *preparing_passes(), *fusing_passes(target.kind)]
+    first = [] if options.layout == "plain" else backend_of(target).laying_out(target, dtype)
+    passes = [*first, *preparing_passes(), *fusing_passes(target)]
     with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
         return tvm.transform.Sequential(passes)(module)
-
-
-def _blocking(target: TargetSpec, dtype: str) -> list[Any]:
-    whole = target.dots.data if target.dots is not None else ""
-    dots = whole if dtype == "int8" else ""
-
-    def block(module: Any) -> Any:
-        pairs = dtype == "bfloat16"
-        return block_layouts(module, target.lanes, dots, whole, pairs=pairs, tiles=target.tiles)
-
-    return [folding(), own_pass("BlockLayouts", block), *vectorising_passes()]

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.statements import rebuilt, with_blocks
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.statements import rebuilt, with_blocks
 
 _AFTER_A_TENSOR = re.compile(r".*_red(_temp)?(_\d+)?$")
 

@@ -3,8 +3,12 @@
 import json
 from typing import Any
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
+
+NO_TRACE = "[[],[]]"
+"""The configuration of a kernel that runs as its backend runs it when nobody tuned it."""
 
 
 def pack_kernel(module: Any, target: TargetSpec) -> bytes:

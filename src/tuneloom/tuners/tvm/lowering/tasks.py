@@ -5,11 +5,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Task
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, unpack_kernel
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _NUMBERING = re.compile(r"(?<=[a-z])\d+(?=_|$)")
 

@@ -5,12 +5,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tuneloom.backends.finding import backend_of
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.linking import link_with
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Artifact, Failure, FailureKind
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
-from tuneloom.tuners.tvm.targets.linking import link_with
-from tuneloom.tuners.tvm.targets.target import TargetSpec
 
 _MOST_MESSAGE = 2000
 
@@ -24,7 +25,7 @@ def build_kernel(payload: bytes) -> Artifact | Failure:
         library = _shared_object(_compiled(module, target), target.linker)
     except Exception as error:
         return Failure(kind=FailureKind.BUILD_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
-    built = BuiltKernel(device=target.kind, arguments=arguments, library=library)
+    built = BuiltKernel(device=target.device, arguments=arguments, library=library)
     return Artifact(
         payload=built.to_bytes(),
         features={"library_bytes": float(len(library))},
@@ -41,13 +42,9 @@ def _compiled(module: Any, target: TargetSpec) -> Any:
         return tvm.tirx.build(module, target=tvm_target)
 
 
-def _settings(target: TargetSpec) -> dict[str, bool]:
-    """What TVM need not do for a trial.
-
-    Checks of arguments are most of a kernel's code, and those of a trial are made for it. Looking
-    for repeated expressions takes a good part of the time of a build, and LLVM finds them too.
-    """
-    return {"tirx.disable_assert": True, "tirx.disable_cse_tir": target.kind == "llvm"}
+def _settings(target: TargetSpec) -> dict[str, Any]:
+    """Checks of arguments are most of a kernel's code, and those of a trial are made for it."""
+    return {"tirx.disable_assert": True, **backend_of(target).build_settings(target)}
 
 
 def _arguments(module: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:

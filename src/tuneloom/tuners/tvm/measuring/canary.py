@@ -1,18 +1,22 @@
 """A fixed kernel that is timed between batches: if it drifts, the neighbours disturb."""
 
+from tuneloom.backends.finding import backend_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 from tuneloom.model import Artifact, Measurement, MeasuringRules
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import pack_kernel
 from tuneloom.tuners.tvm.measuring.building import build_kernel
 from tuneloom.tuners.tvm.measuring.profiling import profile_kernel
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 _SIZE = 96
 
 
 def canary_payload(target: TargetSpec) -> bytes:
-    """A small matrix product built for the target; empty where it can't be built."""
+    """A small matrix product built for the target; empty where there is none, or it can't be built."""
+    if not backend_of(target).has_canary:
+        return b""
     tvm = load_tvm()
     from tvm import te
 
@@ -23,8 +27,6 @@ def canary_payload(target: TargetSpec) -> bytes:
         (_SIZE, _SIZE), lambda i, j: te.sum(left[i, k] * right[k, j], axis=k), name="product"
     )
     function = te.create_prim_func([left, right, product]).with_attr("global_symbol", "main")
-    if target.kind != "llvm":
-        return b""
     built = build_kernel(pack_kernel(tvm.IRModule({"main": function}), target))
     return built.payload if isinstance(built, Artifact) else b""
 

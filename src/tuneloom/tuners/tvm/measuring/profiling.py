@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Failure, FailureKind, Measurement, MeasuringRules
 from tuneloom.tuners.tvm.boards.bench import bench
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
 
 _MOST_MESSAGE = 2000
@@ -40,7 +40,7 @@ class LoadedKernel:
     def __init__(self, built: BuiltKernel) -> None:
         tvm = load_tvm()
         place = bench()
-        self._device = place.device("cuda" if built.device == "cuda" else "cpu")
+        self._device = place.device(built.device)
         self._module = place.load(built.library)
         random = np.random.default_rng(0)
         self._arguments = [

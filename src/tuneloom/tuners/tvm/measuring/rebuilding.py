@@ -2,11 +2,10 @@
 
 import json
 
+from tuneloom.backends.finding import backend_of
 from tuneloom.model import Artifact, Failure, FailureKind, Task
-from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE, default_module
-from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, unpack_kernel
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE, pack_kernel, unpack_kernel
 from tuneloom.tuners.tvm.measuring.building import build_kernel
-from tuneloom.tuners.tvm.targets.tiles import make_known
 
 
 def rebuild_kernel(task: Task, configuration: str) -> Artifact | Failure:
@@ -16,9 +15,9 @@ def rebuild_kernel(task: Task, configuration: str) -> Artifact | Failure:
 
     module, target = unpack_kernel(task.payload)
     if configuration == NO_TRACE:
-        return build_kernel(pack_kernel(default_module(module, target), target))
+        return build_kernel(pack_kernel(backend_of(target).default_module(module, target), target))
     schedule = Schedule(module, debug_mask="none", error_render_level="none")
-    make_known(configuration, target.tiles)
+    backend_of(target).follow(configuration, target)
     try:
         Trace.apply_json_to_schedule(json.loads(configuration), schedule)
     except Exception as error:

@@ -6,19 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.errors import InputError, TargetError
+from tuneloom.backends.base import Quantiser
+from tuneloom.backends.finding import backend_of
+from tuneloom.compiler.folding import fold_constants
+from tuneloom.compiler.target import TargetSpec
+from tuneloom.errors import InputError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
-from tuneloom.tuners.tvm.layouts.dots import Scale
-from tuneloom.tuners.tvm.lowering.folding import fold_constants
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, build_model
-from tuneloom.tuners.tvm.quantising.points import rounded, sources_of, with_ranges
-from tuneloom.tuners.tvm.quantising.samples import read_samples
-from tuneloom.tuners.tvm.targets.target import TargetSpec
-
-_STEPS = 255
+from tuneloom.tuners.tvm.models.samples import read_samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,34 +47,24 @@ class Quantising:
     tolerance: float = field(default=0.1)
 
 
-def require_dots(target: TargetSpec) -> None:
-    """Raise TargetError if a CPU has no instruction for 8-bit products."""
-    if target.dots is None:
-        name = target.mcpu or target.kind
-        raise TargetError(
-            f"int8 needs AVX-512 VNNI or ARM's dot product instructions, and {name} has neither; omit --dtype"
-        )
-
-
 def quantise(imported: ImportedModel, target: TargetSpec, how: Quantising) -> QuantisedModel:
     """The model with its constant products in int8.
 
     Raises InputError for samples that don't fit, for a model without such products, and for outputs
     beyond the tolerance.
     """
-    require_dots(target)
+    backend_of(target).require_dtype("int8", target)
+    quantiser = backend_of(target).quantiser(target)
     samples = read_samples(how.samples, imported.inputs)
     folded = replace(imported, module=fold_constants(imported.module))
-    sources = sources_of(folded.module, target.lanes)
+    sources = quantiser.sources(folded.module)
     if not sources:
         raise InputError(
             f"{imported.name} has no convolution or product that int8 could speed up; omit --dtype"
         )
-    expected, ranges = _ranges(folded, sources, target, samples)
-    scales = {
-        source: scale_of(low, high, target) for source, (low, high) in zip(sources, ranges, strict=True)
-    }
-    module = rounded(folded.module, scales, target.lanes)
+    expected, ranges = _ranges(folded, sources, target, quantiser, samples)
+    scales = {source: quantiser.scale(low, high) for source, (low, high) in zip(sources, ranges, strict=True)}
+    module = quantiser.rounded(folded.module, scales)
     made = replace(folded, module=module, digest=f"{imported.digest}-int8", dtype="int8")
     got = _outputs(lower(made, target), samples)
     difference = max(
@@ -96,23 +84,18 @@ def quantise(imported: ImportedModel, target: TargetSpec, how: Quantising) -> Qu
     )
 
 
-def scale_of(low: float, high: float, target: TargetSpec) -> Scale:
-    """Steps that reach from the least to the greatest value, zero among them exactly."""
-    low, high = min(low, 0.0), max(high, 0.0)
-    step = max(high - low, 1e-12) / _STEPS
-    assert target.dots is not None
-    least = int(np.iinfo(target.dots.data).min)
-    return Scale(step=step, zero=round(-low / step) + least, dtype=target.dots.data)
-
-
 def _ranges(
-    imported: ImportedModel, sources: Sequence[Any], target: TargetSpec, samples: Sequence[Sequence[Array]]
+    imported: ImportedModel,
+    sources: Sequence[Any],
+    target: TargetSpec,
+    quantiser: Quantiser,
+    samples: Sequence[Sequence[Array]],
 ) -> tuple[list[list[Array]], list[tuple[float, float]]]:
     """The outputs of the model in floats for every sample, and between which values each variable lies."""
     extra = tuple(TensorInfo(name=f"range_{n}", shape=(), dtype="float32") for n in range(2 * len(sources)))
     watched = replace(
         imported,
-        module=with_ranges(imported.module, list(sources)),
+        module=quantiser.watched(imported.module, sources),
         outputs=(*imported.outputs, *extra),
     )
     found = _outputs(lower(watched, target), samples)

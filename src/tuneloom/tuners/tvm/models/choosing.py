@@ -35,17 +35,15 @@ _LEAST_S = 1e-3
 RUNTIME = "onnxruntime"
 
 
-def choose(
-    recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str, pieces: bool = True
-) -> RuntimeChoice:
+def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, pieces: bool = True) -> RuntimeChoice:
     """What to leave to ONNX Runtime: all of the model, some `pieces` if they are wanted, or nothing.
 
     The model as it was chosen is compiled then, under the recipe that leaves the rest.
     """
-    tried, notes = [_tried(recipe, ALL, schedules, seed, device)], []
+    tried, notes = [_tried(recipe, ALL, schedules, seed)], []
     try:
-        found = _pieces(recipe, schedules, seed, device) if pieces else []
-        tried += [_tried(recipe, left, schedules, seed, device) for left in found]
+        found = _pieces(recipe, schedules, seed) if pieces else []
+        tried += [_tried(recipe, left, schedules, seed) for left in found]
     except Exception as error:  # the choice between all and nothing remains
         notes.append(f"pieces of the model could not be tried in ONNX Runtime: {one_line(error)}")
         stages.forget(recipe.leaving(ALL))
@@ -90,13 +88,13 @@ def _quiet(times: Sequence[float]) -> float:
     return float(np.percentile(times, _QUIET))
 
 
-def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[tuple[str, ...]]:
+def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[tuple[str, ...]]:
     """The pieces of a model that ONNX Runtime runs faster; none under several shapes or in int8."""
     if recipe.more_shapes or recipe.dtype != "float32":
         return []
     tuned = stages.tuned_model(recipe, schedules)
     values = stages.values_for(recipe, tuned.inputs, seed)
-    run = _run(tuned, device, values)
+    run = _run(tuned, values)
     warmed(run)
     if median(all_in_turn([run], 0.0)[0]) < _LEAST_S:
         return []
@@ -104,13 +102,11 @@ def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: s
     return [found] if found else []
 
 
-def _tried(
-    recipe: ModelRecipe, left: tuple[str, ...], schedules: dict[str, str], seed: int, device: str
-) -> Handover:
+def _tried(recipe: ModelRecipe, left: tuple[str, ...], schedules: dict[str, str], seed: int) -> Handover:
     """The model with these nodes left to ONNX Runtime, timed in turn with both alternatives."""
     stages.forget(recipe.leaving(left))
     pairs = list(zip(recipe.variants(), recipe.leaving(left).variants(), strict=True))
-    rounds = [_round(own, other, schedules, seed, device) for own, other in pairs]
+    rounds = [_round(own, other, schedules, seed) for own, other in pairs]
     # The model as a whole in ONNX Runtime is what ONNX Runtime alone is.
     places = (0, 1, 1) if left == ALL else (0, 1, 2)
     tvm_s, seconds, rival_s = (_sums([one.times[place] for one in rounds]) for place in places)
@@ -135,13 +131,11 @@ class _Round:
     shares: dict[str, float]
 
 
-def _round(
-    recipe: ModelRecipe, divided: ModelRecipe, schedules: dict[str, str], seed: int, device: str
-) -> _Round:
+def _round(recipe: ModelRecipe, divided: ModelRecipe, schedules: dict[str, str], seed: int) -> _Round:
     tuned = stages.tuned_model(recipe, schedules)
     proposed = stages.tuned_model(divided, schedules)
     values = stages.values_for(recipe, proposed.inputs, seed)
-    runs = [_run(tuned, device, values), _run(proposed, device, values)]
+    runs = [_run(tuned, values), _run(proposed, values)]
     if divided.left != ALL:
         rival = open_rival(RUNTIME, recipe.source, proposed.inputs, proposed.outputs, recipe.cores)
         runs.append(lambda: rival(values))
@@ -149,7 +143,7 @@ def _round(
     return _Round(
         times=all_in_turn(runs, _SECONDS, choice_is_clear),
         difference=max(map(relative_difference, got, expected)),
-        shares=foreign_shares(proposed, device, values),
+        shares=foreign_shares(proposed, values),
     )
 
 
@@ -161,8 +155,8 @@ def choice_is_clear(times: Times) -> bool:
     return bool(high * _CLEAR_MARGIN < other_low or other_high * _CLEAR_MARGIN < low)
 
 
-def _run(model: CompiledModel, device: str, values: list[Array]) -> Callable[[], Any]:
-    opened = model.deployed(device)
+def _run(model: CompiledModel, values: list[Array]) -> Callable[[], Any]:
+    opened = model.deployed()
     return lambda: opened.run(values)
 
 

@@ -11,24 +11,23 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tuneloom.backends.finding import backend_of
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.linking import link_with
+from tuneloom.compiler.quiet import quiet_stderr
+from tuneloom.compiler.target import TargetSpec
+from tuneloom.compiler.threads import use_own_cores
 from tuneloom.errors import BundleError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.boards.session import BoardSession
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
-from tuneloom.tuners.tvm.lowering.passes import finishing_passes
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
 from tuneloom.tuners.tvm.models.final_parameters import split_parameters
 from tuneloom.tuners.tvm.models.foreign import ForeignModel, provide
-from tuneloom.tuners.tvm.quiet import quiet_stderr
-from tuneloom.tuners.tvm.rules.generator import first_guess
 from tuneloom.tuners.tvm.runner import InputTensors, array_of
-from tuneloom.tuners.tvm.targets.linking import link_with
-from tuneloom.tuners.tvm.targets.target import TargetSpec
-from tuneloom.tuners.tvm.targets.threads import use_own_cores
-from tuneloom.tuners.tvm.targets.tiles import make_known
 
 Array = NDArray[Any]
 LIBRARY = "model.so"
@@ -60,6 +59,8 @@ class CompiledModel:
     """What links it for another machine than this one."""
     threads: int = 1
     """How many threads its foreign parts may use."""
+    device: str = "cpu"
+    """What TVM's runtime calls the device that it runs on."""
 
     def export(self, folder: Path) -> None:
         """Write the library and, beside it, the parameters."""
@@ -78,27 +79,27 @@ class CompiledModel:
         with_linker = {"fcompile": link_with(self.linker)} if self.linker else {}
         self.executable.export_library(str(path), **with_linker)
 
-    def open(self, device: str = "cpu") -> "OpenModel":
-        """Put the parameters on a device, ready to run; on the board, if this process holds one.
+    def open(self) -> "OpenModel":
+        """Put the parameters on its device, ready to run; on the board, if this process holds one.
 
         Raises BundleError if a part needs ONNX Runtime and that is not there.
         """
         board = board_session()
         if board is None:
-            return self.deployed(device)
+            return self.deployed()
         if self.foreign:
             raise BundleError("parts of this model need another runtime, which boards lack; add --only-tvm")
-        return BoardModel(board, self._library(), self.parameters, device)
+        return BoardModel(board, self._library(), self.parameters, self.device)
 
-    def deployed(self, device: str = "cpu") -> "OpenModel":
+    def deployed(self) -> "OpenModel":
         """As a bundle runs it in this process: what another runtime has as a whole runs in that alone."""
         whole = next((part for part in self.foreign if part.whole), None)
-        return self.open_here(device) if whole is None else ForeignModel(whole, self.threads)
+        return self.open_here() if whole is None else ForeignModel(whole, self.threads)
 
-    def open_here(self, device: str = "cpu") -> "RunningModel":
+    def open_here(self) -> "RunningModel":
         """The program in this process, whatever that holds."""
         provide(self.foreign, self.threads)
-        return RunningModel(self.executable, self.parameters, self.outputs, device)
+        return RunningModel(self.executable, self.parameters, self.outputs, self.device)
 
     def _library(self) -> bytes:
         with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
@@ -199,7 +200,7 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
     module, parameters = split_parameters(with_schedules(lowered, schedules, guess=guess))
     target = lowered.target.to_tvm()
     with target, tvm.transform.PassContext(opt_level=3):
-        passes = tvm.transform.Sequential(finishing_passes(target))
+        passes = tvm.transform.Sequential(backend_of(lowered.target).finishing(lowered.target))
         executable = relax.build(module, target, relax_pipeline=passes)
     return CompiledModel(
         executable=executable,
@@ -209,6 +210,7 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
         foreign=lowered.foreign,
         linker=lowered.target.linker if lowered.target.cross else "",
         threads=lowered.target.cores,
+        device=lowered.target.device,
     )
 
 
@@ -227,6 +229,8 @@ def with_schedules(lowered: LoweredModel, schedules: Mapping[str, str], *, guess
         replaced[gvar] = function
         if isinstance(function, tvm.tirx.PrimFunc) and not is_final(function):
             text = schedules.get(kernel_key(function, lowered.target))
+            if text == NO_TRACE:
+                continue  # whatever the backend does to kernels without a schedule
             if text is not None:
                 replaced[gvar] = scheduled(function, text, lowered.target)
             elif guess:
@@ -236,7 +240,7 @@ def with_schedules(lowered: LoweredModel, schedules: Mapping[str, str], *, guess
 
 def guessed(function: Any, lowered: LoweredModel) -> Any:
     """One kernel under the template's first guess, or as it is when no template fits."""
-    schedule = first_guess(kernel_module(function), lowered.target)
+    schedule = backend_of(lowered.target).first_guess(kernel_module(function), lowered.target)
     return function if schedule is None else _taken_out(schedule)
 
 
@@ -247,7 +251,7 @@ def scheduled(function: Any, trace_text: str, target: TargetSpec) -> Any:
 
     module = kernel_module(function)  # held, or TVM would change its function in place, and the model's too
     schedule = Schedule(module)
-    make_known(trace_text, target.tiles)
+    backend_of(target).follow(trace_text, target)
     try:
         Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
     except Exception as error:
@@ -267,6 +271,7 @@ def load_compiled(
     foreign: Sequence[Mapping[str, Any]] = (),
     shared: Sequence[Array] = (),
     threads: int = 1,
+    device: str = "cpu",
 ) -> CompiledModel:
     """Load what `export` wrote; raises BundleError when it can't be loaded.
 
@@ -287,6 +292,7 @@ def load_compiled(
         outputs=tuple(outputs),
         foreign=tuple(parts),
         threads=threads,
+        device=device,
     )
 
 

@@ -3,21 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tuneloom.errors import InputError, TargetError
+from tuneloom.backends.finding import backend_of
+from tuneloom.compiler.target import TargetSpec
+from tuneloom.errors import InputError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, build_model
-from tuneloom.tuners.tvm.targets.target import TargetSpec
-
-
-def require_pairs(target: TargetSpec) -> None:
-    """Raise TargetError if a CPU has no instruction for products in bfloat16."""
-    if target.pairs is None:
-        name = target.mcpu or target.kind
-        raise TargetError(
-            f"bfloat16 needs AVX512-BF16 or ARM's BF16 instructions, and {name} has neither; omit --dtype"
-        )
 
 
 def halve(
@@ -27,7 +19,7 @@ def halve(
 
     Raises InputError where the CPU has no instructions for it, and for outputs beyond the tolerance.
     """
-    require_pairs(target)
+    backend_of(target).require_dtype("bfloat16", target)
     made = replace(imported, digest=f"{imported.digest}-bfloat16", dtype="bfloat16")
     got, expected = (
         build_model(lower(one, target), {}, guess=True).open_here().run(values) for one in (made, imported)

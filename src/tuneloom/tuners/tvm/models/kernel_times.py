@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tuneloom.tuners.tvm.fast_import import load_tvm
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, RunningModel
 
 _RUNS = 3
@@ -32,12 +32,12 @@ def kernel_times(model: RunningModel, values: Sequence[Array]) -> dict[str, floa
     return best
 
 
-def foreign_shares(model: CompiledModel, device: str, values: list[Array]) -> dict[str, float]:
+def foreign_shares(model: CompiledModel, values: list[Array]) -> dict[str, float]:
     """Which share of a model's time each part takes that ONNX Runtime runs; copies count as the part's."""
     if not model.foreign:
         return {}
     if model.foreign[0].whole:
         return {model.foreign[0].function: 1.0}
-    times = kernel_times(model.open_here(device), values)
+    times = kernel_times(model.open_here(), values)
     total = sum(times.values())
     return {part.function: times.get(part.function, 0.0) / total for part in model.foreign}

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 
+from tuneloom.backends.finding import backend_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.linking import require_linker
 from tuneloom.errors import InputError
 from tuneloom.model import Shapes
-from tuneloom.tuners.tvm.models.calibrating import require_dots
-from tuneloom.tuners.tvm.models.halving import require_pairs
 from tuneloom.tuners.tvm.models.remembering import was_taken
+from tuneloom.tuners.tvm.models.samples import read_samples
 from tuneloom.tuners.tvm.models.stages import imported_model
-from tuneloom.tuners.tvm.quantising.samples import read_samples
-from tuneloom.tuners.tvm.targets.linking import require_linker
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 
 def refusal(
@@ -31,14 +30,12 @@ def refusal(
     try:
         spec = resolve_target(target)
         require_linker(spec.config)
-        if dtype == "bfloat16":
-            require_pairs(spec)
+        backend_of(spec).require_dtype(dtype, spec)
         if samples is None and was_taken(lowered_folder, source, shape_sets, target, only_tvm):
             return None
         for shapes in shape_sets:
             imported = imported_model(source, shapes, only_tvm=only_tvm)
             if samples is not None:
-                require_dots(spec)
                 read_samples(samples, imported.inputs)
     except InputError as error:
         return error

@@ -111,10 +111,11 @@ def _processor() -> str:
 
 def _program() -> Iterable[tuple[str, int, int]]:
     """The files that import and lower models, as they are now."""
-    root = Path(tuneloom.__file__).parent / "tuners" / "tvm"
-    for path in sorted(root.rglob("*.py")):
-        found = path.stat()
-        yield str(path.relative_to(root)), found.st_size, found.st_mtime_ns
+    root = Path(tuneloom.__file__).parent
+    for room in ("backends", "compiler", "tuners/tvm"):
+        for path in sorted((root / room).rglob("*.py")):
+            found = path.stat()
+            yield str(path.relative_to(root)), found.st_size, found.st_mtime_ns
 
 
 def _data(summary: ModelSummary) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tuneloom.backends.resolving import resolve_target
 from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
@@ -18,7 +19,6 @@ from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
 from tuneloom.tuners.tvm.models.final import Array, build_model
 from tuneloom.tuners.tvm.models.foreign import opened
 from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, warmed
-from tuneloom.tuners.tvm.targets.target import resolve_target
 
 MOST = 8
 _SECONDS = 0.3

@@ -12,6 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.finding import backend_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import InputError, ModelError, OutputError
 from tuneloom.model import (
     CheckResult,
@@ -23,18 +27,18 @@ from tuneloom.model import (
     TensorInfo,
 )
 from tuneloom.tuners.tvm.boards.bench import board_session
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
 from tuneloom.tuners.tvm.importing.onnx.graphs import Trial
 from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
-from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower, lowered_module
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.measuring.profiling import random_values
 from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.models.differences import relative_difference
+from tuneloom.tuners.tvm.models.facts import target_facts
 from tuneloom.tuners.tvm.models.final import (
     Array,
     CompiledModel,
@@ -47,12 +51,9 @@ from tuneloom.tuners.tvm.models.halving import halve
 from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
 from tuneloom.tuners.tvm.models.remembering import keep, recall
+from tuneloom.tuners.tvm.models.samples import read_samples
 from tuneloom.tuners.tvm.models.shapes import added, export_all
 from tuneloom.tuners.tvm.models.tolerances import tolerance_for
-from tuneloom.tuners.tvm.quantising.samples import read_samples
-from tuneloom.tuners.tvm.rules.tile_products import in_tiles
-from tuneloom.tuners.tvm.targets.facts import target_facts
-from tuneloom.tuners.tvm.targets.target import TargetSpec, resolve_target
 
 _imported: dict[tuple[str, str], ImportedModel] = {}
 _models: dict[str, LoweredModel] = {}
@@ -106,7 +107,7 @@ def _summary(all_lowered: Sequence[LoweredModel]) -> ModelSummary:
         inputs=lowered.inputs,
         outputs=lowered.outputs,
         canary=canary_payload(lowered.target),
-        facts=target_facts(lowered.target.text, in_tiles(kernel_calls(lowered.module), lowered.target)),
+        facts=target_facts(lowered.target, kernel_calls(lowered.module)),
         notes=tuple(dict.fromkeys(note for one in all_lowered for note in one.notes)),
         foreign=foreign_entries(lowered),
         variants=tuple(
@@ -152,7 +153,7 @@ def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
 
 def _compile_tuned(recipe: ModelRecipe, schedules: dict[str, str]) -> None:
     lowered = lowered_model(recipe)
-    _tuned[recipe.key] = build_model(lowered, usable(lowered, schedules), guess=True)
+    _tuned[recipe.key] = build_model(lowered, schedules, guess=True)
     _schedules[recipe.key] = dict(schedules)
 
 
@@ -167,13 +168,6 @@ def compile_plain(recipe: ModelRecipe) -> None:
             _plain[variant.key] = build_plain(_import(variant, "plain"))
     if all(variant.key in _models for variant in variants):
         _imported.clear()  # nothing is made of it any more
-
-
-def usable(lowered: LoweredModel, schedules: dict[str, str]) -> dict[str, str]:
-    """On a GPU without those that say: as it is. That would be loops bound to no thread."""
-    if lowered.target.kind == "llvm":
-        return schedules
-    return {key: trace for key, trace in schedules.items() if trace != NO_TRACE}
 
 
 def lowered_model(recipe: ModelRecipe) -> LoweredModel:
@@ -249,16 +243,16 @@ def tuned_model(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel
     return _tuned[recipe.key]
 
 
-def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> CheckResult:
+def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckResult:
     """Run both on seeded inputs, compare, and time them in turn; once under each set of shapes."""
-    return added([_check(variant, schedules, seed, device) for variant in recipe.variants()])
+    return added([_check(variant, schedules, seed) for variant in recipe.variants()])
 
 
-def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> CheckResult:
+def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckResult:
     key = recipe.key
     tuned_model(recipe, schedules)
     compile_plain(recipe)
-    tuned, plain = _tuned[key].open(device), _plain[key].open(device)
+    tuned, plain = _tuned[key].open(), _plain[key].open()
     values = values_for(recipe, _models[key].inputs, seed)
     started = time.perf_counter()
     expected = plain.run(values)
@@ -266,32 +260,34 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: st
     difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
     tuned_s, untuned_s = time_in_turn(tuned, plain, values, first_s)
     # A board or a GPU is not what the own runtime would run on here.
-    here = device == "cpu" and board_session() is None
+    here = backend_of(_models[key].target).on_host and board_session() is None
     own = against_own_runtime(recipe, _tuned[key], tuned, values, _TIMING_S) if here else ""
     return CheckResult(
         difference=difference,
         tolerance=tolerance_of(recipe),
         tuned_s=tuned_s,
         untuned_s=untuned_s,
-        foreign_shares=foreign_shares(_tuned[key], device, values),
+        foreign_shares=foreign_shares(_tuned[key], values),
         own_runtime=None if isinstance(own, str) else own,
         uncompared=own if isinstance(own, str) else "",
     )
 
 
-def guilty_kernels(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[str]:
+def guilty_kernels(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[str]:
     """Which schedules change the model's outputs, found by compiling with each alone."""
-    found = [_guilty(variant, schedules, seed, device) for variant in recipe.variants()]
+    found = [_guilty(variant, schedules, seed) for variant in recipe.variants()]
     return list(dict.fromkeys(task for tasks in found for task in tasks))
 
 
-def _guilty(recipe: ModelRecipe, schedules: dict[str, str], seed: int, device: str) -> list[str]:
+def _guilty(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[str]:
     lowered = lowered_model(recipe)
     values = values_for(recipe, lowered.inputs, seed)
-    expected = build_model(lowered, {}).open(device).run(values)
+    expected = build_model(lowered, {}).open().run(values)
     guilty = []
-    for task, trace in usable(lowered, schedules).items():
-        got = build_model(lowered, {task: trace}).open(device).run(values)
+    for task, trace in schedules.items():
+        if trace == NO_TRACE:
+            continue
+        got = build_model(lowered, {task: trace}).open().run(values)
         if max(relative_difference(a, b) for a, b in zip(got, expected, strict=True)) > tolerance_of(recipe):
             guilty.append(task)
     return guilty

@@ -19,7 +19,6 @@ def slower_in_model(
     tasks: Sequence[str],
     instead: dict[str, str],
     seed: int,
-    device: str,
 ) -> dict[str, float]:
     """Of these tasks, those whose kernel in the model is slower than what would replace it.
 
@@ -32,7 +31,7 @@ def slower_in_model(
         return {}  # the kernels of a model can't be watched over the network
     found: dict[str, float] = {}
     for variant in recipe.variants():
-        found |= _slower(variant, schedules, tasks, instead, seed, device)
+        found |= _slower(variant, schedules, tasks, instead, seed)
     return found
 
 
@@ -42,13 +41,12 @@ def _slower(
     tasks: Sequence[str],
     instead: dict[str, str],
     seed: int,
-    device: str,
 ) -> dict[str, float]:
     tuned = model_stages.tuned_model(recipe, schedules)
     lowered = model_stages._models[recipe.key]
     values = model_stages.values_for(recipe, lowered.inputs, seed)
-    other = build_model(lowered, model_stages.usable(lowered, instead), guess=True)
-    given, own = times_in_turn(tuned.open_here(device), other.open_here(device), values)
+    other = build_model(lowered, instead, guess=True)
+    given, own = times_in_turn(tuned.open_here(), other.open_here(), values)
     names: dict[str, list[str]] = {}
     for name in kernel_calls(lowered.module):
         names.setdefault(kernel_key(lowered.module[name], lowered.target), []).append(name)

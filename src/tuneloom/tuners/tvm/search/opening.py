@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tuneloom.backends.finding import backend_of
 from tuneloom.tuners.tvm.lowering.tasks import UnpackedKernel
-from tuneloom.tuners.tvm.rules.generator import last_resort, space_for
 
 _SEED = 1  # replaying traces involves no chance, but TVM wants to know
 
@@ -14,10 +14,18 @@ def opened(kernel: UnpackedKernel) -> tuple[Any, list[Any]]:
     The general space refuses some kernels (a block that can't be moved under another one's
     loops, say). Those are left with a space of one plain schedule: a worse kernel, but no failure.
     """
+    backend = backend_of(kernel.target)
     try:
-        return _generated(kernel, space_for(kernel.module, kernel.target))
+        return _generated(kernel, backend.space(kernel.module, kernel.target))
     except Exception:  # TVM's rules raise errors of many kinds
-        return _generated(kernel, last_resort(kernel.module, kernel.target))
+        return _generated(kernel, backend.last_resort(kernel.module, kernel.target))
+
+
+def is_template(generator: Any) -> bool:
+    """Whether a space was made from templates, whose own decisions are good guesses."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return isinstance(generator, ms.space_generator.ScheduleFn)
 
 
 def _generated(kernel: UnpackedKernel, generator: Any) -> tuple[Any, list[Any]]:

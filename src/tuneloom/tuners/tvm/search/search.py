@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.finding import backend_of
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Candidate, SearchOptions, Seed, Task, Trial
-from tuneloom.tuners.tvm.fast_import import load_tvm
-from tuneloom.tuners.tvm.lowering.defaults import NO_TRACE, default_module
-from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, trace_text
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE, pack_kernel, trace_text
 from tuneloom.tuners.tvm.lowering.tasks import unpack
-from tuneloom.tuners.tvm.rules.generator import first_guess, is_template
-from tuneloom.tuners.tvm.search.opening import opened
+from tuneloom.tuners.tvm.search.opening import is_template, opened
 from tuneloom.tuners.tvm.search.plausibility import Plausibility
 from tuneloom.tuners.tvm.search.population import Population, Row
 from tuneloom.tuners.tvm.search.seeding import history, lesson_rows, own_rows, replayed, row_at
@@ -62,7 +61,9 @@ class TvmSearch:
         self._seeds = list(options.seeds)
         own = is_template(context.space_generator)
         self._guesses = own_rows(self._sketches) if own else []
-        self._plain_guess = None if own else first_guess(kernel.module, kernel.target)
+        self._plain_guess = (
+            None if own else backend_of(kernel.target).first_guess(kernel.module, kernel.target)
+        )
         self._only_seeds = options.only_seeds
         self._lessons = lesson_rows(self._sketches, options.lessons)
         self._stale = bool(self._lessons)
@@ -223,7 +224,9 @@ class TvmSearch:
         return self._wrap(schedule, origin)
 
     def _default(self) -> Candidate:
-        payload = pack_kernel(default_module(self._module, self._target), self._target)
+        payload = pack_kernel(
+            backend_of(self._target).default_module(self._module, self._target), self._target
+        )
         key = key_of(NO_TRACE)
         self._keys.add(key)
         return Candidate(key=key, configuration=NO_TRACE, payload=payload, origin=DEFAULT_ORIGIN)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import ChoiceDomain, KnobDomain, SketchSpace, Task, TaskSpace, TileDomain
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import unpack
 from tuneloom.tuners.tvm.search.knobs import Knob, TileKnob

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.errors import ModelError
-from tuneloom.tuners.tvm.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.onnx.accepted import REPLACE, named
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph, clean

@@ -1,0 +1,114 @@
+"""What a backend is: everything that differs between kinds of hardware, as one value.
+
+Methods get data and return data; none keeps anything. Whatever imports TVM does so when it is called,
+so that a backend can be loaded where only TVM's runtime is installed.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+from tuneloom.compiler.target import TargetSpec
+from tuneloom.errors import TargetError
+
+GENERAL_SPACE = "post-order-apply"
+"""MetaSchedule's own space, which takes every kernel."""
+
+
+class Quantiser(Protocol):
+    """How a backend computes with 8-bit numbers: which products, and by which steps data are rounded."""
+
+    def sources(self, module: Any) -> list[Any]:
+        """The variables of `main` that such products would read."""
+
+    def watched(self, module: Any, sources: Sequence[Any]) -> Any:
+        """The module whose `main` also gives the least and greatest value of these variables."""
+
+    def scale(self, low: float, high: float) -> Any:
+        """Steps that reach from the least to the greatest value."""
+
+    def rounded(self, module: Any, scales: Mapping[Any, Any]) -> Any:
+        """The module with these variables rounded where products read them."""
+
+
+class Backend(ABC):
+    """One kind of hardware. Derive from it and register an instance as an entry point `tuneloom.backends`."""
+
+    name: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+    """The kinds of TVM targets that are its own, the usual one first."""
+    layout: ClassVar[str] = "plain"
+    """What its way of laying out models is called."""
+    binds_threads: ClassVar[bool] = False
+    """Whether loops run only once they are bound to a device's threads."""
+    on_host: ClassVar[bool] = False
+    """Whether models run on the CPU of the process itself, as other runtimes run them."""
+    has_canary: ClassVar[bool] = False
+    """Whether a kernel of plain loops can show that its device is disturbed."""
+
+    @abstractmethod
+    def resolve(self, config: dict[str, Any], cores: int) -> TargetSpec:
+        """The target with everything filled in; raises TargetError for one that can't be used."""
+
+    def dtypes(self, target: TargetSpec) -> frozenset[str]:
+        """The number types that models can be converted to for this target."""
+        return frozenset(("float32",))
+
+    def require_dtype(self, dtype: str, target: TargetSpec) -> None:
+        """Raise TargetError if the target does not compute in a type."""
+        if dtype not in self.dtypes(target):
+            known = ", ".join(sorted(self.dtypes(target)))
+            raise TargetError(f"{dtype} is not available on {target.chip} (it has {known}); omit --dtype")
+
+    def quantiser(self, target: TargetSpec) -> Quantiser:
+        """How it computes in int8, where `dtypes` has that."""
+        raise TargetError(f"int8 is not available on {target.chip}; omit --dtype")
+
+    def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
+        """The passes that lay a model out for the hardware, with products in this type."""
+        return []
+
+    def legalisers(self) -> Mapping[str, Any]:
+        """Operators whose loops it makes itself."""
+        return {}
+
+    @abstractmethod
+    def finishing(self, target: TargetSpec) -> list[Any]:
+        """The passes after kernels are final: memory is planned and the program becomes calls."""
+
+    def build_settings(self, target: TargetSpec) -> dict[str, Any]:
+        """TVM's settings for building single candidates."""
+        return {}
+
+    def default_module(self, module: Any, target: TargetSpec) -> Any:
+        """A kernel as it runs when nobody tuned it."""
+        return module
+
+    def space(self, module: Any, target: TargetSpec) -> Any:
+        """The schedules that a kernel may have: an `ms.SpaceGenerator` or the name of one."""
+        return GENERAL_SPACE
+
+    def last_resort(self, module: Any, target: TargetSpec) -> Any:
+        """A space of a single schedule, for kernels whose general space can't be generated."""
+        from tvm.s_tir import Schedule
+        from tvm.s_tir import meta_schedule as ms
+
+        return ms.space_generator.ScheduleFn(
+            lambda _: [Schedule(module)], sch_rules=[], postprocs=[], mutator_probs={}
+        )
+
+    def first_guess(self, module: Any, target: TargetSpec) -> Any | None:
+        """A schedule that should be near the best without any trial; None where there is none."""
+        return None
+
+    def follow(self, trace: str, target: TargetSpec) -> None:
+        """Prepare this process for a trace that may ask for instructions of the hardware."""
+        return
+
+    def facts(self, target: TargetSpec, kernels: Iterable[str]) -> dict[str, Any]:
+        """What a bundle has to say of the hardware that code with these kernels needs."""
+        return {"cpu_features": [], "cpu_flags": {}}
+
+    def warm_up(self) -> None:
+        """Import what stages import, in a process that forks workers and must not touch a device."""
+        return

@@ -1,0 +1,78 @@
+"""Transforms in several small steps: each tile goes through all of them in registers."""
+
+from typing import Any
+
+from tuneloom.backends.cpu.target import CpuTarget
+from tuneloom.backends.cpu.templates.elementwise import stream_sketch
+from tuneloom.backends.cpu.templates.kernel import Shape
+
+LINES = "winograd_lines"
+_INPUT = "winograd_input"
+_PLAIN = "to_plain"
+_OUT, _TILE = 4, 6
+
+
+def is_staged(shape: Shape) -> bool:
+    """Whether this kernel is a transform to or from tiles."""
+    return shape.anchor is None and LINES in shape.after
+
+
+def staged_sketch(sch: Any, shape: Shape, target: CpuTarget) -> None:
+    """Compute the steps before the result for one tile at a time, fully unrolled."""
+    tiled, rest = _before_and_after(shape, _PLAIN)
+    to_tiles = tiled[-1] == _INPUT
+    for name in tiled[:-1]:
+        if name != LINES and not name.startswith("padded"):
+            sch.compute_inline(sch.get_sblock(name))
+    if rest:
+        stream_sketch(sch, rest, target)
+    result = sch.get_sblock(tiled[-1])
+    place = _input_tiles(sch, result) if to_tiles else _output_tiles(sch, result)
+    _nest(sch, sch.get_sblock(LINES), place)
+    for name in tiled:
+        if name.startswith("padded"):
+            _nest(sch, sch.get_sblock(name), place)
+    if target.cores > 1:
+        sch.parallel(sch.get_loops(result)[0])
+
+
+def _before_and_after(shape: Shape, prefix: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The blocks up to the first with a prefix, and from there on.
+
+    Tiles end where channels are no longer together: what comes then reads whole images.
+    """
+    names = shape.after
+    at = next((n for n, name in enumerate(names) if name.startswith(prefix)), len(names))
+    return names[:at], names[at:]
+
+
+def _input_tiles(sch: Any, result: Any) -> Any:
+    point, block, tile, lane = sch.get_loops(result)
+    i, j = sch.split(point, [_TILE, _TILE])
+    around, tile = sch.split(tile, list(sch.sample_perfect_tile(tile, n=2, max_innermost_factor=1)))
+    sch.reorder(block, around, tile, i, j, lane)
+    _finish(sch, (i, j), lane)
+    return tile
+
+
+def _output_tiles(sch: Any, result: Any) -> Any:
+    batch, block, row, col, lane = sch.get_loops(result)
+    down, i = sch.split(row, [None, _OUT])
+    across, j = sch.split(col, [None, _OUT])
+    sch.reorder(batch, block, down, across, i, j, lane)
+    _finish(sch, (i, j), lane)
+    return across
+
+
+def _nest(sch: Any, block: Any, place: Any) -> None:
+    sch.set_scope(block, 0, "local")
+    sch.compute_at(block, place, preserve_unit_loops=True)
+    *loops, lane = sch.get_loops(block)
+    first = len(sch.get_loops(block)) - len(sch.get(block).iter_vars)
+    _finish(sch, tuple(loops[first:]), lane)
+
+
+def _finish(sch: Any, loops: tuple[Any, ...], lane: Any) -> None:
+    for loop in loops:
+        sch.unroll(loop)
+    sch.vectorize(lane)

@@ -1,0 +1,53 @@
+"""GPUs of NVIDIA as a backend."""
+
+import shutil
+from typing import Any, ClassVar
+
+from tuneloom.backends.base import Backend
+from tuneloom.backends.cuda.target import CudaTarget, cuda_target
+from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
+from tuneloom.compiler.target import TargetSpec
+
+
+class CudaBackend(Backend):
+    """Loops bound to threads, by TVM's schedules or by its defaults."""
+
+    name: ClassVar[str] = "cuda"
+    kinds: ClassVar[tuple[str, ...]] = ("cuda",)
+    binds_threads: ClassVar[bool] = True
+
+    def resolve(self, config: dict[str, Any], cores: int) -> CudaTarget:
+        return cuda_target(config)
+
+    def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
+        from tvm.relax import transform
+
+        return [transform.FoldBatchnormToConv2D()]
+
+    def finishing(self, target: TargetSpec) -> list[Any]:
+        from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two
+
+        tvm_target = target.to_tvm()
+        lowering = [*pipeline.dataflow_lower_passes(tvm_target), *pipeline.finalize_passes(tvm_target)]
+        return [default_schedules(), *lowering]
+
+    def default_module(self, module: Any, target: TargetSpec) -> Any:
+        copy = load_tvm().IRModule(dict(module.functions.items()))  # the pass would change its argument
+        with target.to_tvm():
+            return default_schedules()(copy)
+
+    def warm_up(self) -> None:
+        if shutil.which("nvidia-smi"):
+            load_intrinsics(self.kinds[0])
+
+
+def default_schedules() -> Any:
+    """Bind the loops of kernels that have no schedule yet to a GPU's threads."""
+    from tvm.s_tir import dlight
+
+    gpu = dlight.gpu
+    rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
+    return dlight.ApplyDefaultSchedule(*rules)
+
+
+BACKEND = CudaBackend()

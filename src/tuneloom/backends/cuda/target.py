@@ -1,0 +1,78 @@
+"""GPUs of NVIDIA as targets; asked of the driver's own tool, since build workers must not touch a GPU."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tuneloom.compiler.target import TargetSpec, tvm_target, with_host
+from tuneloom.errors import TargetError
+
+_QUERY = ("--query-gpu=compute_cap", "--format=csv,noheader")
+_EXAMPLE = '{"kind": "cuda", "arch": "sm_90"}'
+_MOST_SHARED_BYTES = {"sm_70": 98304, "sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_89": 101376}
+_SINCE_HOPPER_BYTES = 232448
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaTarget(TargetSpec):
+    """A GPU by its architecture."""
+
+    backend: ClassVar[str] = "cuda"
+    device: ClassVar[str] = "cuda"
+
+    @property
+    def arch(self) -> str:
+        return str(self.config["arch"])
+
+    @property
+    def family(self) -> str:
+        return self.arch
+
+    @property
+    def chip(self) -> str:
+        return f"{self.kind} ({self.arch})"
+
+    @property
+    def shared_bytes(self) -> int:
+        """The shared memory that a block may ask for; TVM's own schedules use what needs no asking."""
+        number = int(self.arch.removeprefix("sm_").rstrip("af") or 0)
+        return _MOST_SHARED_BYTES.get(f"sm_{number}", _SINCE_HOPPER_BYTES if number >= 90 else 49152)
+
+
+def cuda_target(config: Mapping[str, Any]) -> CudaTarget:
+    """A CUDA target with architecture and limits filled in.
+
+    Raises TargetError when there is no GPU to ask and no architecture given.
+    """
+    full = with_host(cuda_config(dict(config)))
+    tvm_target({name: value for name, value in full.items() if name != "host"}, str(dict(config)))
+    return CudaTarget(kind=str(full["kind"]), config=full)
+
+
+def cuda_config(config: dict[str, Any]) -> dict[str, Any]:
+    """What TVM is told of a GPU."""
+    arch = str(config["arch"]) if "arch" in config else f"sm_{_compute_capability().replace('.', '')}"
+    limits = {
+        "arch": arch,
+        "max_threads_per_block": 1024,
+        "max_shared_memory_per_block": 49152,
+        "thread_warp_size": 32,
+        "registers_per_block": 65536,
+    }
+    return {**limits, **config}
+
+
+def _compute_capability() -> str:
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        raise TargetError(f"no NVIDIA driver found here; name the GPU's architecture: --target '{_EXAMPLE}'")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
+    which = ("-i", visible) if visible else ()
+    asked = subprocess.run([tool, *which, *_QUERY], capture_output=True, text=True, check=False)
+    lines = asked.stdout.split()
+    if asked.returncode or not lines:
+        raise TargetError(f"nvidia-smi lists no GPU; name its architecture: --target '{_EXAMPLE}'")
+    return lines[0]
