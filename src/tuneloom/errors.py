@@ -23,6 +23,11 @@ TuneloomError
 └── BundleError           a bundle that can't be loaded or run here
 """
 
+import re
+
+_FAILED_CHECK = re.compile(r"Check failed: .*? is false(: |$)")
+_LONGEST = 200
+
 
 class TuneloomError(Exception):
     """Root of the tree; its text names the thing and says the remedy."""
@@ -127,3 +132,15 @@ class BundleError(TuneloomError):
     """A bundle that can't be loaded or run here."""
 
     exit_code = 2
+
+
+def reason_of(error: BaseException) -> str:
+    """The reason in another program's error, in one short line; the type of the error if it gives none."""
+    return in_short(str(error)) or type(error).__name__
+
+
+def in_short(text: str) -> str:
+    """The last line with text, where compilers put the reason; cut short, without the check that failed."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    reason = _FAILED_CHECK.sub("", lines[-1]).strip() if lines else ""
+    return reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 2].rsplit(' ', 1)[0]} …"

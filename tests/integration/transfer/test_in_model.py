@@ -1,6 +1,7 @@
 """Kernels timed inside the running model."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class Known:
 
     model: Any
     schedules: dict[str, str]
+    unscheduled: Mapping[str, str] = field(default_factory=dict)
 
     def open_here(self, device: str) -> "Known":
         return Known(self.model.open_here(device), self.schedules)

@@ -14,6 +14,7 @@ from tuneloom.errors import OutputError
 from tuneloom.model import Artifact, CheckResult, Handover, ModelRecipe, OwnRuntime, RuntimeChoice
 from tuneloom.scheduling.stages import SlotDemand
 from tuneloom.testing.jobs.small import drive, measured_trial, progress_of, small_spec
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
 BUILT = Artifact(payload=b"so")
 SAME = CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))
@@ -78,7 +79,7 @@ class Script:
                 return Returned(value=[[1.0] for _ in call.arguments[0]])
             case "compile_model":
                 self.schedules.append(set(call.arguments[1]))
-                return Returned(value=1.0)
+                return Returned(value={})
             case "check_model":
                 return Returned(value=self._checks.pop(0))
             case "build":
@@ -166,7 +167,7 @@ def test_a_model_is_exported_as_it_is_when_the_choice_fails() -> None:
     lost = Died(cause=KilledBy(signal.SIGSEGV))
     script = Script(tasks, checks=[against(0.5)], choose=lost)
     finish = finished(tasks, script)
-    assert finish.handover is None and "could not be found out" in finish.notes[-1]
+    assert finish.handover is None and "could not find out" in finish.notes[-1]
     assert script.calls[-2:] == ["choose", "export_model"]
 
 
@@ -281,6 +282,35 @@ def test_a_model_that_cannot_be_compiled_ends_with_the_reason() -> None:
         tasks, Script(tasks, compile_model=Raised(error="RuntimeError: no such pass", trace=""))
     )
     assert finish.failure == "compiling the tuned model failed: RuntimeError: no such pass"
+
+
+def test_a_schedule_that_tvm_cannot_compile_costs_that_schedule_only() -> None:
+    tasks = tuned("a", "b")
+    refused, taken = Returned(value={"key-a": "no such loop", "key-view": "no such loop"}), Returned(value={})
+    script = Script(tasks, compile_model=[refused, taken])
+    finish = finished(tasks, script)
+    assert not finish.failure and finish.schedules.keys() == {"key-a", "key-b", "key-view"}
+    assert finish.schedules["key-a"] == finish.schedules["key-view"] == NO_TRACE != finish.schedules["key-b"]
+    assert finish.verdicts["key-a"].chosen is None and "no such loop" in finish.verdicts["key-a"].note
+    assert finish.verdicts["key-b"].chosen is not None and script.calls.count("compile_model") == 2
+
+
+def test_wrong_outputs_without_a_schedule_left_to_drop_end_the_job() -> None:
+    tasks = tuned("a")
+    refused = Returned(value={"key-a": "no such loop"})
+    script = Script(tasks, compile_model=[refused, refused], checks=[DIFFERENT])
+    assert "outputs differ" in finished(tasks, script).failure
+
+
+def test_a_wall_of_text_about_a_model_that_cannot_be_compiled_is_one_short_line() -> None:
+    tasks = tuned("a")
+    wall = (
+        "tvm.error.InternalError: Check failed: (Equal()(a, b)) is false: Trying to update var "
+        + 99 * "x[0] + "
+    )
+    finish = finished(tasks, Script(tasks, compile_model=Raised(error=f"in TVM\n{wall}", trace="")))
+    assert "InternalError: Trying to update var" in finish.failure
+    assert "\n" not in finish.failure and len(finish.failure) < 250 and "Equal" not in finish.failure
 
 
 def test_a_model_that_cannot_be_written_is_an_output_error() -> None:

@@ -37,7 +37,7 @@ def workers(stages: FakeStages, opened: CallResult | None = None) -> Callable[[C
     own: dict[str, CallResult] = {
         "open_model": opened or Returned(value=SUMMARY),
         "compile_plain": Returned(value=None),
-        "compile_model": Returned(value=1.0),
+        "compile_model": Returned(value={}),
         "check_model": Returned(value=CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))),
     }
 

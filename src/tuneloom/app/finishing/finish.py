@@ -11,7 +11,7 @@ from tuneloom.app.tasks.limits import EXPORT_S, built_s, check_s, compile_s
 from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
-from tuneloom.errors import OutputError
+from tuneloom.errors import OutputError, in_short
 from tuneloom.model import CheckResult, Handover, JobSpec, ModelRecipe, RuntimeChoice, StageKind
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
@@ -49,6 +49,7 @@ class Finish:
     _steps: FinishingSteps = field(init=False)
     _weighed: bool = False
     _model_lost: bool = False
+    _unscheduled: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._steps = (
@@ -78,7 +79,8 @@ class Finish:
         used = {key: v.chosen or v.kept for key, v in self.verdicts.items()}
         traces = {key: c.trial.candidate.configuration for key, c in used.items() if c is not None}
         # Of a task where everything failed, nothing but the loops as they came in is trusted.
-        return traces | {key: NO_TRACE for key, v in self.verdicts.items() if v.barren}
+        barren = {key for key, v in self.verdicts.items() if v.barren}
+        return traces | dict.fromkeys(barren | self._unscheduled, NO_TRACE)
 
     def _one_less(self) -> Sequence[Step]:
         self._open -= 1
@@ -107,7 +109,18 @@ class Finish:
     def _compiled(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._give_up("compiling the tuned model", result)
-        return [self._check_step()]
+        failed: dict[str, str] = result.value
+        if failed.keys() <= self._unscheduled:
+            return [self._check_step()]
+        for key, why in failed.items():
+            self._leave_unscheduled(key, why)
+        return [self._compile_step()]
+
+    def _leave_unscheduled(self, key: str, why: str) -> None:
+        """A schedule that TVM can't compile costs that schedule, not the model."""
+        self._unscheduled.add(key)
+        if key in self.verdicts:
+            self.verdicts[key].drop(f"not scheduled, since TVM can't compile its schedule: {why}")
 
     def _check_step(self) -> Step:
         arguments = (self.recipe, self.schedules, self.spec.seed)
@@ -203,7 +216,9 @@ class Finish:
     def _handed_over(self, result: CallResult, at_s: float) -> Sequence[Step] | None:
         """Many programs are compiled for pieces: if that ends the worker, all and nothing are left to try."""
         if isinstance(result, Died | TimedOut):
-            self.notes.append(f"pieces of the model could not be tried in ONNX Runtime: {result}")
+            self.notes.append(
+                f"pieces of the model could not be tried in ONNX Runtime: {in_short(str(result))}"
+            )
             return [self._hand_over_step(pieces=False)]
         return self._handed_over_whole(result, at_s)
 
@@ -214,9 +229,8 @@ class Finish:
             self.handover, self.rejected = choice.handover, choice.rejected
             self.notes += choice.notes
         else:
-            self.notes.append(
-                f"whether ONNX Runtime runs parts of it faster could not be found out: {result}"
-            )
+            reason = in_short(str(result))
+            self.notes.append(f"could not find out whether ONNX Runtime runs parts of it faster: {reason}")
         return self._export_or_end()
 
     def _guilty_step(self) -> Step:
@@ -236,14 +250,14 @@ class Finish:
     def _judged(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._give_up("finding the wrong kernel", result)
-        if not self.schedules:
+        droppable = [key for key in self.schedules if key not in self._unscheduled]
+        if not droppable:
             assert self.check is not None
             self.failure = (
                 f"its outputs differ by {self.check.difference:.1e} from those of the untuned model"
             )
             return self._end()
-        guilty = result.value or list(self.schedules)
-        for key in guilty:
+        for key in [key for key in result.value if key in droppable] or droppable:
             self.verdicts[key].drop("its schedule changed the outputs of the model and was dropped")
             self.verdicts[key].barren = False
         return [self._compile_step()]
@@ -272,7 +286,7 @@ class Finish:
         self._tries += 1
         if isinstance(result, Died) and self._tries < 2:
             return [self._compile_step()]
-        self.failure = f"{doing} failed: {result}"
+        self.failure = f"{doing} failed: {in_short(str(result))}"
         return self._end()
 
     def _end(self) -> list[Step]:

@@ -6,6 +6,7 @@ from statistics import median
 
 from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import Contender, TaskProgress
+from tuneloom.errors import in_short
 from tuneloom.model import CheckResult
 
 _CLEARLY = 1.02  # faster by less may be chance
@@ -58,7 +59,7 @@ def opening_verdict(progress: TaskProgress) -> Verdict:
 
 
 def _untuned_because(progress: TaskProgress) -> str:
-    first = progress.first_error.splitlines()[0] if progress.first_error else ""
+    first = in_short(progress.first_error.partition("\n")[0])
     if not progress.trials:
         return f"not tuned: {first}" if first else "not tuned: the budget ended before its turn"
     failed = sum(progress.failures.values())

@@ -10,7 +10,7 @@ from tuneloom.app.kinds.base import JobContext, JobProgress
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult, Returned
-from tuneloom.errors import NothingMeasured, TuneloomError
+from tuneloom.errors import NothingMeasured, TuneloomError, in_short
 from tuneloom.model import JobSpec, ModelRecipe, ModelSummary, StageKind, Trial
 from tuneloom.scheduling.stages import ANY_CORE, JobTicket, StageRequest
 
@@ -228,7 +228,7 @@ def nothing_measured(spec: JobSpec, tasks: Sequence[TaskProgress]) -> TuneloomEr
     if not barren:
         return NothingMeasured(f"{spec.name}: no trial was made; give it more time or trials")
     first = barren[0]
-    why = first.first_error.splitlines()[0] if first.first_error else "no reason was given"
+    why = in_short(first.first_error.partition("\n")[0]) or "no reason was given"
     return NothingMeasured(
         f"{spec.name}: none of {len(first.trials)} trials of {first.task.name} succeeded; "
         f"the first failed with: {why}"

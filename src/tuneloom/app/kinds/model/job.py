@@ -21,7 +21,7 @@ from tuneloom.app.tasks.limits import OPEN_S, built_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult
-from tuneloom.errors import OutputError, TuneloomError
+from tuneloom.errors import OutputError, TuneloomError, in_short
 from tuneloom.scheduling.stages import SlotDemand
 
 _SMALL_PART = 0.05
@@ -66,7 +66,7 @@ class ModelJob(TuningJob):
             self.finish.worker_lost(worker)
 
     def cannot_open(self, reason: str) -> TuneloomError:
-        return TuneloomError(f"{self.spec.model} can't be imported: {reason}")
+        return TuneloomError(f"{self.spec.model} can't be imported: {in_short(reason)}")
 
     def prepare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
         if self.spec.budget.goal_ratio is None:

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.errors import reason_of
 from tuneloom.model.board import Board
 from tuneloom.tuners.tvm.boards.handshake import NoAnswer, free
 
@@ -46,7 +47,7 @@ class BoardSession:
             )
             self._use_cores()
         except Exception as error:
-            raise NoAnswer(f"no session with {board.address}: {_first_line(error)}") from error
+            raise NoAnswer(f"no session with {board.address}: {reason_of(error)}") from error
         self._names = (f"module{number}.so" for number in count())
 
     def device(self, kind: str) -> Any:
@@ -71,8 +72,3 @@ class BoardSession:
         target = self.board.target
         cores = int(json.loads(target).get("num-cores", 1)) if target.startswith("{") else 1
         self._session.get_function("runtime.config_threadpool")(_BIG_CORES, cores)
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

@@ -143,9 +143,3 @@ def _check_range(name: str, dim: str, size: int, allowed: tuple[int, int | None]
 
 def _shown(extents: Sequence[Any]) -> str:
     return ",".join(str(getattr(extent, "value", extent)) for extent in extents)
-
-
-def one_line(error: BaseException) -> str:
-    """The last line with text of an error, which is where compilers put the reason."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

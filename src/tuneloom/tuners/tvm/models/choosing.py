@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.errors import reason_of
 from tuneloom.model import Handover, ModelRecipe, RuntimeChoice
 from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
-from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.importing.sources import clean_graph
 from tuneloom.tuners.tvm.models import stages
 from tuneloom.tuners.tvm.models.differences import relative_difference
@@ -45,7 +45,7 @@ def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, pieces: bo
         found = _pieces(recipe, schedules, seed) if pieces else []
         tried += [_tried(recipe, left, schedules, seed) for left in found]
     except Exception as error:  # the choice between all and nothing remains
-        notes.append(f"pieces of the model could not be tried in ONNX Runtime: {one_line(error)}")
+        notes.append(f"pieces of the model could not be tried in ONNX Runtime: {reason_of(error)}")
         stages.forget(recipe.leaving(ALL))
     best = taken(tried, stages.tolerance_of(recipe))
     if best is not tried[-1]:

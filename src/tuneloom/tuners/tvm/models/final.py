@@ -15,18 +15,16 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.linking import link_with
 from tuneloom.compiler.quiet import quiet_stderr
-from tuneloom.compiler.target import TargetSpec
 from tuneloom.compiler.threads import use_own_cores
-from tuneloom.errors import BundleError
+from tuneloom.errors import BundleError, ModelError, reason_of
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.boards.session import BoardSession
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
-from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
-from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
 from tuneloom.tuners.tvm.models.final_parameters import split_parameters
 from tuneloom.tuners.tvm.models.foreign import ForeignModel, provide
+from tuneloom.tuners.tvm.models.kernels import failing, with_schedules
 from tuneloom.tuners.tvm.runner import InputTensors, array_of
 
 Array = NDArray[Any]
@@ -61,6 +59,8 @@ class CompiledModel:
     """How many threads its foreign parts may use."""
     device: str = "cpu"
     """What TVM's runtime calls the device that it runs on."""
+    unscheduled: Mapping[str, str] = field(default_factory=dict)
+    """Why the schedules of some kernels could not be used, by the key of their task."""
 
     def export(self, folder: Path) -> None:
         """Write the library and, beside it, the parameters."""
@@ -192,12 +192,27 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
     """Compile a model with these schedules (task key → trace as JSON text).
 
     Kernels without a schedule are compiled as they are, or with `guess` by the template's
-    first guess. Raises ValueError when a trace does not fit its kernel.
+    first guess. A schedule that TVM can't compile is not used, and the model's `unscheduled`
+    says why. Raises ModelError if TVM can't compile the model without it either.
     """
+    try:
+        return _built(lowered, with_schedules(lowered, schedules, guess=guess))
+    except Exception as error:
+        failed = failing(lowered, schedules, guess=guess)
+        if not failed:
+            raise ModelError(f"TVM can't compile {lowered.name}: {reason_of(error)}") from error
+    rest = with_schedules(lowered, schedules, guess=guess, without=failed)
+    try:
+        return replace(_built(lowered, rest), unscheduled=failed)
+    except Exception as error:
+        raise ModelError(f"TVM can't compile {lowered.name}: {reason_of(error)}") from error
+
+
+def _built(lowered: LoweredModel, scheduled_module: Any) -> CompiledModel:
     tvm = load_tvm()
     from tvm import relax
 
-    module, parameters = split_parameters(with_schedules(lowered, schedules, guess=guess))
+    module, parameters = split_parameters(scheduled_module)
     target = lowered.target.to_tvm()
     with target, tvm.transform.PassContext(opt_level=3):
         passes = tvm.transform.Sequential(backend_of(lowered.target).finishing(lowered.target))
@@ -217,51 +232,6 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
 def build_plain(lowered: LoweredModel) -> CompiledModel:
     """Compile a model as it came in, whose loops have no schedule."""
     return build_model(replace(lowered, target=lowered.target.in_little_time()), {})
-
-
-def with_schedules(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> Any:
-    """The model's module with each scheduled kernel in place of the plain one."""
-    tvm = load_tvm()
-
-    module = lowered.module
-    replaced = {}
-    for gvar, function in module.functions.items():
-        replaced[gvar] = function
-        if isinstance(function, tvm.tirx.PrimFunc) and not is_final(function):
-            text = schedules.get(kernel_key(function, lowered.target))
-            if text == NO_TRACE:
-                continue  # whatever the backend does to kernels without a schedule
-            if text is not None:
-                replaced[gvar] = scheduled(function, text, lowered.target)
-            elif guess:
-                replaced[gvar] = guessed(function, lowered)
-    return tvm.IRModule(replaced, attrs=module.attrs)
-
-
-def guessed(function: Any, lowered: LoweredModel) -> Any:
-    """One kernel under the template's first guess, or as it is when no template fits."""
-    schedule = backend_of(lowered.target).first_guess(kernel_module(function), lowered.target)
-    return function if schedule is None else _taken_out(schedule)
-
-
-def scheduled(function: Any, trace_text: str, target: TargetSpec) -> Any:
-    """One kernel under a trace; raises ValueError when the trace does not fit."""
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import Trace
-
-    module = kernel_module(function)  # held, or TVM would change its function in place, and the model's too
-    schedule = Schedule(module)
-    backend_of(target).follow(trace_text, target)
-    try:
-        Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
-    except Exception as error:
-        raise ValueError(f"a schedule does not fit its kernel: {error}") from error
-    return _taken_out(schedule)
-
-
-def _taken_out(schedule: Any) -> Any:
-    done = schedule.mod["main"].without_attr("global_symbol")
-    return done.with_attr("tirx.is_scheduled", True)
 
 
 def load_compiled(
@@ -284,7 +254,7 @@ def load_compiled(
         parameters = _parameters(folder, shared)
         parts = [_stored_part(folder, entry) for entry in foreign]
     except (OSError, ValueError, RuntimeError) as error:
-        raise BundleError(f"{folder}: can't load the compiled model: {error}") from error
+        raise BundleError(f"{folder}: can't load the compiled model: {reason_of(error)}") from error
     return CompiledModel(
         executable=executable,
         parameters=parameters,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tuneloom.errors import BundleError, ModelError
+from tuneloom.errors import BundleError, ModelError, reason_of
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.runner import SessionModel, run_by_interpreter, run_by_session
 
@@ -64,7 +64,4 @@ def opened(content: bytes, threads: int) -> Any:
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        raise ModelError(
-            f"ONNX Runtime refuses a part of the model: {lines[-1] if lines else error}"
-        ) from error
+        raise ModelError(f"ONNX Runtime refuses a part of the model: {reason_of(error)}") from error

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from tuneloom.errors import ModelError, TuneloomError
+from tuneloom.errors import ModelError, TuneloomError, reason_of
 from tuneloom.model import ModelRecipe, OwnRuntime
-from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
 from tuneloom.tuners.tvm.models.differences import relative_difference
 from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel
@@ -44,7 +43,7 @@ def against_own_runtime(
     except TuneloomError:
         return ""
     except Exception as error:  # whatever it likes, for instance about values that are out of range
-        return f"{name} fails: {one_line(error)}"
+        return f"{name} fails: {reason_of(error)}"
     pairs = zip(warmed(lambda: running.run(values)), expected, strict=True)
     difference = max(relative_difference(ours, theirs) for ours, theirs in pairs)
     tuned_s, rival_s = in_turn(lambda: running.run(values), lambda: rival(values), seconds)

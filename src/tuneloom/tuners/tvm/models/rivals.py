@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tuneloom.errors import InputError, ModelError
+from tuneloom.errors import InputError, ModelError, reason_of
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.models.final import Array
 
@@ -40,8 +40,7 @@ def open_rival(
     except InputError:
         raise
     except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ModelError(f"{name} refuses {model}: {lines[-1] if lines else error}") from error
+        raise ModelError(f"{name} refuses {model}: {reason_of(error)}") from error
 
 
 def _package(name: str) -> str:

@@ -16,7 +16,7 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
-from tuneloom.errors import InputError, ModelError, OutputError
+from tuneloom.errors import InputError, ModelError, OutputError, reason_of
 from tuneloom.model import (
     CheckResult,
     ModelRecipe,
@@ -29,7 +29,6 @@ from tuneloom.model import (
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
 from tuneloom.tuners.tvm.importing.onnx.graphs import Trial
-from tuneloom.tuners.tvm.importing.relax import one_line
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower, lowered_module
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
@@ -139,16 +138,18 @@ def merged(lists: Sequence[Sequence[Task]]) -> list[Task]:
     return list(found.values())
 
 
-def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> float:
-    """Compile the model with its schedules, and as it came in unless that was done; returns the seconds.
+def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> dict[str, str]:
+    """Compile the model with its schedules, and as it came in unless that was done.
 
-    Kernels nobody tuned get the first guess of their template.
+    Kernels nobody tuned get the first guess of their template. Returns which tasks have neither, because
+    TVM can't compile it, and why.
     """
-    started = time.perf_counter()
+    failed: dict[str, str] = {}
     for variant in recipe.variants():
         _compile_tuned(variant, schedules)
+        failed |= _tuned[variant.key].unscheduled
     compile_plain(recipe)
-    return time.perf_counter() - started
+    return failed
 
 
 def _compile_tuned(recipe: ModelRecipe, schedules: dict[str, str]) -> None:
@@ -187,7 +188,7 @@ def _import(recipe: ModelRecipe, layout: str) -> LoweredModel:
     except Exception as error:
         found = _tried(recipe, lambda module: lowered_module(module, spec, options))
         if [part.content for part in found.foreign] == [part.content for part in model.foreign]:
-            reason = one_line(error)
+            reason = reason_of(error)
             raise ModelError(f"{model.name}: TVM can't compile this model: {reason}") from error
         return lower(found, spec, options)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tuneloom.errors import ModelError
+from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.functions import CHANGED
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph
@@ -86,6 +86,5 @@ def _refusal(content: bytes) -> str | None:
     try:
         onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return lines[-1] if lines else type(error).__name__
+        return reason_of(error)
     return None

@@ -4,8 +4,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from tuneloom.errors import ModelError
-from tuneloom.tuners.tvm.importing.relax import one_line
+from tuneloom.errors import ModelError, reason_of
 
 
 def read_onnx(path: Path, content: bytes) -> Any:
@@ -23,7 +22,7 @@ def read_onnx(path: Path, content: bytes) -> Any:
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ModelError(
             f"{path}: weights kept in another file can't be read, put that file beside the model: "
-            f"{one_line(error)}"
+            f"{reason_of(error)}"
         ) from error
     _check(model, str(path))
     return model

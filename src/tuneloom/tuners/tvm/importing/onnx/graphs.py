@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from tuneloom.compiler.fast_import import load_tvm
-from tuneloom.errors import ModelError
+from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.onnx.accepted import REPLACE, named
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph, clean
@@ -21,7 +21,6 @@ from tuneloom.tuners.tvm.importing.relax import (
     ForeignPart,
     describe_inputs,
     describe_outputs,
-    one_line,
 )
 
 _OF_OTHER_DOMAINS = frozenset(("Attention",))
@@ -151,7 +150,7 @@ def tried(graph: CleanGraph, refused: Sequence[NodeRefused], trial: Trial, where
             try:
                 trial(converted(_alone(graph, node), where))
             except Exception as error:
-                found.append(NodeRefused(node, one_line(error)))
+                found.append(NodeRefused(node, reason_of(error)))
     return found
 
 
@@ -180,7 +179,7 @@ def _imported(graph: CleanGraph, refused: list[NodeRefused] | None, where: str) 
     except NodeRefused as reason:
         raise ModelError(f"{where}: {_refusal(reason, True)}") from reason
     except Exception as error:
-        raise ModelError(f"{where}: TVM can't import this graph: {one_line(error)}") from error
+        raise ModelError(f"{where}: TVM can't import this graph: {reason_of(error)}") from error
 
 
 def primitive_operators() -> frozenset[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tuneloom.errors import reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured
@@ -18,7 +19,6 @@ from tuneloom.tuners.tvm.importing.onnx.converters.rounded import (
 from tuneloom.tuners.tvm.importing.onnx.crossing import is_fixed
 from tuneloom.tuners.tvm.importing.onnx.cutting import DOMAIN, first_output, foreign_call
 from tuneloom.tuners.tvm.importing.onnx.half import as_declared, as_single, has_half, is_rounded_once
-from tuneloom.tuners.tvm.importing.relax import one_line
 
 _MAY_BE_OPEN = frozenset(("NonMaxSuppression",))
 """Operators that TVM computes although the size of their result depends on data, if nothing else reads it."""
@@ -113,7 +113,7 @@ class _Step:
             return self.convert(inputs) if result is None else result
         except Exception as error:
             if not has_half(inputs):
-                raise NodeRefused(self.node, one_line(error)) from error
+                raise NodeRefused(self.node, reason_of(error)) from error
             return None
 
     def _on_whole_numbers(self, inputs: Any) -> Any | None:
@@ -131,7 +131,7 @@ class _Step:
             result = self.bb.normalize(self.convert(type(inputs)(single)))
             return as_declared(self.bb, self.node, result, self.graph.types)
         except Exception as error:
-            raise NodeRefused(self.node, one_line(error)) from error
+            raise NodeRefused(self.node, reason_of(error)) from error
 
 
 def _named(model: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tuneloom.tuners.tvm.importing.relax import one_line
+from tuneloom.errors import reason_of
 from tuneloom.tuners.tvm.importing.tflite.known import KnownValues
 from tuneloom.tuners.tvm.importing.tflite.operators import TRANSPOSED, MendedOperators, kind_of
 from tuneloom.tuners.tvm.importing.tflite.parts import Part
@@ -56,7 +56,7 @@ class GraphWalk:
             if not self._computed(operator):
                 self._converted(operator)
         except Exception as error:
-            self.refused[number] = one_line(error)
+            self.refused[number] = reason_of(error)
             self._stood_in_for(operator)
 
     def _converted(self: Any, operator: Any) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.compiler.fast_import import load_tvm
-from tuneloom.errors import ModelError
+from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.packages import needed
-from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, describe_outputs, one_line
+from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, describe_outputs
 from tuneloom.tuners.tvm.importing.tflite.converter import operator_converter
 from tuneloom.tuners.tvm.importing.tflite.operators import kind_of
 from tuneloom.tuners.tvm.importing.tflite.parts import Part, can_be_cut, cut
@@ -112,7 +112,7 @@ def _module(
     except Exception as error:
         if refused:
             return None
-        raise ModelError(f"{where}: TVM can't import this model: {one_line(error)}") from error
+        raise ModelError(f"{where}: TVM can't import this model: {reason_of(error)}") from error
     module["main"] = module["main"].without_attr("params").without_attr("num_input")
     return channels_first(module)
 

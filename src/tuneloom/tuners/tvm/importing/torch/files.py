@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.compiler.fast_import import load_tvm
-from tuneloom.errors import ModelError
+from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.packages import needed
 from tuneloom.tuners.tvm.importing.relax import (
     Converted,
     bind_shapes,
     describe_inputs,
     describe_outputs,
-    one_line,
 )
 from tuneloom.tuners.tvm.importing.torch.recurrent import OPERATORS, torch_recurrent
 from tuneloom.tuners.tvm.importing.torch.through_onnx import through_onnx
@@ -80,7 +79,7 @@ def import_exported(
         except ModelError:
             raise
         except Exception as error:
-            refusal = f"TVM can't import this program: {one_line(error)}"
+            refusal = f"TVM can't import this program: {reason_of(error)}"
         if refusal is not None:
             return through_onnx(program, where, shapes, refusal, only_tvm=only_tvm)
     module = bind_shapes(module, shapes, _ranges(simple), where)

@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuneloom.errors import ModelError
+from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.constants import (
     Constants,
     compute,
@@ -323,6 +323,5 @@ def _contradiction(node: Any, types: Mapping[str, Any], error: BaseException) ->
     place = f"node {node.name or node.output[0]!r} ({node.op_type})"
     shapes = [static_shape(types.get(name)) for name in node.input if name]
     shown = ", ".join("×".join(map(str, s)) or "1" if s is not None else "?" for s in shapes)
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reason = re.sub(r"^\[\w+\] ", "", lines[-1]) if lines else str(error)
+    reason = re.sub(r"^\[\w+\] ", "", reason_of(error))
     return f"{place} can't take inputs of the shapes {shown}: {reason}"

@@ -1,0 +1,81 @@
+"""Kernels of a model with their schedules, and which of those TVM can't compile."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from tuneloom.backends.finding import backend_of
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.target import TargetSpec
+from tuneloom.errors import reason_of
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
+from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
+
+
+def with_schedules(
+    lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False, without: Collection[str] = ()
+) -> Any:
+    """The model's module with scheduled kernels in place of plain ones; tasks in `without` keep theirs."""
+    replaced = dict(lowered.module.functions.items())
+    for gvar, key, function in _kernels(lowered):
+        if key not in without:
+            replaced[gvar] = _chosen(function, schedules.get(key), lowered, guess)
+    return load_tvm().IRModule(replaced, attrs=lowered.module.attrs)
+
+
+def failing(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> dict[str, str]:
+    """Tasks whose kernel TVM can't compile with its schedule, and why; each kernel is compiled by itself."""
+    tvm = load_tvm()
+    failed: dict[str, str] = {}
+    for _gvar, key, function in _kernels(lowered):
+        try:
+            chosen = _chosen(function, schedules.get(key), lowered, guess)
+            if key not in failed and not chosen.same_as(function):
+                with lowered.target.to_tvm() as target, tvm.transform.PassContext(opt_level=3):
+                    tvm.tirx.build(kernel_module(chosen), target=target)
+        except Exception as error:
+            failed[key] = reason_of(error)
+    return failed
+
+
+def _kernels(lowered: LoweredModel) -> Iterator[tuple[Any, str, Any]]:
+    """Kernels that may have a schedule: where the module has them, the key of their task, and their loops."""
+    tvm = load_tvm()
+    for gvar, function in lowered.module.functions.items():
+        if isinstance(function, tvm.tirx.PrimFunc) and not is_final(function):
+            yield gvar, kernel_key(function, lowered.target), function
+
+
+def _chosen(function: Any, trace_text: str | None, lowered: LoweredModel, guess: bool) -> Any:
+    if trace_text == NO_TRACE:
+        return function  # whatever the backend does to kernels without a schedule
+    if trace_text is not None:
+        return scheduled(function, trace_text, lowered.target)
+    return guessed(function, lowered) if guess else function
+
+
+def guessed(function: Any, lowered: LoweredModel) -> Any:
+    """One kernel under the template's first guess, or as it is when no template fits."""
+    schedule = backend_of(lowered.target).first_guess(kernel_module(function), lowered.target)
+    return function if schedule is None else _taken_out(schedule)
+
+
+def scheduled(function: Any, trace_text: str, target: TargetSpec) -> Any:
+    """One kernel under a trace; raises ValueError when the trace does not fit."""
+    from tvm.s_tir import Schedule
+    from tvm.s_tir.schedule import Trace
+
+    module = kernel_module(function)  # held, or TVM would change its function in place, and the model's too
+    schedule = Schedule(module)
+    backend_of(target).follow(trace_text, target)
+    try:
+        Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
+    except Exception as error:
+        raise ValueError(f"a schedule does not fit its kernel: {reason_of(error)}") from error
+    return _taken_out(schedule)
+
+
+def _taken_out(schedule: Any) -> Any:
+    done = schedule.mod["main"].without_attr("global_symbol")
+    return done.with_attr("tirx.is_scheduled", True)
