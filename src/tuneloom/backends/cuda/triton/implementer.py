@@ -1,0 +1,54 @@
+"""Triton as an implementer: which kernels it takes, and how a configuration becomes machine code."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tuneloom.backends.cuda.code import DeviceCode
+from tuneloom.backends.cuda.gpu import Gpu
+from tuneloom.backends.cuda.triton.claims import Configuration, Template, TritonClaim, Unfit
+from tuneloom.backends.cuda.triton.templates.attention import ATTENTION
+from tuneloom.backends.cuda.triton.templates.convolutions import CONVOLUTIONS
+from tuneloom.backends.cuda.triton.templates.elements import ELEMENTS
+from tuneloom.backends.cuda.triton.templates.products import PRODUCTS
+from tuneloom.backends.cuda.triton.templates.rows import ROWS
+from tuneloom.backends.cuda.triton.templates.windows import WINDOWS
+from tuneloom.backends.meaning import Meaning
+from tuneloom.model.trial import Failure, FailureKind
+
+TEMPLATES: tuple[Template, ...] = (ATTENTION, PRODUCTS, WINDOWS, CONVOLUTIONS, ROWS, ELEMENTS)
+"""Every template, the more special first."""
+
+
+class TritonImplementer:
+    """Kernels from templates, compiled by Triton for a named architecture without a GPU."""
+
+    name = "triton"
+
+    def claim(self, meaning: Meaning, target: Mapping[str, Any]) -> TritonClaim | None:
+        """A claim if some template can write the kernel; nothing is compiled, and Triton is not imported."""
+        gpu = Gpu.of(target)
+        return (
+            None
+            if gpu is None
+            else next(filter(None, (_claim(each, meaning, gpu) for each in TEMPLATES)), None)
+        )
+
+    def build(self, claim: TritonClaim, configuration: Configuration) -> DeviceCode | Failure:
+        """Machine code of a configuration; what can't work is refused before anything is compiled."""
+        from tuneloom.backends.cuda.triton.compiling import compiled
+
+        refusal = claim.refusal(configuration)
+        if refusal:
+            return Failure(kind=FailureKind.BUILD_ERROR, message=refusal)
+        return compiled(claim.program(configuration), claim.gpu)
+
+
+def _claim(template: Template, meaning: Meaning, gpu: Gpu) -> TritonClaim | None:
+    try:
+        space = template.space(meaning, gpu)
+        if space is None or not space.guesses:
+            return None
+        template.program(meaning, gpu, space.guesses[0])
+    except Unfit:
+        return None
+    return TritonClaim(template=template, meaning=meaning, gpu=gpu, space=space)

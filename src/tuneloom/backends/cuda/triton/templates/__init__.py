@@ -1,0 +1,1 @@
+"""One template a file: which meanings it takes, its knobs, its text."""

@@ -1,0 +1,272 @@
+"""Kernels whose result is a matrix of sums: their space, their limits, and sums split among blocks."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice, product
+from math import ceil
+from typing import Protocol
+
+from tuneloom.backends.cuda.gpu import Gpu
+from tuneloom.backends.cuda.triton.claims import Configuration, Space, Unfit
+from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable
+from tuneloom.backends.cuda.triton.expressions import BYTES
+from tuneloom.backends.cuda.triton.programs import KernelText, Program
+from tuneloom.backends.cuda.triton.templates.tiles import sums_type, tiled
+from tuneloom.backends.cuda.triton.writing import Draft
+from tuneloom.backends.meaning import Meaning, TensorType
+
+_FLOPS = {
+    "float16": 1.0,
+    "bfloat16": 1.0,
+    "float32": 0.07,
+    "int8": 2.0,
+    "float8_e4m3fn": 2.0,
+    "float8_e5m2": 2.0,
+}
+_LEAST_DEPTH = {"float32": 8, "float16": 16, "bfloat16": 16}
+_MOST_SUMS = 256
+_WARP = 32
+_GUESSES = 12
+_FEW = 2**19
+_MUCH = 64 * 64
+_FIXED = frozenset(("precision", "persistent", "descriptors"))
+
+
+class Sums(Protocol):
+    """`batch` matrices of `rows` x `columns` sums over `depth`, which one step of a meaning computes."""
+
+    @property
+    def meaning(self) -> Meaning: ...
+    @property
+    def value(self) -> int: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def columns(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    def place(self, batch: Variable, row: Variable, column: Variable) -> Place: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The variables of one block of a kernel; `split` blocks share the depth."""
+
+    batch: Variable
+    row: Variable
+    column: Variable
+    split: int
+
+    def part(self, steps: int, size: int) -> tuple[int, str, int]:
+        """Of all steps through the depth: how many a block does, where each starts, what all cover."""
+        each = ceil(steps / self.split)
+        first = f"(tl.program_id(2) * {each} + step)" if self.split > 1 else "step"
+        return each, f"{first} * {size}", each * self.split * size
+
+
+Loop = Callable[[Draft, Tile], None]
+
+
+def matrix_space(
+    found: Sums, gpu: Gpu, precisions: tuple[int, ...], more: Mapping[str, tuple[int, ...]]
+) -> Space:
+    """Knobs for a matrix of sums, with the best guesses by a rough estimate."""
+    splits = (1,) if found.dtype == "int8" else (1, 2, 4, 8)
+    knobs = {
+        "tile_m": _tiles(found.rows, 16, 256),
+        "tile_n": _tiles(found.columns, 16, 256),
+        "tile_k": tuple(each for each in (16, 32, 64, 128, 256) if each <= max(32, 2 * found.depth)),
+        "warps": (2, 4, 8),
+        "stages": (1, 2, 3, 4, 5, 6),
+        "group": (1, 4, 8, 16) if found.rows > 256 else (1,),
+        "split": tuple(each for each in splits if found.depth >= 128 * each or each == 1),
+        "precision": precisions,
+        "persistent": (0, 1) if found.rows * found.columns > _MUCH * gpu.multiprocessors else (0,),
+        **more,
+    }
+    guesses = _best(
+        _likely(knobs),
+        lambda each: not refused(found, gpu, each),
+        lambda each: _estimate(found, gpu, each),
+        _GUESSES,
+    )
+    return Space(knobs=knobs, guesses=guesses)
+
+
+def _tiles(extent: int, least: int, most: int) -> tuple[int, ...]:
+    """Powers of two up to the first that covers the extent."""
+    powers = [least << shift for shift in range(10) if least << shift <= most]
+    return tuple(each for each in powers if each < 2 * max(extent, least))
+
+
+def _likely(knobs: Mapping[str, tuple[int, ...]]) -> Iterator[Configuration]:
+    """Configurations worth an estimate: the other knobs follow from the tile."""
+    depths = [each for each in knobs["tile_k"] if each >= 32]
+    fixed = {
+        "group": 8 if 8 in knobs["group"] else 1,
+        **{name: knobs[name][0] for name in _FIXED & knobs.keys()},
+    }
+    for tile_m, tile_n, tile_k, stages, split in product(
+        knobs["tile_m"], knobs["tile_n"], depths, (3, 4), knobs["split"]
+    ):
+        warps = 8 if tile_m * tile_n > 128 * 128 else 4
+        tile = {"tile_m": tile_m, "tile_n": tile_n, "tile_k": tile_k, "warps": warps, "stages": stages}
+        chosen = {**tile, "split": split, **fixed}
+        yield {name: chosen[name] for name in knobs}
+
+
+def _best(
+    candidates: Iterable[Configuration],
+    fits: Callable[[Configuration], bool],
+    cost: Callable[[Configuration], float],
+    count: int,
+) -> tuple[Configuration, ...]:
+    """The cheapest valid candidates, no two with the same tile."""
+    chosen: dict[tuple[int, ...], Configuration] = {}
+    for each in sorted(filter(fits, candidates), key=cost):
+        chosen.setdefault(tuple(each[name] for name in ("tile_m", "tile_n", "split")), each)
+    return tuple(islice(chosen.values(), count))
+
+
+def _shared_bytes(configuration: Configuration, dtype: str) -> int:
+    rows, columns, depth = (configuration[name] for name in ("tile_m", "tile_n", "tile_k"))
+    return configuration["stages"] * (rows + columns) * depth * BYTES[dtype]
+
+
+def refused(found: Sums, gpu: Gpu, configuration: Configuration) -> str:
+    """Why a tile does not fit into shared memory and registers; empty if it should."""
+    rows, columns, depth = (configuration[name] for name in ("tile_m", "tile_n", "tile_k"))
+    threads = configuration["warps"] * _WARP
+    shared, least = _shared_bytes(configuration, found.dtype), _LEAST_DEPTH.get(found.dtype, 32)
+    if shared > gpu.shared_bytes:
+        return f"needs {shared} bytes of shared memory of {gpu.shared_bytes}"
+    if rows * columns > _MOST_SUMS * threads:
+        return f"{rows}x{columns} sums don't fit into the registers of {threads} threads"
+    if depth < least:
+        return f"a depth of {depth} is less than the {least} of an instruction"
+    steps = ceil(found.depth / depth)
+    if configuration["split"] > steps:
+        return f"{steps} steps can't be split in {configuration['split']}"
+    if configuration["persistent"] and _blocks(found, configuration) <= gpu.multiprocessors:
+        return "no block would get a second tile"
+    return "tiles are not split" if configuration["persistent"] and configuration["split"] > 1 else ""
+
+
+def _blocks(found: Sums, configuration: Configuration) -> int:
+    return ceil(found.rows / configuration["tile_m"]) * ceil(found.columns / configuration["tile_n"])
+
+
+def _estimate(found: Sums, gpu: Gpu, configuration: Configuration) -> float:
+    """A rough time in arbitrary units: rounds of blocks, bound by arithmetic or by the reading of tiles."""
+    tile_m, tile_n, tile_k = (configuration[name] for name in ("tile_m", "tile_n", "tile_k"))
+    split = configuration["split"]
+    blocks = found.batch * ceil(found.rows / tile_m) * ceil(found.columns / tile_n) * split
+    steps = ceil(ceil(found.depth / tile_k) / split)
+    wide = float(min(1.0, (tile_m * tile_n) / (128 * 128)) ** 0.35)
+    arithmetic = tile_m * tile_n * tile_k / (4096.0 * _FLOPS.get(found.dtype, 1.0) * wide)
+    reading = (tile_m + tile_n) * tile_k * BYTES[found.dtype] / 48.0
+    latency = 700.0 / max(configuration["stages"] - 1, 1)
+    together = max(1, min(2, gpu.shared_bytes // max(_shared_bytes(configuration, found.dtype), 1)))
+    rounds = blocks / gpu.multiprocessors
+    if rounds < together:
+        rounds = ceil(rounds)
+    ending = 1500.0 + tile_m * tile_n / 64 + (4000.0 if split > 1 else 0.0)
+    return rounds * (steps * max(arithmetic, reading, latency) + ending)
+
+
+def finished(
+    prefix: str, found: Sums, gpu: Gpu, configuration: Configuration, prepare: Callable[[Draft], Loop]
+) -> Program:
+    """The program around a loop that adds to `sums`.
+
+    `prepare` writes what is needed once and returns the function that writes the loop for a tile.
+    """
+    split, blocks = configuration["split"], _blocks(found, configuration)
+    draft = Draft(found.meaning, scratch=("float32",) if split > 1 else ())
+    draft.line("batch = tl.program_id(1)")
+    write = prepare(draft)
+    if split > 1:
+        return _split(prefix, draft, found, configuration, write)
+    programs = min(blocks, gpu.multiprocessors) if configuration["persistent"] else blocks
+    head = f"for block in tl.range(tl.program_id(0), {blocks}, {programs}, flatten=True):"
+    with draft.block(head) if configuration["persistent"] else nullcontext():
+        if not configuration["persistent"]:
+            draft.line("block = tl.program_id(0)")
+        tile = _summed(draft, found, configuration, write)
+        draft.know(found.value, found.place(tile.batch, tile.row, tile.column), "sums")
+        draft.finish()
+    return Program(kernels=(_text(draft, prefix, (programs, found.batch, 1), configuration),))
+
+
+def _summed(draft: Draft, found: Sums, configuration: Configuration, write: Loop) -> Tile:
+    """Write the sums of one tile."""
+    tile_m, tile_n = configuration["tile_m"], configuration["tile_n"]
+    _order(draft, ceil(found.rows / tile_m), ceil(found.columns / tile_n), configuration["group"])
+    tile = _tile(draft, found, tile_m, tile_n, configuration["split"])
+    draft.line(f"sums = tl.zeros(({tile_m}, {tile_n}), {sums_type(found.dtype)})")
+    write(draft, tile)
+    return tile
+
+
+def _split(prefix: str, draft: Draft, found: Sums, configuration: Configuration, write: Loop) -> Program:
+    """Blocks share the depth of a tile; a second kernel adds up their sums and goes on."""
+    if found.dtype == "int8":
+        raise Unfit("sums of whole numbers are not split")
+    split = configuration["split"]
+    draft.line("block = tl.program_id(0)")
+    tile = _summed(draft, found, configuration, write)
+    partial = TensorType(shape=(split, found.batch, found.rows, found.columns), dtype="float32")
+    part = Variable("tl.program_id(2)", split)
+    place = (part.whole(), tile.batch.whole(), tile.row.whole(), tile.column.whole())
+    draft.write("scratch0", partial, place, "sums")
+    kernel = _text(draft, prefix, (_blocks(found, configuration), found.batch, split), configuration)
+    return Program(kernels=(kernel, _added_up(found, partial)), scratch=(partial,))
+
+
+def _text(draft: Draft, prefix: str, grid: tuple[int, int, int], configuration: Configuration) -> KernelText:
+    return draft.text(prefix, grid, warps=configuration["warps"], stages=configuration["stages"])
+
+
+def _tile(draft: Draft, found: Sums, tile_m: int, tile_n: int, split: int) -> Tile:
+    return Tile(
+        batch=Variable("batch", found.batch),
+        row=tiled(draft, "m", found.rows, tile_m, f"row * {tile_m}", "[:, None]"),
+        column=tiled(draft, "n", found.columns, tile_n, f"column * {tile_n}", "[None, :]"),
+        split=split,
+    )
+
+
+def _added_up(found: Sums, partial: TensorType) -> KernelText:
+    """The kernel that adds parts of sums and computes what follows them."""
+    draft = Draft(found.meaning, scratch=("float32",))
+    tile_n = 128
+    tile_m = 2 if found.batch * found.rows * found.columns < _FEW else 8
+    rows, columns = ceil(found.rows / tile_m), ceil(found.columns / tile_n)
+    draft.line("batch = tl.program_id(1)")
+    draft.line("block = tl.program_id(0)")
+    _order(draft, rows, columns, 1)
+    tile = _tile(draft, found, tile_m, tile_n, 1)
+    place = (tile.batch.whole(), tile.row.whole(), tile.column.whole())
+    texts = [
+        draft.load("scratch0", partial, (Coordinate(shift=part), *place)) for part in range(partial.shape[0])
+    ]
+    draft.know(found.value, found.place(tile.batch, tile.row, tile.column), draft.named(" + ".join(texts)))
+    draft.finish()
+    return draft.text("sum", (rows * columns, found.batch, 1), warps=4)
+
+
+def _order(draft: Draft, rows: int, columns: int, group: int) -> None:
+    """Names `row` and `column` of the tile `block`: tiles of `group` rows are done together."""
+    if group == 1:
+        draft.line(f"row = block // {columns}")
+        draft.line(f"column = block % {columns}")
+        return
+    draft.line(f"first = block // {group * columns} * {group}")
+    draft.line(f"height = tl.minimum({rows} - first, {group})" if rows % group else f"height = {group}")
+    draft.line(f"row = first + block % {group * columns} % height")
+    draft.line(f"column = block % {group * columns} // height")

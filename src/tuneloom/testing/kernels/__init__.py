@@ -1,0 +1,1 @@
+"""Meanings as NumPy computes them, and kernels to hold implementers against."""

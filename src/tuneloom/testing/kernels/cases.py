@@ -1,0 +1,296 @@
+"""Kernels that every implementer for GPUs is held against: small, of odd sizes, each hard in its own way."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tuneloom.backends.meaning import Meaning
+from tuneloom.testing.kernels.meanings import MeaningWriter
+
+
+def product_with_gelu(
+    rows: int, columns: int, depth: int, dtype: str = "float16", **attributes: Any
+) -> Meaning:
+    """A product with bias and GELU."""
+    w = MeaningWriter()
+    x, weight, bias = (
+        w.input((rows, depth), dtype),
+        w.input((depth, columns), dtype),
+        w.input((columns,), dtype),
+    )
+    y = w.step("matmul", (x, weight), (rows, columns), dtype, **attributes)
+    y = w.step("add", (y, bias), (rows, columns), dtype)
+    return w.meaning(w.step("nn.gelu", (y,), (rows, columns), dtype))
+
+
+def plain_product(rows: int, columns: int, depth: int, dtype: str = "float16", **attributes: Any) -> Meaning:
+    """A product and nothing else; whole numbers are added in 32 bits."""
+    w = MeaningWriter()
+    x, weight = w.input((rows, depth), dtype), w.input((depth, columns), dtype)
+    result = "int32" if dtype == "int8" else "float16" if "float8" in dtype else dtype
+    return w.meaning(w.step("matmul", (x, weight), (rows, columns), result, **attributes))
+
+
+def split_heads(length: int, width: int, heads: int, dtype: str = "float16") -> Meaning:
+    """The projection before attention: a product with bias, taken apart into heads."""
+    w = MeaningWriter()
+    x, weight, bias = (
+        w.input((1, length, width), dtype),
+        w.input((width, width), dtype),
+        w.input((width,), dtype),
+    )
+    y = w.step("matmul", (x, weight), (1, length, width), dtype)
+    y = w.step("add", (y, bias), (1, length, width), dtype)
+    y = w.step("reshape", (y,), (1, length, heads, width // heads), dtype)
+    return w.meaning(
+        w.step("permute_dims", (y,), (1, heads, length, width // heads), dtype, axes=[0, 2, 1, 3])
+    )
+
+
+def joined_heads(length: int, width: int, heads: int, dtype: str = "float16") -> Meaning:
+    """The projection behind attention: heads joined, a product with bias and residual, two outputs."""
+    w = MeaningWriter()
+    x, weight = w.input((1, heads, length, width // heads), dtype), w.input((width, width), dtype)
+    bias, residual = w.input((width,), dtype), w.input((1, length, width), dtype)
+    y = w.step("permute_dims", (x,), (1, length, heads, width // heads), dtype, axes=[0, 2, 1, 3])
+    y = w.step("reshape", (y,), (1, length, width), dtype)
+    y = w.step("matmul", (y, weight), (1, length, width), dtype)
+    y = w.step("add", (y, bias), (1, length, width), dtype)
+    y = w.step("add", (y, residual), (1, length, width), dtype)
+    return w.meaning(y, w.step("nn.silu", (y,), (1, length, width), dtype))
+
+
+def batched_product(dtype: str = "float16") -> Meaning:
+    """Products of a batch with the second factor transposed and broadcast, scaled."""
+    w = MeaningWriter()
+    x, y = w.input((2, 3, 20, 24), dtype), w.input((3, 36, 24), dtype)
+    turned = w.step("permute_dims", (y,), (3, 24, 36), dtype, axes=[0, 2, 1])
+    z = w.step("matmul", (x, turned), (2, 3, 20, 36), dtype)
+    scale = w.const(0.25, dtype)
+    z = w.step("multiply", (z, scale), (2, 3, 20, 36), dtype)
+    return w.meaning(w.step("clip", (z,), (2, 3, 20, 36), dtype, min=-1.5, max=2.5))
+
+
+def gated_product(dtype: str = "float16") -> Meaning:
+    """A product whose first factor is computed, times another input, cast behind."""
+    w = MeaningWriter()
+    x, weight, gate = w.input((33, 40), "float32"), w.input((40, 48), dtype), w.input((33, 48), dtype)
+    x = w.step("tanh", (x,), (33, 40), "float32")
+    x = w.step("astype", (x,), (33, 40), dtype)
+    y = w.step("matmul", (x, weight), (33, 48), dtype)
+    y = w.step("multiply", (w.step("sigmoid", (y,), (33, 48), dtype), gate), (33, 48), dtype)
+    return w.meaning(w.step("astype", (y,), (33, 48), "float32"))
+
+
+def attention(
+    queries: int,
+    keys: int,
+    heads: int,
+    width: int,
+    dtype: str = "float16",
+    *,
+    key_heads: int = 0,
+    bias: bool = False,
+    causal: str | None = None,
+) -> Meaning:
+    """Attention as Relax's operator."""
+    w = MeaningWriter()
+    q = w.input((1, queries, heads, width), dtype)
+    k, v = (w.input((1, keys, key_heads or heads, width), dtype) for _ in "kv")
+    operands = [q, k, v, *([w.input((1, 1, queries, keys), dtype)] if bias else [])]
+    name = "nn.attention_bias" if bias else "nn.attention"
+    attributes = {"scale": None, "causal_mask": causal, "window_size": None}
+    return w.meaning(w.step(name, operands, (1, queries, heads, width), dtype, **attributes))
+
+
+def written_out_attention(
+    length: int, heads: int, width: int, dtype: str = "float16", *, mask: bool = False
+) -> Meaning:
+    """Attention of operators, from one tensor with queries, keys and values, heads joined behind."""
+    w = MeaningWriter()
+    whole, shape = heads * width, (1, heads, length, width)
+    qkv = w.input((1, length, 3 * whole), dtype)
+    hidden = w.input((1, 1, 1, length), "bool") if mask else -1
+    parts = []
+    for part in range(3):
+        begin = part * whole
+        x = w.step(
+            "strided_slice", (qkv,), (1, length, whole), dtype, axes=[2], begin=[begin], end=[begin + whole]
+        )
+        x = w.step("reshape", (x,), (1, length, heads, width), dtype)
+        parts.append(w.step("permute_dims", (x,), shape, dtype, axes=[0, 2, 1, 3]))
+    q, k, v = parts
+    k = w.step("permute_dims", (k,), (1, heads, width, length), dtype, axes=[0, 1, 3, 2])
+    scores = (1, heads, length, length)
+    s = w.step("matmul", (q, k), scores, dtype)
+    s = w.step("multiply", (s, w.const(width**-0.5, dtype)), scores, dtype)
+    if mask:
+        s = w.step("where", (hidden, s, w.const(-10000.0, dtype)), scores, dtype)
+    p = w.step("nn.softmax", (s,), scores, dtype, axis=-1)
+    y = w.step("matmul", (p, v), shape, dtype)
+    y = w.step("permute_dims", (y,), (1, length, heads, width), dtype, axes=[0, 2, 1, 3])
+    return w.meaning(w.step("reshape", (y,), (1, length, whole), dtype))
+
+
+def layer_norm(rows: int, width: int, dtype: str = "float16") -> Meaning:
+    """A residual added, then a layer norm; both are outputs."""
+    w = MeaningWriter()
+    x, r, g, b = (
+        w.input((1, rows, width), dtype),
+        w.input((1, rows, width), dtype),
+        w.input((width,), dtype),
+        w.input((width,), dtype),
+    )
+    y = w.step("add", (x, r), (1, rows, width), dtype)
+    attributes = {"axes": [-1], "epsilon": 1e-5, "center": True, "scale": True}
+    return w.meaning(y, w.step("nn.layer_norm", (y, g, b), (1, rows, width), dtype, **attributes))
+
+
+def rms_norm(rows: int, width: int, dtype: str = "float16") -> Meaning:
+    """An RMS norm."""
+    w = MeaningWriter()
+    x, g = w.input((rows, width), dtype), w.input((width,), dtype)
+    return w.meaning(w.step("nn.rms_norm", (x, g), (rows, width), dtype, axes=[-1], epsilon=1e-6))
+
+
+def softmax(rows: int, width: int, dtype: str = "float16", axis: int = -1) -> Meaning:
+    """A scaled softmax."""
+    w = MeaningWriter()
+    x = w.input((rows, width), dtype)
+    y = w.step("multiply", (x, w.const(0.5, dtype)), (rows, width), dtype)
+    return w.meaning(w.step("nn.softmax", (y,), (rows, width), dtype, axis=axis))
+
+
+def pooled_mean(dtype: str = "float16") -> Meaning:
+    """The mean of an image in NHWC with ReLU before and a square behind."""
+    w = MeaningWriter()
+    x = w.input((2, 7, 7, 40), dtype)
+    y = w.step("nn.relu", (x,), (2, 7, 7, 40), dtype)
+    y = w.step("mean", (y,), (2, 40), dtype, axis=[1, 2], keepdims=False)
+    return w.meaning(w.step("square", (y,), (2, 40), dtype))
+
+
+def written_out_norm(dtype: str = "float32") -> Meaning:
+    """A layer norm of operators."""
+    w = MeaningWriter()
+    shape, one = (3, 5, 50), (3, 5, 1)
+    x = w.input(shape, dtype)
+    mean = w.step("mean", (x,), one, dtype, axis=[2], keepdims=True)
+    y = w.step("subtract", (x, mean), shape, dtype)
+    square = w.step("power", (y, w.const(2.0, dtype)), shape, dtype)
+    spread = w.step("mean", (square,), one, dtype, axis=[-1], keepdims=True)
+    spread = w.step("add", (spread, w.const(1e-5, dtype)), one, dtype)
+    return w.meaning(w.step("divide", (y, w.step("sqrt", (spread,), one, dtype)), shape, dtype))
+
+
+def elementwise(dtype: str = "float16") -> Meaning:
+    """A chain with a transposed and a broadcast operand and two outputs."""
+    w = MeaningWriter()
+    x, y, z = w.input((5, 6, 35), dtype), w.input((35, 5, 6), dtype), w.input((6, 1), dtype)
+    turned = w.step("permute_dims", (y,), (5, 6, 35), dtype, axes=[1, 2, 0])
+    a = w.step("add", (x, turned), (5, 6, 35), dtype)
+    b = w.step("maximum", (a, z), (5, 6, 35), dtype)
+    smaller = w.step("less", (a, z), (5, 6, 35), "bool")
+    c = w.step("where", (smaller, b, x), (5, 6, 35), dtype)
+    return w.meaning(w.step("nn.gelu_tanh", (c,), (5, 6, 35), dtype), smaller)
+
+
+def convolution(
+    image: tuple[int, int, int, int],
+    filters: int,
+    size: int,
+    dtype: str = "float16",
+    *,
+    stride: int = 1,
+    dilation: int = 1,
+    groups: int = 1,
+    layout: str = "NHWC",
+    residual: bool = False,
+) -> Meaning:
+    """A convolution with bias and ReLU, padded by half its window; `image` is in NHWC."""
+    number, height, width, channels = image
+    pad = dilation * (size // 2)
+    out = [(extent + 2 * pad - dilation * (size - 1) - 1) // stride + 1 for extent in (height, width)]
+    kernel_layout = "OHWI" if layout == "NHWC" else "OIHW"
+    letters = dict(zip("NHWC", image, strict=True))
+    sizes = dict(zip("OHWI", (filters, size, size, channels // groups), strict=True))
+    outs = dict(zip("NHWC", (number, *out, filters), strict=True))
+    shape = [outs[letter] for letter in layout]
+    ones = [filters if letter == "C" else 1 for letter in layout]
+    w = MeaningWriter()
+    x = w.input([letters[letter] for letter in layout], dtype)
+    weight, bias = w.input([sizes[letter] for letter in kernel_layout], dtype), w.input(ones, dtype)
+    other = w.input(shape, dtype) if residual else -1
+    y = w.step(
+        "nn.conv2d", (x, weight), shape, dtype, strides=[stride, stride], padding=[pad] * 4,
+        dilation=[dilation, dilation], groups=groups, data_layout=layout, kernel_layout=kernel_layout,
+        out_layout=layout,
+    )  # fmt: skip
+    y = w.step("add", (y, bias), shape, dtype)
+    if residual:
+        y = w.step("add", (y, other), shape, dtype)
+    return w.meaning(w.step("nn.relu", (y,), shape, dtype))
+
+
+def pool(how: str, layout: str = "NHWC", dtype: str = "float16") -> Meaning:
+    """A pool of 3 x 3 with padding, every second pixel."""
+    w = MeaningWriter()
+    before, behind = {"N": 2, "H": 9, "W": 8, "C": 20}, {"N": 2, "H": 5, "W": 4, "C": 20}
+    x = w.input([before[letter] for letter in layout], dtype)
+    attributes = {
+        "pool_size": [3, 3],
+        "strides": [2, 2],
+        "padding": [1, 1, 1, 1],
+        "dilation": [1, 1],
+        "layout": layout,
+    }
+    more = {} if how == "max" else {"count_include_pad": False}
+    return w.meaning(
+        w.step(f"nn.{how}_pool2d", (x,), [behind[letter] for letter in layout], dtype, **attributes, **more)
+    )
+
+
+CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
+    "product with GELU": ("product", lambda: product_with_gelu(50, 72, 100)),
+    "product in bfloat16": ("product", lambda: product_with_gelu(33, 40, 64, "bfloat16")),
+    "product in float32": ("product", lambda: product_with_gelu(20, 24, 70, "float32")),
+    "product in TF32": ("product", lambda: product_with_gelu(32, 32, 64, "float32", precision="tf32")),
+    "product of odd sizes": ("product", lambda: plain_product(17, 19, 23)),
+    "product of whole numbers": ("product", lambda: plain_product(32, 48, 64, "int8")),
+    "product of one row": ("product", lambda: product_with_gelu(1, 64, 300)),
+    "split heads": ("product", lambda: split_heads(24, 64, 4)),
+    "joined heads": ("product", lambda: joined_heads(24, 64, 4)),
+    "batched product": ("product", batched_product),
+    "gated product": ("product", gated_product),
+    "attention": ("attention", lambda: attention(40, 72, 2, 32)),
+    "causal attention": ("attention", lambda: attention(48, 48, 2, 16, causal="TopLeft")),
+    "causal attention with a cache": ("attention", lambda: attention(20, 53, 1, 24, causal="BottomRight")),
+    "attention with shared keys": ("attention", lambda: attention(33, 35, 4, 16, "bfloat16", key_heads=2)),
+    "attention with bias in float32": ("attention", lambda: attention(17, 33, 2, 20, "float32", bias=True)),
+    "attention of one row": ("attention", lambda: attention(1, 100, 2, 32)),
+    "written out attention": ("attention", lambda: written_out_attention(40, 2, 16)),
+    "masked attention": ("attention", lambda: written_out_attention(36, 2, 16, mask=True)),
+    "layer norm": ("rows", lambda: layer_norm(10, 96)),
+    "RMS norm": ("rows", lambda: rms_norm(5, 100, "bfloat16")),
+    "softmax": ("rows", lambda: softmax(7, 65, "float32")),
+    "softmax along columns": ("rows", lambda: softmax(33, 20, axis=0)),
+    "pooled mean": ("rows", pooled_mean),
+    "written out norm": ("rows", written_out_norm),
+    "elementwise chain": ("elements", elementwise),
+    "convolution": ("convolution", lambda: convolution((1, 7, 9, 32), 40, 3, residual=True)),
+    "convolution every second pixel": ("convolution", lambda: convolution((2, 9, 8, 16), 24, 3, stride=2)),
+    "convolution of few channels": ("convolution", lambda: convolution((1, 12, 11, 3), 16, 5, stride=2)),
+    "dilated convolution": ("convolution", lambda: convolution((1, 9, 9, 16), 16, 3, dilation=2)),
+    "convolution in NCHW": ("convolution", lambda: convolution((2, 6, 7, 24), 20, 3, layout="NCHW")),
+    "convolution in groups": ("convolution", lambda: convolution((1, 6, 6, 32), 48, 3, groups=2)),
+    "convolution of single pixels": ("convolution", lambda: convolution((1, 6, 6, 40), 24, 1, "float32")),
+    "depthwise convolution": ("window", lambda: convolution((2, 7, 8, 40), 40, 3, stride=2, groups=40)),
+    "depthwise in NCHW": ("window", lambda: convolution((1, 7, 8, 10), 10, 3, groups=10, layout="NCHW")),
+    "largest of a window": ("window", lambda: pool("max")),
+    "mean of a window": ("window", lambda: pool("avg", "NCHW")),
+}
+"""Kernels by name, with the template that should take each."""
+
+TOLERANCES = {"float16": 4e-3, "bfloat16": 2e-2, "float32": 2e-5, "int32": 0.0, "bool": 0.02}
+"""How far outputs may be off, relative to their size, by type."""
+
+TF32_TOLERANCE = 2e-3

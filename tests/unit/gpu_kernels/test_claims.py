@@ -1,0 +1,130 @@
+"""Claims on kernels for GPUs: who takes what, and what is refused before anything is compiled."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from tuneloom.backends.cuda.gpu import Gpu
+from tuneloom.backends.cuda.triton.claims import TritonClaim
+from tuneloom.backends.cuda.triton.implementer import TritonImplementer
+from tuneloom.backends.meaning import Meaning
+from tuneloom.model.trial import Failure
+from tuneloom.testing.kernels import cases
+from tuneloom.testing.kernels.meanings import MeaningWriter
+
+HOPPER = {"kind": "cuda", "arch": "sm_90"}
+
+
+def claimed(meaning: Meaning, arch: str = "sm_90") -> TritonClaim | None:
+    return TritonImplementer().claim(meaning, {"kind": "cuda", "arch": arch})
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_every_case_is_claimed_by_its_template(name: str) -> None:
+    template, make = cases.CASES[name]
+    claim = claimed(make())
+    assert claim is not None and claim.template.name == template
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_guesses_are_valid_and_differ(name: str) -> None:
+    claim = claimed(cases.CASES[name][1]())
+    assert claim is not None and claim.space.guesses
+    assert [claim.refusal(each) for each in claim.space.guesses] == [""] * len(claim.space.guesses)
+    assert len({tuple(sorted(each.items())) for each in claim.space.guesses}) == len(claim.space.guesses)
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_a_meaning_survives_its_text(name: str) -> None:
+    meaning = cases.CASES[name][1]()
+    assert Meaning.from_json(meaning.to_json()) == meaning
+
+
+def test_equal_kernels_have_equal_names_and_others_do_not() -> None:
+    claims = [claimed(cases.product_with_gelu(64, 64, 64)) for _ in range(2)]
+    first, second = (claim.program(claim.space.guesses[0]) for claim in claims if claim is not None)
+    assert first == second
+    other = claimed(cases.plain_product(64, 64, 64))
+    assert other is not None
+    assert other.program(other.space.guesses[0]).kernels[0].name != first.kernels[0].name
+
+
+def test_what_exceeds_shared_memory_is_refused_by_architecture() -> None:
+    meaning = cases.product_with_gelu(4096, 4096, 4096)
+    wide = {"tile_m": 128, "tile_n": 256, "tile_k": 64, "warps": 8, "stages": 4, "group": 8, "split": 1}
+    configuration = {**wide, "precision": 0, "persistent": 0, "descriptors": 0}
+    hopper, ampere = claimed(meaning), claimed(meaning, "sm_80")
+    assert hopper is not None and ampere is not None
+    assert hopper.refusal(configuration) == ""
+    assert "shared memory" in ampere.refusal(configuration)
+
+
+def test_what_is_not_in_the_space_is_refused_without_building() -> None:
+    claim = claimed(cases.product_with_gelu(64, 64, 64))
+    assert claim is not None
+    strange = {**claim.space.guesses[0], "warps": 3}
+    failure = TritonImplementer().build(claim, strange)
+    assert isinstance(failure, Failure) and "warps=3" in failure.message
+
+
+def test_registers_bound_a_tile() -> None:
+    claim = claimed(cases.product_with_gelu(1024, 1024, 1024))
+    assert claim is not None
+    large = {
+        **claim.space.guesses[0],
+        "tile_m": 256,
+        "tile_n": 256,
+        "tile_k": 32,
+        "stages": 2,
+        "split": 1,
+        "warps": 2,
+    }
+    assert "registers" in claim.refusal(large)
+
+
+def test_other_operators_and_types_are_not_claimed() -> None:
+    w = MeaningWriter()
+    x = w.input((4, 4), "float32")
+    unknown = w.meaning(w.step("cumsum", (x,), (4, 4), "float32", axis=0))
+    w = MeaningWriter()
+    double = w.input((4, 4), "float64")
+    exact = w.meaning(w.step("nn.relu", (double,), (4, 4), "float64"))
+    assert claimed(unknown) is None and claimed(exact) is None
+
+
+def test_bfloat16_needs_ampere_and_float8_hopper() -> None:
+    bfloat, small = (
+        cases.plain_product(64, 64, 64, "bfloat16"),
+        cases.plain_product(64, 64, 64, "float8_e4m3fn"),
+    )
+    assert claimed(bfloat, "sm_75") is None and claimed(bfloat, "sm_80") is not None
+    assert claimed(small, "sm_80") is None and claimed(small, "sm_90") is not None
+
+
+@pytest.mark.parametrize("target", [{"kind": "llvm"}, {"kind": "cuda"}, {"kind": "cuda", "arch": "sm_61"}])
+def test_no_claim_without_a_gpu_that_is_known(target: dict[str, str]) -> None:
+    assert TritonImplementer().claim(cases.plain_product(64, 64, 64), target) is None
+
+
+def test_limits_follow_the_architecture() -> None:
+    hopper, own = Gpu.of(HOPPER), Gpu.of({**HOPPER, "multiprocessors": 78})
+    assert hopper is not None and own is not None
+    assert (hopper.shared_bytes, hopper.multiprocessors, own.multiprocessors) == (227 * 1024, 132, 78)
+
+
+def test_claims_travel_between_processes() -> None:
+    claim = claimed(cases.attention(32, 32, 2, 16))
+    assert claim is not None
+    assert pickle.loads(pickle.dumps(claim)) == claim
+
+
+def test_claiming_imports_neither_triton_nor_tvm() -> None:
+    program = (
+        "import sys; from tuneloom.testing.kernels import cases;"
+        "from tuneloom.backends.cuda.triton.implementer import TritonImplementer as T;"
+        "assert T().claim(cases.plain_product(64, 64, 64), {'kind': 'cuda', 'arch': 'sm_90'});"
+        "assert not {'triton', 'tvm', 'torch'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
