@@ -106,16 +106,15 @@ class Core:
 
     def _job_submitted(self, event: JobSubmitted) -> None:
         ticket = event.ticket
-        if ticket.id in self.jobs or ticket.id in self.ended:
+        if ticket.id in self.jobs:
             raise SchedulingError(f"there is a job {ticket.id!r} already; every job needs its own id")
         require_acceptable(ticket.id, event.ready, {})
         reason = reason_to_refuse(self.floor, ticket, event.ready)
         if reason is not None:
-            self.ended[ticket.id] = EndedJob(JobState.REFUSED, frozenset())
+            self._known.end(ticket.id, EndedJob(JobState.REFUSED, frozenset()))
             self._commands.append(RefuseJob(job=ticket.id, reason=reason))
             return
-        job = Job(ticket, len(self.jobs) + len(self.ended), self.now_s)
-        self.jobs[ticket.id] = job
+        job = self._known.enter(ticket, self.now_s)
         self.policy.job_entered(job)
         self._queue.queue(job, event.ready, self.now_s)
         if not job.stages:
@@ -208,8 +207,7 @@ class Core:
 
     def _end(self, job: Job, state: JobState) -> None:
         job.move(state)
-        del self.jobs[job.id]
-        self.ended[job.id] = EndedJob(state, frozenset(job.stopped))
+        self._known.end(job.id, EndedJob(state, frozenset(job.stopped)))
         self.policy.job_left(job)
         self._queue.forget(job)
         self._commands.append(FinishJob(job=job.id, cancelled=state is JobState.CANCELLED))

@@ -18,6 +18,7 @@ from tuneloom.store.records import (
     JobRecord,
     JobStatus,
     Json,
+    KeptTrial,
     KnownKernel,
     Lease,
     Page,
@@ -144,6 +145,9 @@ class JobStore(Protocol):
         A `result` replaces the earlier one; None keeps it.
         """
 
+    def set_priority(self, job: str, priority: int) -> None:
+        """Give a job another priority, for whoever executes its run now or later."""
+
     def jobs(self, run: str) -> list[JobRecord]:
         """The jobs of a run in the order in which they were added."""
 
@@ -182,6 +186,13 @@ class TrialStore(Protocol):
 
     def add_trials(self, job: str, task_key: str, trials: Sequence[Trial], provenance: Provenance) -> int:
         """Commit many trials of one task at once (an import); returns how many were new."""
+
+    def keep_trials(self, kept: Sequence[KeptTrial]) -> list[str]:
+        """Commit trials of any runs in one transaction; those of runs that were lost are left out.
+
+        Returns the runs that were lost, as `write_pages` does. When this returns, the others survive
+        anything; if it raises, none was committed.
+        """
 
     def trials(self, job: str, task_key: str | None = None) -> list[TrialRecord]:
         """The trials of a job, or of one task of it, in the order in which they were committed."""

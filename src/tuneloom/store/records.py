@@ -165,6 +165,23 @@ class TrialRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptTrial:
+    """A trial that is to be committed, with the task that it belongs to and what its build told."""
+
+    job: str
+    task_key: str
+    trial: Trial
+    provenance: Provenance
+    build_s: float = 0.0
+    features: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def run(self) -> str:
+        """The run of its job."""
+        return self.job.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRecord:
     """What a task's key stands for, shared by all runs."""
 

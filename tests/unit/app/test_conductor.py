@@ -8,14 +8,15 @@ import pytest
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.tuning.task_job import TaskJob, tune_tasks
-from tuneloom.engine.calls import Call, Returned
+from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned
 from tuneloom.engine.machine import Machine
-from tuneloom.engine.reports import EngineReport
+from tuneloom.engine.reports import EngineReport, MachineLost
 from tuneloom.errors import StoreError
 from tuneloom.model import Device, Host, JobSpec, Trial
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.testing.engines.scripted import ScriptedEngine
 from tuneloom.testing.jobs.fake_stages import FakeStages
+from tuneloom.testing.jobs.mock import MockJob, MockStage
 from tuneloom.testing.jobs.small import small_spec, small_task
 
 POLICIES = ["load-aware", "interleaved", "sequential", "synchronous"]
@@ -208,3 +209,89 @@ def test_a_priority_that_a_job_got_before_it_was_submitted_counts() -> None:
     conductor.prioritise("late", 7)
     conductor.submit(late, 5.0)
     assert late.ticket.priority == 7
+
+
+def waiting_job(name: str) -> MockJob:
+    return MockJob(name, [MockStage(kind="build", call=Call(function="m:build"))])
+
+
+def one_slot(engine: ScriptedEngine, listener: Listener, *names: str) -> Conductor:
+    conductor = Conductor(Core(policy_named("load-aware")), engine, listener)
+    conductor.add_machine(Machine(host=Host(name="host", slots=1), devices=()))
+    for name in names:
+        conductor.submit(waiting_job(name))
+    return conductor
+
+
+def test_an_error_while_the_end_of_one_job_is_told_keeps_no_other_from_starting() -> None:
+    class Full(Heard):
+        def job_ended(self, job: str, *, cancelled: bool) -> None:
+            super().job_ended(job, cancelled=cancelled)
+            if job == "one":
+                raise StoreError("another executor has its run")
+
+    heard, engine = Full(), ScriptedEngine(lambda _call: Returned(value=None))
+    conductor = one_slot(engine, heard, "one", "two")
+    with pytest.raises(StoreError):
+        conductor.run()
+    assert len(engine.started) == 2, "the slot of the first went to the second at once"
+    conductor.run()
+    assert heard.ended == [("one", False), ("two", False)]
+
+
+def test_nothing_is_started_before_what_it_follows_from_is_committed() -> None:
+    class Committing(Heard):
+        """Remembers which trials were committed when a search was told of them."""
+
+        def commit(self) -> None:
+            committed.extend(kept[len(committed) :])
+
+    kept: list[Trial] = []
+    committed: list[Trial] = []
+    told: list[int] = []
+
+    def keep(_task: object, trial: Trial, _artifact: object) -> None:
+        kept.append(trial)
+
+    def takes_s(call: Call) -> float:
+        if call.function.endswith(":update"):
+            told.append(len(kept) - len(committed))
+        return 1.0
+
+    class Bursts(ScriptedEngine):
+        """Reports what ends at the same time at once."""
+
+        def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
+            reports = list(super().poll(timeout_s))
+            while more := super().poll(0):
+                reports += more
+            return reports
+
+    program = TaskJob("job", small_spec(40), TASKS, keep, lanes=3, workers=2)
+    conducted(Bursts(FakeStages(), takes_s), Committing(), (program, 0.0)).run()
+    assert len(committed) == 40 and told and set(told) == {0}
+
+
+def test_a_job_that_was_abandoned_ends_without_a_word_and_can_be_submitted_again() -> None:
+    heard, engine = Heard(), ScriptedEngine(lambda _call: Returned(value=None), lambda _call: 100.0)
+    conductor = one_slot(engine, heard, "one")
+    conductor._admit()
+    conductor._dispatch.carry_out()
+    conductor.abandon("one")
+    assert conductor.idle and len(engine.stopped) == 1
+    conductor.submit(waiting_job("one"))
+    conductor.run()
+    conductor.core.check()
+    assert heard.ended == [("one", False)] and len(engine.started) == 2
+
+
+def test_a_question_to_a_machine_that_is_lost_is_answered() -> None:
+    engine = ScriptedEngine(lambda _call: Returned(value=None), lambda _call: 5.0)
+    answers: list[CallResult | Lost] = []
+    conductor = conducted(engine, Heard())
+    place = Place(resource="there/board", machine="there")
+    conductor.ask("who", Call(function="m:target", place=place), answers.append)
+    conductor.ask("here", Call(function="m:target"), answers.append)
+    engine.happens(1.0, MachineLost(name="there", reason="it left the cluster"))
+    conductor.run()
+    assert answers == [Lost(reason="it left the cluster"), Returned(value=None)]

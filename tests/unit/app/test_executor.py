@@ -1,6 +1,6 @@
 """What an executor asks of the store, however many runs it holds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +15,14 @@ from tuneloom.app.runs.executing.executor import Executor
 from tuneloom.app.runs.executing.heartbeat import Heartbeat
 from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.machine import Machine, Offer
-from tuneloom.errors import TargetError
-from tuneloom.model import Device, Host, JobSpec
+from tuneloom.errors import StoreError, TargetError
+from tuneloom.model import Candidate, Device, Host, JobSpec, Measurement, ModelSummary, Task, Trial
 from tuneloom.store import JobStatus, RunStatus, Store, WishKind, open_store
 from tuneloom.testing.engines.scripted import ScriptedEngine
 
+SUMMARY = ModelSummary(
+    name="net", digest="0", target="llvm", family="llvm", tasks=(Task(key="t", name="dense"),)
+)
 HERE = Machine(host=Host(name="host", slots=2), devices=(Device(name="cpu0", key="cpu"),))
 RUNS = 25
 
@@ -98,8 +101,8 @@ def test_who_else_uses_a_device_is_said_where_a_job_measures_on_such_a_device(
 ) -> None:
     submitted(store)
     executor = holding(store)
-    executor.resource_joined(Offer(resource=Device(name="other", key=key)), 1.0)
-    executor.resource_disturbed("other", "python3 (pid 7)", 2.0)
+    executor.listener.resource_joined(Offer(resource=Device(name="other", key=key)), 1.0)
+    executor.listener.resource_disturbed("other", "python3 (pid 7)", 2.0)
     assert len(caplog.records) == lines
 
 
@@ -185,3 +188,120 @@ def test_a_job_that_no_device_can_be_aimed_at_fails_alone(store: Store) -> None:
     assert store.job(f"{bad}.1").status is JobStatus.FAILED
     assert "another machine" in str(store.job(f"{bad}.1").result["failure"])
     assert good in executor.runs and bad not in executor.runs
+
+
+def taken_by_another(store: Store, tmp_path: Path, run: str, status: RunStatus) -> None:
+    with closing(open_store(tmp_path / "store.db")) as other:
+        lease = other.lease_of(run)
+        assert lease is not None
+        other.release_run(lease, status)
+
+
+def go_on(executor: Executor, now_s: float) -> None:
+    """Let jobs begin that are due, and what was decided be carried out, then see to the rest."""
+    executor.conductor._admit()
+    executor.conductor._dispatch.carry_out()
+    executor.beat(now_s)
+
+
+def test_a_job_whose_file_is_gone_fails_and_the_executor_goes_on(store: Store) -> None:
+    spec = job_spec({"name": "bad", "model": "model.onnx", "trials": 4})
+    lost = replace(spec, files={"model.onnx": "0" * 64})
+    bad = store.submit_run("tune", [(lost.name, lost.to_json())]).id
+    good = submitted(store)
+    executor = holding(store)
+    assert list(executor.runs) == [good]
+    assert (store.job(f"{bad}.1").status, store.run(bad).status) == (JobStatus.FAILED, RunStatus.FAILED)
+    assert "000000" in str(store.job(f"{bad}.1").result["failure"])
+
+
+def test_a_run_that_was_lost_and_comes_back_goes_on(store: Store, tmp_path: Path) -> None:
+    run = submitted(store)
+    executor = holding(store)
+    go_on(executor, 2.0)
+    assert list(executor.conductor.core.jobs) == [f"{run}.1"]
+    taken_by_another(store, tmp_path, run, RunStatus.WAITING)
+    executor.runs[run].book.logged_with("another")
+    executor.beat(4.0)
+    assert executor.lost == [run]
+    executor.beat(6.0)
+    go_on(executor, 8.0)
+    assert list(executor.runs) == [run] and list(executor.conductor.core.jobs) == [f"{run}.1"]
+    assert store.job(f"{run}.1").status is JobStatus.RUNNING
+    executor.conductor.core.check()
+
+
+def test_the_new_priority_of_a_running_job_is_stored_for_whoever_goes_on_with_it(store: Store) -> None:
+    run = submitted(store)
+    executor = holding(store)
+    go_on(executor, 2.0)
+    store.add_wish(run, WishKind.PRIORITY, f"{run}.1", {"priority": 7})
+    executor.beat(4.0)
+    assert executor.conductor.core.jobs[f"{run}.1"].ticket.priority == 7
+    assert store.job(f"{run}.1").spec["priority"] == 7 and store.open_wishes(run) == []
+
+
+def keep_one(executor: Executor, run: str, key: str) -> None:
+    """Let a job of a run keep a trial, as a program does."""
+    task = Task(key="t", name="dense")
+    book, job = executor.runs[run].book, f"{run}.1"
+    book.opened(job, executor.runs[run].programs[job].spec, SUMMARY)
+    candidate = Candidate(key=key, configuration="{}")
+    book.keep(job, task, Trial(candidate=candidate, outcome=Measurement(seconds=(1.0,))), None)
+
+
+def test_trials_of_all_runs_are_committed_in_one_transaction_and_told_afterwards(
+    store: Store, written: list[str]
+) -> None:
+    told: list[tuple[str, int]] = []
+    runs = [submitted(store) for _ in range(5)]
+    executor = holding(store, on_trial=lambda job, _trial: told.append((job, store.trial_count(job))))
+    for run in runs:
+        keep_one(executor, run, "a")
+        keep_one(executor, run, "b")
+    assert told == []
+    written.clear()
+    executor.listener.commit()
+    executor.listener.commit()
+    assert len(written) == 1
+    assert told == [(f"{run}.1", 2) for run in runs for _ in range(2)]
+
+
+def test_a_run_whose_trials_can_not_be_written_is_given_back_and_no_other(store: Store) -> None:
+    bad, good = submitted(store), submitted(store)
+    executor = holding(store)
+    keep_one(executor, bad, "a")
+    keep_one(executor, good, "a")
+    executor.runs[bad].book.keep(
+        f"{bad}.1",
+        Task(key="unknown", name="dense"),
+        Trial(candidate=Candidate(key="b", configuration="{}"), outcome=Measurement(seconds=(1.0,))),
+        None,
+    )
+    executor.listener.commit()
+    assert list(executor.runs) == [good] and list(executor.failures) == [bad] and executor.lost == []
+    assert (store.trial_count(f"{bad}.1"), store.trial_count(f"{good}.1")) == (0, 1)
+    assert store.run(bad).status is RunStatus.INTERRUPTED
+    assert "has no task 'unknown'" in store.run(bad).message
+
+
+def test_what_can_not_be_written_at_the_end_of_a_job_ends_its_run_and_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = submitted(store), submitted(store)
+    executor = holding(store)
+    go_on(executor, 2.0)
+    write = store.set_job
+
+    def full(job: str, status: JobStatus, result: Mapping[str, Any] | None = None) -> None:
+        if job.startswith(bad):
+            raise StoreError("the disk is full")
+        write(job, status, result)
+
+    monkeypatch.setattr(store, "set_job", full)
+    for run in (bad, good):
+        executor.conductor.cancel(f"{run}.1")
+    go_on(executor, 4.0)
+    assert str(executor.failures[bad]) == "the disk is full" and executor.runs == {}
+    assert store.job(f"{good}.1").status is JobStatus.CANCELLED
+    assert (store.run(bad).status, store.run(good).status) == (RunStatus.INTERRUPTED, RunStatus.FINISHED)

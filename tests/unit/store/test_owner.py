@@ -105,6 +105,19 @@ def test_a_run_of_another_host_is_taken_over_when_its_lease_has_ended(
     assert store.run(run).pid == os.getpid()
 
 
+def test_a_living_process_that_does_not_renew_its_lease_loses_its_run_a_minute_later(tmp_path: Path) -> None:
+    clock = Clock()
+    store = open_store(tmp_path / "store.db", clock=clock)
+    run = store.submit_run("tune", [("a", {})]).id
+    store.take_run(run, "hung", 30.0)
+    clock.now += 80
+    assert store.claim_run("me", 30.0) is None
+    clock.now += 20
+    lease = store.claim_run("me", 30.0)
+    assert lease is not None and (lease.run, lease.holder) == (run, "me")
+    store.close()
+
+
 def test_a_run_begun_elsewhere_by_a_program_without_leases_can_be_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

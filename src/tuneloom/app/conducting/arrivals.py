@@ -36,7 +36,9 @@ class Arrivals:
             yield self._coming.pop(0)[1]
 
     def cancel(self, job: str) -> bool:
-        """Let a job never come; whether it was to come."""
+        """Let a job never come, and forget what was wanted of it; whether it was to come."""
+        self._paused.discard(job)
+        self._priorities.pop(job, None)
         staying = [pair for pair in self._coming if pair[1].ticket.id != job]
         was_coming = len(staying) < len(self._coming)
         self._coming = staying

@@ -2,10 +2,11 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost
-from tuneloom.engine.reports import EngineReport
+from tuneloom.engine.reports import EngineReport, MachineLost
 
 Answered = Callable[[CallResult | Lost], None]
 """Told how a call ended that belongs to no program."""
@@ -13,26 +14,30 @@ Answered = Callable[[CallResult | Lost], None]
 _QUESTION = "\x1fquestion:"
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A call that belongs to no program; `machine` is where it is carried out, if that was said."""
+
+    answered: Answered
+    machine: str | None
+
+
 class Inbox:
     """Reports in the order in which they came; one that could not be heard because of an error waits.
 
-    Calls are started and stopped here, so that the end of one that was stopped is never heard, even if its
-    id is used again. Questions are calls beside the programs; nothing waits for their ends.
+    Calls are stopped here, so that the end of one that was stopped is never heard, even if its id is
+    used again. Questions are calls beside the programs; nothing waits for their ends.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._unheard: deque[EngineReport] = deque()
-        self._questions: dict[str, Answered] = {}
+        self._questions: dict[str, _Question] = {}
 
     @property
     def has_questions(self) -> bool:
         """Whether somebody waits for an answer."""
         return bool(self._questions)
-
-    def start(self, call_id: str, call: Call) -> None:
-        """Begin a call; its end is among the reports."""
-        self._engine.start(call_id, call)
 
     def stop(self, call_id: str) -> None:
         """End a call, and hear no more of it."""
@@ -48,7 +53,8 @@ class Inbox:
 
     def ask(self, name: str, call: Call, answered: Answered) -> None:
         """Begin a call that belongs to no program; the answer comes while reports are heard."""
-        self._questions[name] = answered
+        machine = call.place.machine if call.place is not None else None
+        self._questions[name] = _Question(answered, machine)
         self._engine.start(_QUESTION + name, call)
 
     def drop_question(self, name: str) -> bool:
@@ -77,11 +83,14 @@ class Inbox:
     def _next(self) -> Iterator[EngineReport]:
         report = self._unheard.popleft()
         if isinstance(report, CallEnded) and report.id.startswith(_QUESTION):
-            self._answer(report)
-        else:
-            yield report
+            self._answer(report.id.removeprefix(_QUESTION), report.result)
+            return
+        if isinstance(report, MachineLost):  # the engine has forgotten the calls there
+            for name in [name for name, asked in self._questions.items() if asked.machine == report.name]:
+                self._answer(name, Lost(reason=report.reason))
+        yield report
 
-    def _answer(self, ended: CallEnded) -> None:
-        answered = self._questions.pop(ended.id.removeprefix(_QUESTION), None)
-        if answered is not None:
-            answered(ended.result)
+    def _answer(self, name: str, result: CallResult | Lost) -> None:
+        question = self._questions.pop(name, None)
+        if question is not None:
+            question.answered(result)

@@ -42,6 +42,9 @@ class Listener:
     def resource_disturbed(self, name: str, by: str, at_s: float) -> None:
         """Others use a resource, too, from now on; nobody does any more if `by` is empty."""
 
+    def commit(self) -> None:
+        """Make durable what programs kept; nothing that follows from it has been started yet."""
+
     def job_ended(self, job: str, *, cancelled: bool) -> None:
         """A job holds nothing any more."""
 
@@ -49,7 +52,7 @@ class Listener:
         """The core does not take a job."""
 
     def job_failed(self, job: str, error: Exception) -> None:
-        """An error in a job's own code ended it; it holds nothing any more."""
+        """An error in a job's own code, or in keeping what it found, ended it; it holds nothing any more."""
 
     def beat(self, now_s: float) -> None:
-        """About four times a second, and after every event."""
+        """At least four times a second, when nothing is half done."""

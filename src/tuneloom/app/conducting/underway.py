@@ -1,5 +1,6 @@
 """Steps between the core and the engine."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tuneloom.app.conducting.listening import Span
@@ -10,9 +11,10 @@ from tuneloom.scheduling.stages import Grant
 
 @dataclass(slots=True)
 class StepUnderway:
-    """A step that is with the core or the engine; `grant` and `call` are set while it runs.
+    """A step that is with the core or the engine.
 
-    `losses` counts the devices and machines that were lost while it ran there.
+    `grant` is set while it has a resource, `call` while it runs; `losses` counts the
+    devices and machines that were lost while it ran there.
     """
 
     step: Step
@@ -24,7 +26,7 @@ class StepUnderway:
 
     def overdue(self, now_s: float) -> bool:
         """Whether it runs, and its step wants to wait no longer."""
-        asked = self.step.overdue if self.grant is not None else None
+        asked = self.step.overdue if self.call is not None else None
         return asked is not None and asked(now_s - self.started_s, now_s)
 
     def wait_again(self, now_s: float) -> Call | None:
@@ -48,11 +50,45 @@ class StepUnderway:
         )
 
 
+class Underway:
+    """All steps of all jobs that are with the core or the engine, by the id of their calls."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, StepUnderway] = {}
+        self._of_job: dict[str, dict[str, None]] = {}
+
+    def add(self, job: str, steps: Sequence[Step], now_s: float) -> None:
+        """Steps of a job have become possible."""
+        for step in steps:
+            id = call_id(job, step.request.id)
+            self._steps[id] = StepUnderway(step, now_s)
+            self._of_job.setdefault(job, {})[id] = None
+
+    def get(self, id: str) -> StepUnderway | None:
+        return self._steps.get(id)
+
+    def __getitem__(self, id: str) -> StepUnderway:
+        return self._steps[id]
+
+    def remove(self, id: str) -> None:
+        """A step is done."""
+        out = self._steps.pop(id)
+        self._of_job[out.step.request.job].pop(id, None)
+
+    def remove_job(self, job: str) -> list[str]:
+        """A job ended; the answer is the ids of the steps that it had."""
+        ids = list(self._of_job.pop(job, ()))
+        for id in ids:
+            del self._steps[id]
+        return ids
+
+    def running(self) -> Iterator[tuple[str, StepUnderway]]:
+        """The steps that may be given up while they run; steps may come and go meanwhile."""
+        for id, out in list(self._steps.items()):
+            if out.call is not None and out.step.overdue is not None and self._steps.get(id) is out:
+                yield id, out
+
+
 def call_id(job: str, stage: str) -> str:
     """The id under which the engine knows a stage of a job."""
     return f"{job}\x1f{stage}"
-
-
-def is_of(job: str, id: str) -> bool:
-    """Whether an id is one of this job's stages."""
-    return id.startswith(f"{job}\x1f")

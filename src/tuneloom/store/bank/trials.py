@@ -10,9 +10,9 @@ from tuneloom.errors import StoreError
 from tuneloom.model import Measurement, Outcome, Trial
 from tuneloom.store.bank.trial_rows import OK, RECORDS, record_of
 from tuneloom.store.database.encoding import pack_text, printable, to_json
-from tuneloom.store.database.queries import Queries, insert_all_once, insert_once
+from tuneloom.store.database.queries import Queries, insert_all_once, insert_new, insert_once
 from tuneloom.store.database.tables.runs import PROVENANCES, TASKS, TRIALS
-from tuneloom.store.records import EMPTY, Provenance, TrialRecord
+from tuneloom.store.records import EMPTY, KeptTrial, Provenance, TrialRecord
 
 
 class TrialQueries(Queries):
@@ -28,15 +28,34 @@ class TrialQueries(Queries):
         build_s: float = 0.0,
         features: Mapping[str, float] = EMPTY,
     ) -> bool:
-        with self._database.writing() as connection:
-            shared = self._shared(connection, job, task_key, provenance)
-            extra = {"build_s": build_s, "features": to_json(dict(features))}
-            return insert_once(connection, TRIALS, _columns(trial) | shared | extra)
+        kept = KeptTrial(
+            job=job,
+            task_key=task_key,
+            trial=trial,
+            provenance=provenance,
+            build_s=build_s,
+            features=features,
+        )
+        return self._add([kept]) == 1
 
     def add_trials(self, job: str, task_key: str, trials: Sequence[Trial], provenance: Provenance) -> int:
+        return self._add(
+            [KeptTrial(job=job, task_key=task_key, trial=trial, provenance=provenance) for trial in trials]
+        )
+
+    def _add(self, kept: Sequence[KeptTrial]) -> int:
+        """Commit trials of one run; raises LeaseLost if another executor has it."""
         with self._database.writing() as connection:
-            shared = self._shared(connection, job, task_key, provenance)
-            return insert_all_once(connection, TRIALS, [_columns(trial) | shared for trial in trials])
+            for run in {each.run: None for each in kept}:
+                self._guard(connection, run)
+            return insert_all_once(connection, TRIALS, self._rows(connection, kept))
+
+    def keep_trials(self, kept: Sequence[KeptTrial]) -> list[str]:
+        with self._database.writing() as connection:
+            lost = self._lost(connection, {each.run: None for each in kept})
+            rows = self._rows(connection, [each for each in kept if each.run not in lost])
+            insert_new(connection, TRIALS, rows)
+        return sorted(lost)
 
     def trials(self, job: str, task_key: str | None = None) -> list[TrialRecord]:
         query = RECORDS.where(TRIALS.c.job == job).order_by(TRIALS.c.id)
@@ -50,22 +69,28 @@ class TrialQueries(Queries):
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
-    def _shared(
-        self, connection: Connection, job: str, task_key: str, provenance: Provenance
-    ) -> dict[str, Any]:
-        self._guard(connection, job.rpartition(".")[0])
-        ours = (TASKS.c.job == job) & (TASKS.c.task_key == task_key)
-        kernel_class = connection.execute(select(TASKS.c.kernel_class).where(ours)).scalar()
-        if kernel_class is None:
-            raise StoreError(f"job {job} has no task {task_key!r}: add its tasks before its trials")
-        return {
-            "job": job,
-            "task_key": task_key,
-            "kernel_class": kernel_class,
-            "family": provenance.family,
-            "provenance": _provenance_id(connection, provenance),
-            "created": self._clock(),
-        }
+    def _rows(self, connection: Connection, kept: Sequence[KeptTrial]) -> list[dict[str, Any]]:
+        """What is told of trials in their table; tasks and provenances are looked up once each."""
+        tasks: dict[tuple[str, str], dict[str, Any]] = {}
+        provenances: dict[Provenance, int] = {}
+        now, rows = self._clock(), []
+        for each in kept:
+            task, origin = (each.job, each.task_key), each.provenance
+            if task not in tasks:
+                tasks[task] = _task_columns(connection, *task)
+            if origin not in provenances:
+                provenances[origin] = _provenance_id(connection, origin)
+            of_origin = {"family": origin.family, "provenance": provenances[origin], "created": now}
+            rows.append(tasks[task] | of_origin | _columns(each))
+        return rows
+
+
+def _task_columns(connection: Connection, job: str, task_key: str) -> dict[str, Any]:
+    ours = (TASKS.c.job == job) & (TASKS.c.task_key == task_key)
+    kernel_class = connection.execute(select(TASKS.c.kernel_class).where(ours)).scalar()
+    if kernel_class is None:
+        raise StoreError(f"job {job} has no task {task_key!r}: add its tasks before its trials")
+    return {"job": job, "task_key": task_key, "kernel_class": kernel_class}
 
 
 def _provenance_id(connection: Connection, provenance: Provenance) -> int:
@@ -78,15 +103,15 @@ def _provenance_id(connection: Connection, provenance: Provenance) -> int:
     return int(known)
 
 
-def _columns(trial: Trial) -> dict[str, Any]:
-    candidate = trial.candidate
+def _columns(kept: KeptTrial) -> dict[str, Any]:
+    candidate = kept.trial.candidate
     return {
         "candidate": candidate.key,
         "configuration": pack_text(candidate.configuration),
         "origin": printable(candidate.origin),
-        "build_s": 0.0,
-        "features": "{}",
-        **_outcome_columns(trial.outcome),
+        "build_s": kept.build_s,
+        "features": to_json(dict(kept.features)),
+        **_outcome_columns(kept.trial.outcome),
     }
 
 

@@ -1,13 +1,13 @@
 """What the parts of the store share: the database, the clock, and inserting once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tuneloom.store.database.connections import Database
-from tuneloom.store.database.fencing import require_held
+from tuneloom.store.database.fencing import lost_among, require_held
 from tuneloom.store.records import Lease
 
 Clock = Callable[[], float]
@@ -25,6 +25,11 @@ class Queries:
         """Raise LeaseLost if this store held the run's lease and another has it now."""
         if run in self._held:
             require_held(connection, self._held[run])
+
+    def _lost(self, connection: Connection, runs: Iterable[str]) -> set[str]:
+        """Those runs whose leases this store held and another has now."""
+        held = [self._held[run] for run in runs if run in self._held]
+        return lost_among(connection, held) if held else set()
 
 
 CHANNEL = "tuneloom_news"
@@ -49,6 +54,13 @@ def insert_all_once(connection: Connection, table: Table, rows: Sequence[Mapping
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     statement: Any = make(table).on_conflict_do_nothing().returning(*table.primary_key)
     return len(connection.execute(statement, list(rows)).all()) if rows else 0
+
+
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert those rows that no unique column has already, without asking which: the fastest way."""
+    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    if rows:
+        connection.execute(make(table).on_conflict_do_nothing(), list(rows))
 
 
 def insert_or_replace(

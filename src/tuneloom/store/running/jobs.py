@@ -10,6 +10,7 @@ from tuneloom.model import Task
 from tuneloom.store.database.encoding import from_json, pack, printable, to_json, unpack
 from tuneloom.store.database.queries import Queries, insert_once
 from tuneloom.store.database.tables.runs import JOBS, TASKS, WORKLOADS
+from tuneloom.store.database.tables.tenancy import SUBMISSIONS
 from tuneloom.store.records import EMPTY, JobRecord, JobStatus, Json, PlannedTask, WishKind
 from tuneloom.store.running.wishes import insert_wish, require_open
 
@@ -40,6 +41,12 @@ class JobQueries(Queries):
             self._guard(connection, run)
             connection.execute(update(JOBS).where(JOBS.c.id == job).values(**change))
 
+    def set_priority(self, job: str, priority: int) -> None:
+        with self._database.writing() as connection:
+            row = _one(connection, job)
+            self._guard(connection, row.run)
+            change_priority(connection, row, priority)
+
     def jobs(self, run: str) -> list[JobRecord]:
         query = select(JOBS).where(JOBS.c.run == run).order_by(JOBS.c.number)
         with self._database.reading() as connection:
@@ -65,6 +72,7 @@ class JobQueries(Queries):
     def set_plan(self, job: str, task_key: str, plan: Mapping[str, Json]) -> None:
         ours = (TASKS.c.job == job) & (TASKS.c.task_key == task_key)
         with self._database.writing() as connection:
+            self._guard(connection, job.rpartition(".")[0])
             change = update(TASKS).where(ours).values(plan=to_json(dict(plan)))
             if not connection.execute(change).rowcount:
                 raise StoreError(f"job {job} has no task {task_key!r}: add its tasks first")
@@ -91,6 +99,13 @@ def insert_job(connection: Connection, run: str, name: str, spec: Mapping[str, J
     if not insert_once(connection, JOBS, row):
         raise StoreError(f"run {run} has a job {name!r} already: give this one another name")
     return f"{run}.{number}"
+
+
+def change_priority(connection: Connection, job: Row[Any], priority: int) -> None:
+    """Give a job another priority inside the caller's transaction."""
+    spec = to_json(from_json(job.spec) | {"priority": priority})
+    connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(spec=spec))
+    connection.execute(update(SUBMISSIONS).where(SUBMISSIONS.c.run == job.run).values(priority=priority))
 
 
 def _next_number(connection: Connection, run: str) -> int:

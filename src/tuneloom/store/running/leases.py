@@ -3,7 +3,7 @@
 A lease has a holder and an epoch that grows whenever the run changes hands. Every write that
 an executor makes for a run is checked against the epoch, so one that was thought dead and
 wakes up again can't write any more. On the host of the holder its process is asked for as
-well: a living one is never robbed there, a dead one's run is free at once.
+well: a dead one's run is free at once, a living one's a minute later than elsewhere.
 """
 
 import time
@@ -20,6 +20,9 @@ from tuneloom.store.database.tables.runs import JOBS, LEASES, RUNS
 from tuneloom.store.records import Lease, RunStatus
 from tuneloom.store.running.claiming import next_waiting, tenants_of
 from tuneloom.store.running.owner import Owner, is_alive, this_process
+
+LIVING_S = 60.0
+"""So long after its lease has ended, a process of this host that lives but hangs loses its run."""
 
 
 class LeaseQueries(Queries):
@@ -105,7 +108,7 @@ def is_free(connection: Connection, row: Row[Any], now: float) -> bool:
     if lease is None:
         return is_alive(_owner(row)) is False
     alive = is_alive(_owner(lease))
-    return alive is False or (alive is None and lease.expires < now)
+    return alive is False or lease.expires + (LIVING_S if alive else 0.0) < now
 
 
 def is_dead(lease: Row[Any]) -> bool:

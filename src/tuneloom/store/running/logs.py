@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, select
 
 from tuneloom.store.database.encoding import from_json, printable, to_json
-from tuneloom.store.database.fencing import lost_among
 from tuneloom.store.database.queries import Queries, replace_all
 from tuneloom.store.database.tables.runs import EVENTS, NOTES, SPANS, VIEWS
 from tuneloom.store.records import EventRecord, Json, Page, SpanRecord
@@ -51,8 +50,7 @@ class LogQueries(Queries):
         if not written:
             return []
         with self._database.writing() as connection:
-            held = [self._held[page.run] for page in written if page.run in self._held]
-            lost = lost_among(connection, held) if held else set()
+            lost = self._lost(connection, [page.run for page in written])
             self._write(connection, [page for page in written if page.run not in lost])
         return sorted(lost)
 

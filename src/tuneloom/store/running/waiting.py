@@ -5,11 +5,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, update
 
-from tuneloom.store.database.encoding import from_json, to_json
 from tuneloom.store.database.queries import Queries, announce
 from tuneloom.store.database.tables.runs import JOBS, RUNS, WISHES
-from tuneloom.store.database.tables.tenancy import SUBMISSIONS
 from tuneloom.store.records import EMPTY, JobStatus, Json, RunStatus, WishKind
+from tuneloom.store.running.jobs import change_priority
 
 _ENDED = tuple(status.value for status in JobStatus if status.ended)
 
@@ -42,11 +41,7 @@ class WaitingQueries(Queries):
                 _set(connection, job.id, status=JobStatus.CANCELLED.value, ended=self._clock())
                 self._end_if_done(connection, job.run)
             case WishKind.PRIORITY:
-                priority = int(body["priority"])
-                spec = from_json(job.spec) | {"priority": priority}
-                _set(connection, job.id, spec=to_json(spec))
-                change = update(SUBMISSIONS).where(SUBMISSIONS.c.run == job.run)
-                connection.execute(change.values(priority=priority))
+                change_priority(connection, job, int(body["priority"]))
             case WishKind.ADD:
                 raise ValueError("a job is added with add_job")
 

@@ -23,7 +23,7 @@ class ModelQueries(Queries):
         row |= {"created": self._clock(), "state": ModelState.CHECKING.value, "summary": "{}"}
         with self._database.writing() as connection:
             limits = locked_limits(connection, tenant)
-            known = connection.execute(select(MODELS).where(_is(tenant, digest))).first()
+            known = connection.execute(select(MODELS).where(is_model(tenant, digest))).first()
             if known is not None:
                 return model_of(known)
             used = usage_of(connection, tenant, self._clock()).size_bytes
@@ -34,18 +34,18 @@ class ModelQueries(Queries):
                     field="bytes_stored",
                 )
             connection.execute(insert(MODELS).values(**row))
-            return model_of(connection.execute(select(MODELS).where(_is(tenant, digest))).one())
+            return model_of(connection.execute(select(MODELS).where(is_model(tenant, digest))).one())
 
     def describe_model(
         self, tenant: str, digest: str, state: ModelState, summary: Mapping[str, Json]
     ) -> None:
         change = {"state": state.value, "summary": to_json(dict(summary))}
         with self._database.writing() as connection:
-            connection.execute(update(MODELS).where(_is(tenant, digest)).values(**change))
+            connection.execute(update(MODELS).where(is_model(tenant, digest)).values(**change))
 
     def model(self, tenant: str, digest: str) -> ModelRecord | None:
         with self._database.reading() as connection:
-            row = connection.execute(select(MODELS).where(_is(tenant, digest))).first()
+            row = connection.execute(select(MODELS).where(is_model(tenant, digest))).first()
             return None if row is None else model_of(row)
 
     def models(self, tenant: str, *, before: int | None = None, limit: int = 50) -> list[ModelRecord]:
@@ -70,10 +70,11 @@ class ModelQueries(Queries):
             run = connection.execute(query.where(ours, JOBS.c.status.in_(GOING_ON))).scalar()
             if run is not None:
                 raise ConflictError(f"job {run} needs this model; cancel it, or wait until it has ended")
-            return bool(connection.execute(delete(MODELS).where(_is(tenant, digest))).rowcount)
+            return bool(connection.execute(delete(MODELS).where(is_model(tenant, digest))).rowcount)
 
 
-def _is(tenant: str, digest: str) -> Any:
+def is_model(tenant: str, digest: str) -> Any:
+    """The condition that finds the row of a model."""
     return (MODELS.c.tenant == tenant) & (MODELS.c.digest == digest)
 
 

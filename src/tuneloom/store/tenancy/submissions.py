@@ -6,17 +6,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
 
-from tuneloom.errors import ConflictError, QuotaError
+from tuneloom.errors import ConflictError, ModelError, QuotaError
 from tuneloom.store.database.encoding import from_json
 from tuneloom.store.database.queries import insert_once, insert_or_replace
 from tuneloom.store.database.tables.runs import BLOB_USES, JOBS, LEASES, TRIALS, VIEWS
-from tuneloom.store.database.tables.tenancy import BUNDLES, SUBMISSIONS
+from tuneloom.store.database.tables.tenancy import BUNDLES, MODELS, SUBMISSIONS
 from tuneloom.store.records import JobStatus, Json, RunStatus
 from tuneloom.store.running.jobs import insert_job
 from tuneloom.store.running.leases import is_dead
 from tuneloom.store.running.names import owner_of
 from tuneloom.store.running.runs import RunQueries
 from tuneloom.store.tenancy.audit import insert_entry
+from tuneloom.store.tenancy.models import is_model
 from tuneloom.store.tenancy.records import AuditEntry, BundleRecord, Submission, SubmittedJob, TenantLimits
 from tuneloom.store.tenancy.tenants import asked_of, locked_limits
 
@@ -40,10 +41,11 @@ class SubmissionQueries(RunQueries):
             if earlier is not None:
                 return earlier, False
             self._require_quota(connection, submission, limits)
+            _require_models(connection, submission)
             run = self._insert(connection, COMMAND, options, RunStatus.WAITING)
             insert_job(connection, run, submission.name, submission.spec, self._clock())
             connection.execute(insert(SUBMISSIONS).values(run=run, **self._columns(submission)))
-            for digest in submission.spec.get("files", {}).values():
+            for digest in _files(submission):
                 insert_once(connection, BLOB_USES, {"digest": digest, "owner": owner_of(run)})
             if entry is not None:
                 insert_entry(connection, replace(entry, subject=run), self._clock())
@@ -153,6 +155,19 @@ class SubmissionQueries(RunQueries):
             "idempotency_key": submission.key,
             "request": submission.request,
         }
+
+
+def _files(submission: Submission) -> list[str]:
+    """The digests of the files that a job needs."""
+    return list(submission.spec.get("files", {}).values())
+
+
+def _require_models(connection: Connection, submission: Submission) -> None:
+    """Raise ModelError if a model was removed since the job was checked; none is until we commit."""
+    for digest in _files(submission):
+        query = select(MODELS.c.digest).where(is_model(submission.tenant, digest))
+        if connection.execute(query).first() is None:
+            raise ModelError(f"no model with digest {digest[:12]}…; upload it first", field="model")
 
 
 def _earlier(connection: Connection, submission: Submission) -> SubmittedJob | None:

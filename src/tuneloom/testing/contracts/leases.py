@@ -2,14 +2,39 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from tuneloom.errors import LeaseLost, StoreError
-from tuneloom.store import EventRecord, JobStatus, Page, RunStatus, SpanRecord, Store, WishKind
+from tuneloom.model import Candidate, Measurement, Task, Trial
+from tuneloom.store import (
+    EventRecord,
+    JobStatus,
+    KeptTrial,
+    Page,
+    Provenance,
+    RunStatus,
+    SpanRecord,
+    Store,
+    WishKind,
+)
 from tuneloom.testing.contracts.opened_store import OpenAgain, OpenedStore
 
 TTL_S = 30.0
+
+
+def kept(run: str, key: str) -> KeptTrial:
+    """A trial of the task `t` of the first job of a run."""
+    candidate = Candidate(key=key, configuration="{}")
+    return KeptTrial(
+        job=f"{run}.1",
+        task_key="t",
+        trial=Trial(candidate=candidate, outcome=Measurement(seconds=(1.0,))),
+        provenance=Provenance(family="llvm", target="llvm", device_key="cpu"),
+        build_s=1.5,
+        features={"registers": 40.0},
+    )
 
 
 class LeaseContract(OpenedStore):
@@ -52,6 +77,7 @@ class LeaseContract(OpenedStore):
         run = store.submit_run("tune", [("a", {})]).id
         (job,) = store.jobs(run)
         store.take_run(run, "me", TTL_S)
+        store.add_tasks(job.id, [Task(key="t", name="dense")], family="llvm", target="llvm")
         thief = open_again()
         lease = thief.lease_of(run)
         assert lease is not None
@@ -62,6 +88,8 @@ class LeaseContract(OpenedStore):
             lambda: store.set_job(job.id, JobStatus.RUNNING),
             lambda: store.add_spans(run, [span]),
             lambda: store.set_note(run, "x", 1),
+            lambda: store.set_plan(job.id, "t", {"donors": 1}),
+            lambda: store.set_priority(job.id, 7),
             lambda: store.finish_run(run, RunStatus.FINISHED),
         ]
         for write in writes:
@@ -70,6 +98,7 @@ class LeaseContract(OpenedStore):
         assert store.write_pages([Page(run=run, spans=(span,), view={})]) == [run]
         assert (store.spans(run), store.view(run)) == ([], None)
         assert store.jobs(run)[0].status is JobStatus.WAITING
+        assert (store.tasks(job.id)[0].plan, store.job(job.id).spec) == ({}, {})
         thief.set_job(job.id, JobStatus.RUNNING)
         thief.close()
 
@@ -93,6 +122,35 @@ class LeaseContract(OpenedStore):
         assert (store.notes(kept), store.view(kept)) == ({"policy": "fifo"}, {"at_s": 1.0})
         assert (store.clock_of(kept), store.clock_of(lost), store.view(lost)) == (3.0, 0.0, None)
         thief.close()
+
+    def test_trials_of_several_runs_are_committed_at_once_but_for_those_of_a_run_that_was_lost(
+        self, store: Store, open_again: OpenAgain
+    ) -> None:
+        runs = [store.submit_run("tune", [("a", {})]).id for _ in range(3)]
+        for run in runs:
+            store.take_run(run, "me", TTL_S)
+            store.add_tasks(f"{run}.1", [Task(key="t", name="dense")], family="llvm", target="llvm")
+        thief = open_again()
+        lease = thief.lease_of(runs[1])
+        assert lease is not None
+        thief.release_run(lease, RunStatus.INTERRUPTED)
+        assert store.keep_trials([kept(run, key) for key in ("a", "b") for run in runs]) == [runs[1]]
+        counts = [[record.trial.candidate.key for record in store.trials(f"{run}.1")] for run in runs]
+        assert counts == [["a", "b"], [], ["a", "b"]]
+        assert store.keep_trials([kept(runs[0], "b"), kept(runs[0], "c")]) == []
+        assert store.trial_count(f"{runs[0]}.1") == 3
+        (first, *_) = store.trials(f"{runs[0]}.1")
+        assert (first.build_s, first.features) == (1.5, {"registers": 40.0})
+        thief.close()
+
+    def test_one_trial_that_can_not_be_committed_keeps_its_transaction_from_being_committed(
+        self, store: Store
+    ) -> None:
+        run = store.submit_run("tune", [("a", {})]).id
+        store.add_tasks(f"{run}.1", [Task(key="t", name="dense")], family="llvm", target="llvm")
+        with pytest.raises(StoreError, match="has no task 'other'"):
+            store.keep_trials([kept(run, "a"), replace(kept(run, "b"), task_key="other")])
+        assert store.trial_count(f"{run}.1") == 0
 
     def test_the_log_of_an_executor_is_claimed_by_nobody(self, store: Store) -> None:
         own = store.submit_run("executor", [], holder="me", ttl_s=-1.0)

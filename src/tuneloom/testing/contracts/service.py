@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tuneloom.errors import ConflictError, InputError, QuotaError
+from tuneloom.errors import ConflictError, InputError, ModelError, QuotaError
 from tuneloom.store import (
     AuditEntry,
     JobStatus,
@@ -183,8 +183,18 @@ class SubmissionContract(OpenedStore):
         assert store.job(job.job).spec == {"trials": 8}
         assert store.submitted_job(job.id, "weavers") == job
 
+    def test_a_job_whose_model_was_removed_since_it_was_checked_is_refused(self, store: Store) -> None:
+        digest = store.put_blob([b"net"], "model:weavers")
+        store.add_model("weavers", digest, "net.onnx", 3)
+        checked = submission(spec={"files": {"net.onnx": digest}})
+        assert store.remove_model("weavers", digest)
+        with pytest.raises(ModelError, match="upload it first"):
+            store.submit_job(checked, {})
+        assert store.submitted_jobs("weavers") == []
+
     def test_a_new_job_is_noted_and_owns_its_files_at_once(self, store: Store) -> None:
         digest = store.put_blob([b"net"], "model:weavers")
+        store.add_model("weavers", digest, "net.onnx", 3)
         entry = AuditEntry(tenant="weavers", token="t", action="submit job", subject="", request_id="r")
         asked = submission(key="k", spec={"files": {"net.onnx": digest}})
         job, _ = store.submit_job(asked, {}, entry)

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.farm.aiming import Aiming
 from tuneloom.app.runs.executing.held_run import HeldRun
+from tuneloom.app.runs.executing.holding import HeldRuns
 from tuneloom.engine.calls import CallResult, Lost
-from tuneloom.errors import StoreError
+from tuneloom.errors import LeaseLost
 from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord
 
@@ -18,8 +19,11 @@ Take = Callable[[HeldRun, JobRecord, JobSpec], None]
 class Aims:
     """Aims jobs at their devices while other jobs go on; one that can't be aimed or taken fails alone."""
 
-    def __init__(self, conductor: Conductor, aim: Callable[[JobSpec], Aiming], take: Take) -> None:
+    def __init__(
+        self, conductor: Conductor, runs: HeldRuns, aim: Callable[[JobSpec], Aiming], take: Take
+    ) -> None:
         self._conductor = conductor
+        self._runs = runs
         self._aim = aim
         self._take = take
 
@@ -39,7 +43,7 @@ class Aims:
         """Ask the next device, or take the job when all have answered."""
 
         def answered(result: CallResult | Lost) -> None:
-            with _refusing(held, record):
+            with self._runs.guarding(held), _refusing(held, record):
                 self._go_on(held, record, aiming, result)
 
         try:
@@ -52,10 +56,10 @@ class Aims:
 
 @contextmanager
 def _refusing(held: HeldRun, record: JobRecord) -> Iterator[None]:
-    """End a job that can't even begin: one bad job must not end the others."""
+    """End a job that can't even begin: one bad job, or one whose files are gone, must not end the others."""
     try:
         yield
-    except StoreError:
+    except LeaseLost:
         raise
     except Exception as error:
         held.refuse(record, error)

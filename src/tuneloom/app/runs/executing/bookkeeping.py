@@ -11,16 +11,14 @@ from tuneloom.engine.machine import Offer
 from tuneloom.model import Artifact, JobSpec, ModelSummary, Task, Trial
 from tuneloom.scheduling.journal import CoreBegan, PlainEntry, written, written_start
 from tuneloom.scheduling.messages import Command, Event
-from tuneloom.store import EventRecord, Page, Provenance, SpanRecord, Store, taken_over
+from tuneloom.store import EventRecord, KeptTrial, Page, Provenance, SpanRecord, Store, taken_over
 
 LOGGED_WITH = "logged_with"
 """The note of a run whose decisions are in the log of another: that of its long-living executor."""
 
-_MOST_BUFFERED = 500
-
 
 class Book:
-    """The store as one run sees it: trials at once, logs in batches."""
+    """What is to be written about one run: trials with the next commit, logs with the next page."""
 
     def __init__(self, store: Store, run: str, began_s: float = 0.0) -> None:
         """`began_s` is when the run was taken, on the executor's clock.
@@ -30,6 +28,7 @@ class Book:
         self._store = store
         self.run = run
         self._shift_s = store.clock_of(run) - began_s
+        self._trials: list[KeptTrial] = []
         self._spans: list[SpanRecord] = []
         self._events: list[EventRecord] = []
         self._provenance: dict[str, Provenance] = {}
@@ -69,15 +68,22 @@ class Book:
         return known
 
     def keep(self, job: str, task: Task, trial: Trial, artifact: Artifact | None) -> None:
-        """Commit a trial; when this returns it survives anything."""
-        self._store.add_trial(
-            job,
-            task.key,
-            trial,
-            self._provenance[job],
-            build_s=artifact.build_s if artifact else 0.0,
-            features=artifact.features if artifact else {},
+        """Take a trial that is to be committed before anything that follows from it is started."""
+        self._trials.append(
+            KeptTrial(
+                job=job,
+                task_key=task.key,
+                trial=trial,
+                provenance=self._provenance[job],
+                build_s=artifact.build_s if artifact else 0.0,
+                features=artifact.features if artifact else {},
+            )
         )
+
+    def take_trials(self) -> list[KeptTrial]:
+        """The trials that were kept since the last time; whoever takes them commits them."""
+        trials, self._trials = self._trials, []
+        return trials
 
     def on_run_clock(self, at_s: float) -> float:
         """A time of the executor in seconds of the run."""
@@ -105,8 +111,6 @@ class Book:
     def decided(self, event: Event, commands: Sequence[Command]) -> None:
         """Remember an event and what the core answered until the next flush."""
         self._log(written(event, commands))
-        if len(self._events) > _MOST_BUFFERED:
-            self.flush()
 
     def _log(self, entry: PlainEntry) -> None:
         self._events.append(EventRecord(at_s=entry.at_s, kind=entry.kind, body=entry.body))

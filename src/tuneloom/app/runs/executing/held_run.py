@@ -1,7 +1,7 @@
 """One run that an executor carries out: its jobs, how they stand, and what is written about them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from traceback import format_exception, format_exception_only
@@ -16,7 +16,18 @@ from tuneloom.app.runs.files import localised
 from tuneloom.app.runs.view import RunView
 from tuneloom.errors import OutputError, TuneloomError
 from tuneloom.model import JobSpec, Trial
-from tuneloom.store import JobRecord, JobStatus, Lease, Page, RunStatus, Share, Store, owner_of, taken_over
+from tuneloom.store import (
+    JobRecord,
+    JobStatus,
+    KeptTrial,
+    Lease,
+    Page,
+    RunStatus,
+    Share,
+    Store,
+    owner_of,
+    taken_over,
+)
 
 TrialListener = Callable[[str, Trial], None]
 """Told of every trial of a job right after it was committed."""
@@ -83,17 +94,12 @@ class HeldRun:
         return program
 
     def _context(self, job: str, spec: JobSpec) -> JobContext:
-        def keep(task: object, trial: Trial, artifact: object) -> None:
-            self.book.keep(job, task, trial, artifact)  # type: ignore[arg-type]
-            if self.on_trial is not None:
-                self.on_trial(job, trial)
-
         return JobContext(
             job=job,
             spec=spec,
             store=self.store,
             opened=lambda summary: self.book.opened(job, spec, summary),
-            keep=keep,
+            keep=lambda task, trial, artifact: self.book.keep(job, task, trial, artifact),
             lanes=self.lanes,
             workers=self.workers,
             device_cores=self.cores_of(spec.device_key),
@@ -108,6 +114,26 @@ class HeldRun:
             return ""
         self.given_workers.add(call.worker)
         return call.worker
+
+    def committed(self, trials: Sequence[KeptTrial]) -> None:
+        """Trials of this run are in the store now."""
+        if self.on_trial is not None:
+            for kept in trials:
+                self.on_trial(kept.job, kept.trial)
+
+    def move(self, job: str, status: JobStatus) -> None:
+        """A job that goes on stands differently."""
+        self.statuses[job] = status
+        self.store.set_job(job, status)
+
+    def complete(self, job: str, *, cancelled: bool) -> None:
+        """The last stage of a job has ended: put what it made where it should go."""
+        if cancelled:
+            self.end(job, JobStatus.CANCELLED, None)
+            return
+        program = self.programs[job]
+        failure = program.failure or program.complete(self.id)
+        self.end(job, JobStatus.FAILED if failure else JobStatus.FINISHED, failure)
 
     def break_off(self, job: str, error: Exception) -> None:
         """An error in a job's own code ended it; where it was raised is kept with the job."""

@@ -115,6 +115,8 @@ def _executed(
         run = found(executor.holder)
         held = executor.take(run)
         executor.execute()
+    if run in executor.failures:
+        raise executor.failures[run]
     if run in executor.lost:
         raise LeaseLost(f"run {run} was taken over by another executor; `tuneloom runs` shows it", run)
     failure = next(iter(held.failures.values()), None)

@@ -1,0 +1,94 @@
+"""What the conductor tells, passed on to the runs that it concerns."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.runs.executing.holding import HeldRuns
+from tuneloom.app.runs.executing.shares import ShareBook
+from tuneloom.app.runs.executing.writing import RunWriter
+from tuneloom.engine.machine import Offer
+from tuneloom.errors import StoreError, TargetError
+from tuneloom.scheduling.messages import Command, Event
+from tuneloom.store import JobStatus
+
+_LOG = logging.getLogger("tuneloom.runs")
+
+
+class RunListener(Listener):
+    """Notes at once, writes only what has to be written at the end of a job."""
+
+    def __init__(
+        self,
+        runs: HeldRuns,
+        writer: RunWriter,
+        shares: ShareBook | None,
+        beat: Callable[[float], None],
+    ) -> None:
+        self.offers: dict[str, Offer] = {}
+        self._runs = runs
+        self._writer = writer
+        self._shares = shares
+        self._beat = beat
+
+    def happened(self, event: Event, commands: Sequence[Command]) -> None:
+        self._writer.decided(event, commands)
+
+    def resource_joined(self, offer: Offer, at_s: float) -> None:
+        self.offers[offer.resource.name] = offer
+        for held in self._runs:
+            held.book.resource_joined(offer, at_s)
+
+    def resource_left(self, name: str, reason: str, at_s: float) -> None:
+        self.offers.pop(name, None)
+        for held in self._runs:
+            held.book.resource_left(name, reason, at_s)
+
+    def resource_disturbed(self, name: str, by: str, at_s: float) -> None:
+        for held in self._runs:
+            held.book.resource_disturbed(name, by, at_s)
+        if by and self._is_wanted(name):
+            _LOG.warning("%s is also used by %s: its times may be wrong", name, by)
+
+    def _is_wanted(self, device: str) -> bool:
+        """Whether a job measures on such a device."""
+        key = getattr(self.offers[device].resource, "key", None)
+        programs = (program for held in self._runs for program in held.programs.values())
+        return any(program.spec.device_key == key for program in programs)
+
+    def ran(self, span: Span) -> None:
+        held = self._runs.of(span.job)
+        if held is not None:
+            held.book.ran(span)
+
+    def device_used(self, job: str, key: str, seconds: float) -> None:
+        held = self._runs.of(job)
+        if self._shares is not None and held is not None and held.share is not None:
+            self._shares.used(held.share.tenant, key, seconds)
+
+    def commit(self) -> None:
+        self._writer.commit()
+
+    def job_refused(self, job: str, reason: str) -> None:
+        held = self._runs.of(job)
+        if held is not None and job in held.programs:
+            with self._runs.guarding(held):
+                held.end(job, JobStatus.FAILED, TargetError(reason, field="device"))
+
+    def job_ended(self, job: str, *, cancelled: bool) -> None:
+        held = self._runs.of(job)
+        if held is not None and job in held.programs:
+            with self._runs.guarding(held):
+                held.complete(job, cancelled=cancelled)
+
+    def job_failed(self, job: str, error: Exception) -> None:
+        held = self._runs.of(job)
+        if held is None or job not in held.programs:
+            return
+        with self._runs.guarding(held):
+            if isinstance(error, StoreError):  # what it found can't be kept: nor can how it ended
+                raise error
+            held.break_off(job, error)
+
+    def beat(self, now_s: float) -> None:
+        self._beat(now_s)
