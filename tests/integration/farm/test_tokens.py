@@ -70,3 +70,14 @@ def test_a_cluster_with_a_token_lets_nobody_in_without_it(tmp_path: Path) -> Non
 
     with central_process(tmp_path, TOKEN) as address:
         assert not lets_anybody_in(address)
+
+
+@pytest.mark.parametrize("knock", ["raise SystemExit('broken')", "import os; os.kill(os.getpid(), 9)"])
+def test_a_cluster_of_which_nobody_can_tell_whether_it_asks_for_a_token_is_refused(
+    knock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tuneloom.engine.ray import cluster
+
+    monkeypatch.setattr(cluster, "_KNOCK", knock)
+    with pytest.raises(FarmError, match=r"can't tell whether .* asks for a token .* --insecure"):
+        cluster.lets_anybody_in("127.0.0.1:1")

@@ -30,7 +30,15 @@ _ANSWER_S = 5.0
 _STORE_BYTES = 512 << 20
 AUTO = "auto"
 _MODE, _TOKEN, _TOKEN_FILE = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
-_KNOCK = "import sys, ray; ray._raylet.GcsClient(address=sys.argv[1])"
+_NEEDS_TOKEN = 77
+_KNOCK = f"""
+import sys, ray
+try:
+    ray._raylet.GcsClient(address=sys.argv[1])
+except ray.exceptions.AuthenticationError:
+    sys.exit({_NEEDS_TOKEN})
+"""
+_KNOCK_S = 120.0
 _QUIET: dict[str, Any] = {"namespace": "tuneloom", "configure_logging": False, "log_to_driver": False}
 _GROUPS = {"orders": 1, "tidings": 1, "cargo": 4, "clock": 1}
 
@@ -215,11 +223,28 @@ def _require_answer(address: str) -> None:
 
 
 def lets_anybody_in(address: str) -> bool:
-    """Whether somebody without a token is let in; tried out, since only the cluster itself knows."""
+    """Whether somebody without a token is let in; tried out, since only the cluster itself knows.
+
+    Raises FarmError if the try says neither: a cluster is trusted only if it asked for a token.
+    """
     stranger = {name: value for name, value in os.environ.items() if name not in (_TOKEN, _TOKEN_FILE)}
     words = [sys.executable, "-c", _KNOCK, address]
-    done = subprocess.run(words, env={**stranger, _MODE: "disabled"}, capture_output=True, check=False)
+    try:
+        done = subprocess.run(
+            words, env={**stranger, _MODE: "disabled"}, capture_output=True, text=True, timeout=_KNOCK_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _undecided(address, f"no answer in {_KNOCK_S:g} s") from error
+    if done.returncode not in (0, _NEEDS_TOKEN):
+        raise _undecided(address, (done.stderr.strip().splitlines() or ["no message"])[-1][:200])
     return done.returncode == 0
+
+
+def _undecided(address: str, reason: str) -> FarmError:
+    return FarmError(
+        f"can't tell whether the Ray cluster at {address} asks for a token ({reason}); try again, or accept "
+        "that it may run code for anybody with --insecure"
+    )
 
 
 class RayCluster:
