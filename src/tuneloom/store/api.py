@@ -289,7 +289,7 @@ class BlobStore(Protocol):
         """Keep a file for an owner; returns its digest. The same content is kept once."""
 
     def use_blob(self, digest: str, owner: str) -> None:
-        """Make another owner of a file that is there."""
+        """Make another owner of a file; raises StoreError if it is not there."""
 
     def has_blob(self, digest: str) -> bool:
         """Whether a file is there."""

@@ -12,12 +12,13 @@ from typing import Any
 from sqlalchemy import Connection, delete, select
 
 from tuneloom.errors import StoreError
-from tuneloom.store.database.queries import Queries, insert_once
+from tuneloom.store.database.queries import Queries
 from tuneloom.store.database.tables.runs import BLOB_USES
 from tuneloom.store.files.folder import FolderFiles
 from tuneloom.store.files.places import FilePlace
 from tuneloom.store.files.remote import RemoteFiles
-from tuneloom.store.files.rows import RowFiles, alone
+from tuneloom.store.files.rows import RowFiles
+from tuneloom.store.files.uses import add_use, alone
 
 _YOUNG_S = 86_400.0  # a file that nobody owns may be on its way to an owner
 
@@ -27,10 +28,11 @@ class BlobQueries(Queries):
 
     def put_blob(self, pieces: Iterable[bytes], owner: str) -> str:
         def noted(digest: str, connection: Connection | None) -> None:
-            if connection is None:
-                self.use_blob(digest, owner)
-            else:
-                insert_once(connection, BLOB_USES, {"digest": digest, "owner": owner})
+            if connection is not None:
+                add_use(connection, digest, owner)
+                return
+            with self._database.writing() as own:
+                add_use(own, digest, owner)
 
         return self._files.put(pieces, noted)
 
@@ -38,13 +40,13 @@ class BlobQueries(Queries):
         return self._files.has(digest)
 
     def blob(self, digest: str) -> Iterator[bytes]:
-        if not self._files.has(digest):
-            raise StoreError(f"store {self._database.place} has no file with digest {digest[:12]}…")
+        self._require_file(digest)
         return self._files.read(digest)
 
     def use_blob(self, digest: str, owner: str) -> None:
         with self._database.writing() as connection:
-            insert_once(connection, BLOB_USES, {"digest": digest, "owner": owner})
+            add_use(connection, digest, owner)
+            self._require_file(digest)
 
     def drop_blobs(self, owner: str) -> int:
         with self._database.writing() as connection:
@@ -68,6 +70,10 @@ class BlobQueries(Queries):
             wanted = set(digests)
             still = select(BLOB_USES.c.digest).where(BLOB_USES.c.digest.in_(wanted))
             self._files.remove(wanted - set(connection.execute(still).scalars()), connection)
+
+    def _require_file(self, digest: str) -> None:
+        if not self._files.has(digest):
+            raise StoreError(f"store {self._database.place} has no file with digest {digest[:12]}…")
 
     @cached_property
     def _files(self) -> FilePlace:

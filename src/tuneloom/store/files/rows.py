@@ -6,13 +6,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, text
+from sqlalchemy import Connection, delete, func, insert, select
 
 from tuneloom.store.database.connections import Database
 from tuneloom.store.database.tables.runs import BLOBS
 from tuneloom.store.files.places import PIECE, Noted
-
-_LOCK = 7_410_923_552
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,6 @@ class RowFiles:
                 connection.execute(insert(BLOBS), row)
             name = digest.hexdigest()
             noted(name, connection)
-            alone(connection)
             known = connection.execute(select(BLOBS.c.number).where(BLOBS.c.digest == name).limit(1)).first()
             grown = BLOBS.c.digest == growing
             change: Any = delete(BLOBS) if known else BLOBS.update().values(digest=name)
@@ -62,12 +59,6 @@ class RowFiles:
         with self.database.reading() as connection:
             rows = connection.execute(select(BLOBS.c.digest, size).group_by(BLOBS.c.digest)).all()
         yield from ((row[0], int(row[1] or 0)) for row in rows)
-
-
-def alone(connection: Connection) -> None:
-    """Let nobody else look for files that nobody needs until we commit: one may just get an owner."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
 
 
 def _even(pieces: Iterable[bytes]) -> Iterator[bytes]:

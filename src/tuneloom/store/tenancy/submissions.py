@@ -8,9 +8,10 @@ from sqlalchemy import Connection, Row, func, insert, select
 
 from tuneloom.errors import ConflictError, ModelError, QuotaError
 from tuneloom.store.database.encoding import from_json
-from tuneloom.store.database.queries import insert_once, insert_or_replace
-from tuneloom.store.database.tables.runs import BLOB_USES, JOBS, LEASES, TRIALS, VIEWS
+from tuneloom.store.database.queries import insert_or_replace
+from tuneloom.store.database.tables.runs import JOBS, LEASES, TRIALS, VIEWS
 from tuneloom.store.database.tables.tenancy import BUNDLES, MODELS, SUBMISSIONS
+from tuneloom.store.files.uses import add_use
 from tuneloom.store.records import JobStatus, Json, RunStatus
 from tuneloom.store.running.jobs import insert_job
 from tuneloom.store.running.leases import is_dead
@@ -46,7 +47,7 @@ class SubmissionQueries(RunQueries):
             insert_job(connection, run, submission.name, submission.spec, self._clock())
             connection.execute(insert(SUBMISSIONS).values(run=run, **self._columns(submission)))
             for digest in _files(submission):
-                insert_once(connection, BLOB_USES, {"digest": digest, "owner": owner_of(run)})
+                add_use(connection, digest, owner_of(run))
             if entry is not None:
                 insert_entry(connection, replace(entry, subject=run), self._clock())
             return _submitted(connection.execute(_JOINED.where(SUBMISSIONS.c.run == run)).one()), True
