@@ -38,12 +38,9 @@ def test_a_process_of_the_same_number_that_started_at_another_time_is_not_the_ow
     assert is_alive(replace(this_process(), pid_started="1")) is False
 
 
-def test_a_process_before_the_last_boot_is_gone() -> None:
-    assert is_alive(replace(this_process(), boot="before")) is False
-
-
-def test_a_process_of_another_host_can_not_be_asked() -> None:
-    assert is_alive(replace(this_process(), host="elsewhere")) is None
+@pytest.mark.parametrize("other", ["host", "boot", "pid_namespace"])
+def test_a_process_that_can_not_be_seen_from_here_is_neither_alive_nor_dead(other: str) -> None:
+    assert is_alive(replace(this_process(), **{other: "another"}, pid_started="1")) is None
 
 
 def test_a_killed_run_is_interrupted_and_can_be_taken_over(tmp_path: Path) -> None:

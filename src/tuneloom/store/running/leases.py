@@ -2,13 +2,13 @@
 
 A lease has a holder and an epoch that grows whenever the run changes hands. Every write that
 an executor makes for a run is checked against the epoch, so one that was thought dead and
-wakes up again can't write any more. On the host of the holder its process is asked for as
-well: a dead one's run is free at once, a living one's a minute later than elsewhere.
+wakes up again can't write any more. Where the process of the holder can be seen, it is asked for
+as well: a dead one's run is free at once, a living one's a minute later than elsewhere.
 """
 
 import time
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select, update
@@ -112,7 +112,7 @@ def is_free(connection: Connection, row: Row[Any], now: float) -> bool:
 
 
 def is_dead(lease: Row[Any]) -> bool:
-    """Whether the holder of a lease is known to have ended: one of this host whose process is gone."""
+    """Whether the holder of a lease is known to have ended: one that could be seen from here and is gone."""
     return is_alive(_owner(lease)) is False
 
 
@@ -159,7 +159,7 @@ def _lease_row(connection: Connection, run: str) -> Row[Any] | None:
 
 
 def _owner(row: Row[Any]) -> Owner:
-    return Owner(host=row.host, boot=row.boot, pid=row.pid, pid_started=row.pid_started)
+    return Owner(**{field.name: getattr(row, field.name) for field in fields(Owner)})
 
 
 def _record(row: Row[Any]) -> Lease:

@@ -1,9 +1,9 @@
 """Which process owns a run, and whether that process still lives."""
 
+import os
 import socket
 from dataclasses import dataclass
 from functools import cache
-from os import getpid
 from pathlib import Path
 
 import psutil
@@ -11,24 +11,37 @@ import psutil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A process, told apart from later ones of the same number by its start."""
+    """A process, told apart from later ones of the same number by its start.
+
+    Its number means something only in its process namespace, during one uptime of its machine.
+    """
 
     host: str
     boot: str
+    pid_namespace: str
     pid: int
     pid_started: str
 
 
 def this_process() -> Owner:
     """The calling process as an owner."""
-    return Owner(host=socket.gethostname(), boot=boot_id(), pid=getpid(), pid_started=start_of(getpid()))
+    return Owner(
+        host=socket.gethostname(),
+        boot=boot_id(),
+        pid_namespace=pid_namespace(),
+        pid=os.getpid(),
+        pid_started=start_of(os.getpid()),
+    )
 
 
 def is_alive(owner: Owner) -> bool | None:
-    """Whether the owner lives; None if it is on another host and can't be asked."""
-    if owner.host != socket.gethostname():
+    """Whether the owner lives; None if that can't be known, since its process can't be seen from here.
+
+    Containers and machines may share a hostname, so a hostname alone says nothing.
+    """
+    if (owner.host, owner.boot, owner.pid_namespace) != (socket.gethostname(), boot_id(), pid_namespace()):
         return None
-    return owner.boot == boot_id() and bool(owner.pid_started) and start_of(owner.pid) == owner.pid_started
+    return bool(owner.pid_started) and start_of(owner.pid) == owner.pid_started
 
 
 @cache
@@ -36,6 +49,15 @@ def boot_id() -> str:
     """Names the present uptime of this machine."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text().strip() if path.exists() else f"{psutil.boot_time():.0f}"
+
+
+@cache
+def pid_namespace() -> str:
+    """Names the set of processes that this one can see; empty where there is but one."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
 
 
 def start_of(pid: int) -> str:

@@ -17,6 +17,7 @@ from tuneloom.store.database.migrations import (
     s006_blobs,
     s007_sessions,
     s008_shares,
+    s009_namespaces,
 )
 
 STEPS: tuple[tuple[str, ...], ...] = tuple(
@@ -30,6 +31,7 @@ STEPS: tuple[tuple[str, ...], ...] = tuple(
         s006_blobs,
         s007_sessions,
         s008_shares,
+        s009_namespaces,
     )
 )
 LATEST = len(STEPS)
