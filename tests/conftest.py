@@ -26,9 +26,10 @@ SLOWEST_FIRST = ("acceptance/test_documented", "integration/app", "integration",
 
 @pytest.fixture(scope="session", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What programs keep in the user's folder they keep in one that goes away."""
+    """What programs keep in folders of the user and of the machine they keep in ones that go away."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNELOOM_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("TUNELOOM_DEVICE_LOCKS", str(tmp_path_factory.mktemp("locks")))
         yield
 
 

@@ -30,7 +30,8 @@ class Call:
     the call gets a fresh process of its own. If it belongs to a `group`, whose calls leave nothing
     behind that matters, the process may have served others of that group, and served them well.
     A worker lives on one machine: the same name on another machine is another worker. `cores` pins
-    the process while it works; if it has to be `alone` there, what else works on them pauses.
+    the process while it works; if it has to be `alone` there, what else works on them pauses. It begins
+    once it has its `locks`, which other processes of the machine may hold, too: alone, or beside others.
     `environment` is set in the process before: variables that say which device to use. `place` says
     where; an engine of one machine needs none. An engine of several machines brings the files that
     it `reads` to the machine that carries it out, and what it `writes` into a folder back; paths
@@ -44,6 +45,7 @@ class Call:
     group: str | None = None
     cores: frozenset[int] | None = None
     alone: bool = False
+    locks: tuple[str, ...] = ()
     memory_bytes: int | None = None
     place: Place | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -144,6 +146,22 @@ class Lost:
 
 CallResult = Returned | Raised | TimedOut | Died
 """How a call ended that was carried out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallWaits:
+    """A call waits for a device that another process of its machine uses; its time has not begun yet."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallBegan:
+    """A call that had to wait has its device since `at_s`, after `waited_s` (engine's clock)."""
+
+    id: str
+    at_s: float
+    waited_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,16 +3,25 @@
 import pickle
 import socket
 import struct
+from dataclasses import dataclass
 from typing import Any
 
 _HEADER = struct.Struct("!Q")
 _CHUNK = 1 << 20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A message arrived that can't be unpickled; those after it can be read all the same."""
+
+    error: str
+
+
 class Channel:
     """One end of a conversation; `receive` blocks, `received` never does.
 
-    Messages are pickled: both ends are processes that this program started itself.
+    Messages are pickled: both ends are processes that this program started itself. What they carry may
+    be a stranger's, so one that can't be unpickled is received as `Unreadable`.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -32,7 +41,7 @@ class Channel:
         while True:
             body = self._take()
             if body is not None:
-                return pickle.loads(body)
+                return _read(body)
             self._fill()
 
     def received(self) -> list[Any]:
@@ -40,7 +49,7 @@ class Channel:
         self._fill()
         messages = []
         while (body := self._take()) is not None:
-            messages.append(pickle.loads(body))
+            messages.append(_read(body))
         return messages
 
     def close(self) -> None:
@@ -65,3 +74,10 @@ class Channel:
         body = bytes(self._buffer[_HEADER.size : end])
         del self._buffer[:end]
         return body
+
+
+def _read(body: bytes) -> Any:
+    try:
+        return pickle.loads(body)
+    except Exception as error:  # whatever the constructor of a stranger's class raises
+        return Unreadable(error=f"{type(error).__name__}: {error}")

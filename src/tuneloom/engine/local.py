@@ -5,23 +5,40 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, Returned, TimedOut
+from tuneloom.engine.calls import (
+    Call,
+    CallBegan,
+    CallEnded,
+    CallResult,
+    CallWaits,
+    Died,
+    Lost,
+    Raised,
+    Returned,
+    TimedOut,
+)
+from tuneloom.engine.channel import Unreadable
 from tuneloom.engine.processes import Nursery
 from tuneloom.engine.quiet import keep_quiet
-from tuneloom.engine.reports import EngineReport, ResourceDisturbed, ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import EngineReport, ResourceLeft, ResourceReport
+from tuneloom.engine.worker import Answer, Began, Waiting
 from tuneloom.engine.workers import IdleWorkers, Running, Worker, fit_for_another, spoils
 from tuneloom.model import DeviceGone
 
 _LOOK_S = 2.0
 
 
-class Watch(Protocol):
-    """Notices what becomes of the machine's devices."""
+class Watch:
+    """Notices what becomes of the machine's devices; override what matters."""
 
-    def look(self) -> Sequence[ResourceJoined | ResourceLeft | ResourceDisturbed]:
+    def look(self) -> Sequence[ResourceReport]:
         """What joined, left or is used by others since the last look; quick, since calls wait meanwhile."""
+        return ()
+
+    def fitted(self, call: Call) -> Call:
+        """A call so that it disturbs no other process that measures on this machine; quick, too."""
+        return call
 
     def lost(self, resource: str) -> None:
         """A call found out that a device is gone; should it be seen again, then it has joined."""
@@ -69,6 +86,7 @@ class LocalEngine:
         self._ready_nursery()
 
     def start(self, call_id: str, call: Call) -> None:
+        call = call if self._watch is None else self._watch.fitted(call)
         worker = self._worker_for(call)
         self._by_call[call_id] = worker
         if worker.current is None:
@@ -174,14 +192,33 @@ class LocalEngine:
             self._died(worker)
             return
         for message in messages:
-            result = self._without_device(worker, message)
-            self._end_current(worker, result)
-            if fit_for_another(worker, result):
-                self._idle.keep(worker, self.now_s())
-            elif worker.name is None or spoils(result):
-                self._replace(worker)
-            elif worker.queue:
-                self._send(worker, *worker.queue.popleft())
+            if not isinstance(message, Waiting | Began):
+                self._answered(worker, message)
+            elif worker.current is not None:
+                self._noted(worker.current, message)
+
+    def _noted(self, running: Running, message: Waiting | Began) -> None:
+        """A call's time does not run while it waits."""
+        running.waiting = isinstance(message, Waiting)
+        if isinstance(message, Waiting):
+            self._reports.append(CallWaits(id=running.id))
+        else:
+            running.started_s = message.at_s
+            self._reports.append(CallBegan(id=running.id, at_s=message.at_s, waited_s=message.waited_s))
+
+    def _answered(self, worker: Worker, answer: Answer | Unreadable) -> None:
+        if isinstance(answer, Unreadable):
+            raised = Raised(error=f"its result can't be read: {answer.error}", trace="")
+            answer = Answer(result=raised, began_s=self.now_s(), ended_s=self.now_s())
+        result = self._without_device(worker, answer.result)
+        held = answer if worker.current is not None and worker.current.call.locks else None
+        self._end_current(worker, result, held)
+        if fit_for_another(worker, result):
+            self._idle.keep(worker, self.now_s())
+        elif worker.name is None or spoils(result):
+            self._replace(worker)
+        elif worker.queue:
+            self._send(worker, *worker.queue.popleft())
 
     def _without_device(self, worker: Worker, result: CallResult) -> CallResult | Lost:
         """What a call came to; a device that is gone leaves before its call is reported as lost."""
@@ -209,11 +246,14 @@ class LocalEngine:
         self._end_current(worker, died)
         self._give_up(worker, f"a call before it took their worker along: {died}")
 
-    def _end_current(self, worker: Worker, result: CallResult | Lost) -> None:
+    def _end_current(self, worker: Worker, result: CallResult | Lost, held: Answer | None = None) -> None:
+        """Report the end of a call; one that held locks ended when it gave them back."""
         running, worker.current = worker.current, None
         if running is not None and self._by_call.pop(running.id, None) is not None:
+            started_s = running.started_s if held is None else held.began_s
+            ended_s = self.now_s() if held is None else held.ended_s
             self._reports.append(
-                CallEnded(id=running.id, result=result, started_s=running.started_s, ended_s=self.now_s())
+                CallEnded(id=running.id, result=result, started_s=started_s, ended_s=ended_s)
             )
 
     def _retire(self, worker: Worker, reason: str) -> None:

@@ -19,7 +19,8 @@ class Offer:
     long as that lives: a GPU, whose context takes longer to make than most kernels run.
     `environment` tells processes which device they hold: which GPU, which board. A device that
     is not part of its machine is reached `through` a function (`package.module:function`) that
-    gets each call's function, its time limit and its arguments. `target` names what to compile for
+    gets each call's function, its time limit and its arguments. Whoever uses it holds its `locks`, which
+    name it for all processes of the machine. `target` names what to compile for
     on a device unless somebody says otherwise.
     """
 
@@ -28,6 +29,7 @@ class Offer:
     resident: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     through: str = ""
+    locks: tuple[str, ...] = ()
     target: str = ""
 
 

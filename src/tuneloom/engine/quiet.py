@@ -1,6 +1,7 @@
 """Quiet for measurements: whatever else works on their cores pauses, and goes on afterwards.
 
 Where the device has cores of its own, nothing ever does. It matters where it has all cores of a machine.
+Calls with locks take turns with measurements by these; one that paused would never give its locks back.
 """
 
 from collections.abc import Sequence
@@ -22,4 +23,4 @@ def keep_quiet(workers: Sequence[Worker], now_s: float) -> None:
 
 
 def _disturbs(call: Call, quiet: frozenset[int]) -> bool:
-    return not call.alone and call.cores is not None and not call.cores.isdisjoint(quiet)
+    return not call.alone and not call.locks and call.cores is not None and not call.cores.isdisjoint(quiet)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tuneloom.engine.calls import CallEnded
+from tuneloom.engine.calls import CallBegan, CallEnded, CallWaits
 from tuneloom.engine.machine import Offer
 
 
@@ -40,4 +40,15 @@ class ResourceDisturbed:
     by: str
 
 
-EngineReport = CallEnded | ResourceJoined | ResourceLeft | ResourceDisturbed | MachineLost
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceShared:
+    """Another process measures on a device in turn with this one; nobody does any more if `by` is empty."""
+
+    name: str
+    by: str
+
+
+ResourceReport = ResourceJoined | ResourceLeft | ResourceDisturbed | ResourceShared
+"""What becomes of the devices of a machine."""
+
+EngineReport = CallWaits | CallBegan | CallEnded | ResourceReport | MachineLost

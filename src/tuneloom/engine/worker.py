@@ -6,12 +6,16 @@ import os
 import resource
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tuneloom.engine.calls import Call, CallResult, Raised, Returned
 from tuneloom.engine.channel import Channel
+from tuneloom.engine.sharing.locks import holding
+from tuneloom.errors import EngineError
 
 _PR_SET_PDEATHSIG = 1
 
@@ -20,6 +24,28 @@ def die_with_parent() -> None:
     """Ask the kernel to end this process when its parent ends (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A worker waits for the locks of its call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Began:
+    """A worker that had to wait has the locks of its call since `at_s`."""
+
+    at_s: float
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a call came to, and from when to when it had its locks."""
+
+    result: CallResult
+    began_s: float
+    ended_s: float
 
 
 def serve(channel: Channel) -> None:
@@ -33,11 +59,39 @@ def serve(channel: Channel) -> None:
         if call.memory_bytes and not limited:
             limited = True
             limit_memory(call.memory_bytes)
-        result = carry_out(call)
         try:
-            channel.send(result)
+            _send(channel, _answer(call, channel))
         except OSError:
             return
+
+
+def _send(channel: Channel, answer: Answer) -> None:
+    try:
+        channel.send(answer)
+    except OSError:
+        raise
+    except Exception as error:  # nothing was sent yet: it can't be pickled
+        raised = Raised(error=f"its result can't be sent: {error}", trace=traceback.format_exc())
+        channel.send(replace(answer, result=raised))
+
+
+def _answer(call: Call, channel: Channel) -> Answer:
+    """Carry out a call once nobody else holds its locks."""
+    asked_s = began_s = time.monotonic()
+    waited: list[Waiting] = []
+
+    def wait() -> None:
+        waited.append(Waiting())
+        channel.send(waited[0])
+
+    try:
+        with holding(call.locks, alone=call.alone, waits=wait):
+            began_s = time.monotonic()
+            if waited:
+                channel.send(Began(at_s=began_s, waited_s=began_s - asked_s))
+            return Answer(result=carry_out(call), began_s=began_s, ended_s=time.monotonic())
+    except EngineError as error:
+        return Answer(result=Raised(error=str(error), trace=""), began_s=began_s, ended_s=time.monotonic())
 
 
 def carry_out(call: Call) -> CallResult:

@@ -16,19 +16,23 @@ MOST_IDLE_S = 3.0
 
 @dataclass(slots=True)
 class Running:
-    """A call that a worker carries out once it is `sent`; `paused_s` is for how long it has paused so far."""
+    """A call that a worker carries out once it is `sent`; `paused_s` is for how long it has paused so far.
+
+    While it is `waiting` for locks, its time does not run.
+    """
 
     id: str
     call: Call
     started_s: float
     paused_s: float = 0.0
     sent: bool = False
+    waiting: bool = False
 
     @property
     def due_s(self) -> float | None:
-        """When it has to be over; pauses don't count."""
+        """When it has to be over; pauses and waiting don't count."""
         limit_s = self.call.timeout_s
-        return None if limit_s is None else self.started_s + self.paused_s + limit_s
+        return None if limit_s is None or self.waiting else self.started_s + self.paused_s + limit_s
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -11,9 +12,22 @@ import pytest
 
 from tuneloom.app.conducting.calling import end_of
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, KilledBy, Lost, Place, Raised, Returned
-from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.reports import EngineReport, ResourceDisturbed, ResourceJoined, ResourceLeft
+from tuneloom.engine.calls import (
+    Call,
+    CallBegan,
+    CallEnded,
+    CallResult,
+    CallWaits,
+    Died,
+    KilledBy,
+    Lost,
+    Place,
+    Raised,
+    Returned,
+)
+from tuneloom.engine.local import LocalEngine, Watch
+from tuneloom.engine.reports import EngineReport, ResourceLeft
+from tuneloom.engine.sharing.locks import holding
 from tuneloom.engine.workers import MOST_CALLS, MOST_IDLE_S
 from tuneloom.testing.contracts.engine import EngineContract
 
@@ -46,6 +60,55 @@ def test_memory_without_end_is_refused_to_the_call_alone(engine: LocalEngine) ->
     result = result_of(engine, Call(function=f"{CALLS}:eat_memory", memory_bytes=256 << 20))
     assert isinstance(result, Raised)
     assert result.error.startswith("MemoryError")
+
+
+@pytest.mark.parametrize(("function", "why"), [("unreadable", "read: TypeError"), ("unsendable", "sent")])
+def test_a_result_that_cannot_be_passed_on_costs_one_call(
+    engine: LocalEngine, function: str, why: str
+) -> None:
+    result = result_of(engine, Call(function=f"{CALLS}:{function}", worker="kept"))
+    assert isinstance(result, Raised) and f"its result can't be {why}" in result.error
+    assert result_of(engine, Call(function=f"{CALLS}:add", arguments=(1, 1), worker="kept")) == Returned(
+        value=2
+    )
+
+
+def test_a_call_waits_for_the_device_that_another_process_uses_and_its_time_begins_after_that(
+    engine: LocalEngine,
+) -> None:
+    call = Call(function=f"{CALLS}:add", arguments=(1, 1), alone=True, locks=("core-9",), timeout_s=3600)
+    with holding(["core-9"], alone=True, waits=lambda: None):
+        engine.start("it", call)
+        assert next_report(engine) == CallWaits(id="it")
+        free_s = engine.now_s()
+    began = next_report(engine)
+    assert isinstance(began, CallBegan) and began.id == "it" and began.waited_s > 0
+    ended = next_report(engine)
+    assert isinstance(ended, CallEnded) and ended.result == Returned(value=2)
+    assert free_s <= began.at_s == ended.started_s <= ended.ended_s
+
+
+def test_a_killed_worker_leaves_its_device_to_others(engine: LocalEngine) -> None:
+    engine.start("it", Call(function=f"{CALLS}:hang", alone=True, locks=("core-9",)))
+    with ThreadPoolExecutor() as threads:
+        held = threading.Event()
+        threads.submit(take_when_held, "core-9", held)
+        while not held.is_set():
+            engine.poll(0.01)
+        engine.stop("it")
+
+
+def take_when_held(lock: str, held: threading.Event) -> None:
+    """Take a lock as soon as somebody has had it."""
+    while not held.is_set():
+        with holding([lock], alone=True, waits=held.set):
+            pass
+
+
+def next_report(engine: LocalEngine) -> EngineReport:
+    while True:
+        for report in engine.poll(30):
+            return report
 
 
 def test_what_a_killed_worker_left_in_temporary_folders_goes_with_it(
@@ -186,7 +249,7 @@ def test_a_waiting_poll_is_woken_from_another_thread(engine: LocalEngine) -> Non
 
 
 def test_what_a_watch_finds_is_reported_in_its_turn() -> None:
-    class Once:
+    class Once(Watch):
         def __init__(self) -> None:
             self.found = [ResourceLeft(name="gpu0", reason="unplugged")]
 
@@ -208,14 +271,11 @@ def children_of(pid: int) -> set[int]:
     return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
 
 
-class Notebook:
+class Notebook(Watch):
     """A watch that notes which devices calls have lost."""
 
     def __init__(self) -> None:
         self.noted: list[str] = []
-
-    def look(self) -> list[ResourceJoined | ResourceLeft | ResourceDisturbed]:
-        return []
 
     def lost(self, resource: str) -> None:
         self.noted.append(resource)

@@ -15,7 +15,7 @@ from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.view import RunView
 from tuneloom.engine.calls import Call, Returned
-from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.local import LocalEngine, Watch
 from tuneloom.engine.machine import Machine, Offer
 from tuneloom.engine.reports import ResourceJoined, ResourceLeft
 from tuneloom.model import Device, Host
@@ -30,7 +30,7 @@ BOARD = Offer(resource=Device(name="board0", key="board"))
 LISTING = "#!/bin/sh\ncase $1 in --query-gpu=*) echo 'GPU-1, A card, 0, 0' ;; esac\n"
 
 
-class Plug:
+class Plug(Watch):
     """A watch that finds a board once somebody has plugged it in."""
 
     def __init__(self) -> None:
@@ -40,9 +40,6 @@ class Plug:
         found = [ResourceJoined(offer=BOARD)] if self.plugged else []
         self.plugged = False
         return found
-
-    def lost(self, resource: str) -> None:
-        """Nobody loses it."""
 
 
 class Plugger(Listener):

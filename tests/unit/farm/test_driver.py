@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from tuneloom.engine.calls import Call, CallEnded, Lost, Place, Raised, ReadFiles, Returned
+from tuneloom.engine.calls import (
+    Call,
+    CallBegan,
+    CallEnded,
+    CallWaits,
+    Lost,
+    Place,
+    Raised,
+    ReadFiles,
+    Returned,
+)
 from tuneloom.engine.ray.api import AgentLine, Gone, Inbox, Letter, Node, Roll
 from tuneloom.engine.ray.cargo import Receipt
 from tuneloom.engine.ray.engine import READY_S, SILENCE_S, START_S, RayEngine
@@ -154,6 +164,21 @@ def test_times_are_of_the_drivers_clock(engine: ClockedEngine) -> None:
     (ended,) = engine.poll(0)
     assert isinstance(ended, CallEnded) and ended.id == "it"
     assert (ended.started_s, ended.ended_s) == (104.0, 105.0)
+
+
+def test_a_call_that_waits_for_a_device_is_told_under_its_own_id_and_on_the_drivers_clock(
+    engine: ClockedEngine,
+) -> None:
+    engine.start("it", on("b"))
+    engine.poll(0)
+    line = engine.cluster.lines["b"]
+    (start,) = line.started()
+    engine.cluster.clock.now_s += 5
+    line.tell(CallWaits(id=start.id), CallBegan(id=start.id, at_s=line.now_s() - 1, waited_s=4.0))
+    assert engine.poll(0) == [CallWaits(id="it"), CallBegan(id="it", at_s=104.0, waited_s=4.0)]
+    engine.stop("it")
+    line.tell(CallWaits(id=start.id))
+    assert engine.poll(0) == []
 
 
 def test_an_answer_to_a_stopped_call_is_not_taken_for_one_to_its_successor(engine: ClockedEngine) -> None:

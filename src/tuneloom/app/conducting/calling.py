@@ -3,14 +3,17 @@
 A broken model file or a bug in a compiler then ends a worker, not the program.
 """
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost, Returned
+from tuneloom.engine.calls import Call, CallEnded, CallResult, CallWaits, Lost, Returned
 from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.sharing.locks import core_lock
 from tuneloom.errors import EngineError, TuneloomError
 
+_LOG = logging.getLogger("tuneloom.devices")
 _ONLY = "only"
 _LIMIT_S = 3600.0
 
@@ -21,9 +24,11 @@ def call_in_worker(
     cores: frozenset[int] | None = None,
     timeout_s: float | None = _LIMIT_S,
     environment: Mapping[str, str] | None = None,
+    locks: Sequence[str] = (),
 ) -> Any:
     """The value of `package.module:function` called in a fresh process.
 
+    With `cores` or `locks` it has these to itself: it waits while other processes measure there.
     An error that the function returned as a value is raised here, and EngineError for a call that
     crashes or takes longer than `timeout_s` (None: as long as it likes).
     """
@@ -33,6 +38,8 @@ def call_in_worker(
             function=function,
             arguments=arguments,
             cores=cores,
+            alone=cores is not None or bool(locks),
+            locks=(*locks, *map(core_lock, cores or ())),
             timeout_s=timeout_s,
             environment=environment or {},
         )
@@ -55,4 +62,6 @@ def end_of(
         for report in engine.poll(glance_s):
             if isinstance(report, CallEnded) and report.id == call_id:
                 return report.result
+            if isinstance(report, CallWaits):
+                _LOG.warning("waiting for a device on which another process measures")
         check()

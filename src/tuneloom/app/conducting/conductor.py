@@ -44,6 +44,7 @@ class Conductor:
         self._programs = self._dispatch.programs
         self._looked_s = 0.0
         self.now_s = self._dispatch.now_s
+        self.zero_s = self._dispatch.zero_s
 
     def add_machine(self, machine: Resources) -> None:
         """Use a machine, or several, known from the start; later ones are reported by the engine."""

@@ -7,13 +7,14 @@ from tuneloom.app.conducting.dispatch import Dispatch
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.conducting.underway import StepUnderway
-from tuneloom.engine.calls import CallEnded, CallResult, Died, Lost, TimedOut
+from tuneloom.engine.calls import CallBegan, CallEnded, CallResult, CallWaits, Died, Lost, TimedOut
 from tuneloom.engine.reports import (
     EngineReport,
     MachineLost,
     ResourceDisturbed,
     ResourceJoined,
     ResourceLeft,
+    ResourceShared,
 )
 from tuneloom.scheduling.messages import StageFinished, StageLost
 from tuneloom.scheduling.stages import DeviceDemand
@@ -38,8 +39,10 @@ class Hearing:
                 self._inventory.joined(report.offer)
             case ResourceLeft():
                 self._inventory.left(report.name, report.reason)
-            case ResourceDisturbed():
-                self._inventory.disturbed(report)
+            case ResourceDisturbed() | ResourceShared():
+                self._inventory.used_by_others(report)
+            case CallWaits() | CallBegan():
+                self._waits_or_began(report)
             case MachineLost():
                 self._inventory.machine_lost(report)
             case _:
@@ -59,6 +62,16 @@ class Hearing:
         with self._programs.blaming(out.step.request.job):
             return out.overdue(now_s)
         return False
+
+    def _waits_or_began(self, report: CallWaits | CallBegan) -> None:
+        """The time of a step does not run while it waits for a device that another process uses."""
+        out = self._underway.get(report.id)
+        if out is None or out.call is None or out.grant is None:
+            return  # its job has ended
+        out.waiting = isinstance(report, CallWaits)
+        if isinstance(report, CallBegan):
+            out.started_s = report.at_s - self._dispatch.zero_s
+            self._listener.resource_waited_for(out.step.request.job, out.grant.resource, report.waited_s)
 
     def _call_ended(self, ended: CallEnded) -> None:
         out = self._underway.get(ended.id)

@@ -8,7 +8,7 @@ from tuneloom.app.conducting.quarantine import Quarantine
 from tuneloom.app.conducting.running import RunningPrograms
 from tuneloom.engine.api import Engine
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.reports import MachineLost, ResourceDisturbed
+from tuneloom.engine.reports import MachineLost, ResourceDisturbed, ResourceShared
 from tuneloom.scheduling.messages import ResourceAdded, ResourceLost
 
 
@@ -60,10 +60,12 @@ class Inventory:
         if worker is not None:
             self._programs.worker_lost(worker.job, name)
 
-    def disturbed(self, report: ResourceDisturbed) -> None:
-        """Others use a resource, too."""
+    def used_by_others(self, report: ResourceDisturbed | ResourceShared) -> None:
+        """Others use a resource, too, at the same time or in turn."""
+        shared = isinstance(report, ResourceShared)
+        tell = self._listener.resource_shared if shared else self._listener.resource_disturbed
         if report.name in self.placing:
-            self._listener.resource_disturbed(report.name, report.by, self._now_s())
+            tell(report.name, report.by, self._now_s())
 
     def judged(self, name: str, trouble: str) -> None:
         """A canary says what is wrong with a device; one of which it says so too often is put aside."""

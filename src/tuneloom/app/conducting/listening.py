@@ -42,6 +42,12 @@ class Listener:
     def resource_disturbed(self, name: str, by: str, at_s: float) -> None:
         """Others use a resource, too, from now on; nobody does any more if `by` is empty."""
 
+    def resource_shared(self, name: str, by: str, at_s: float) -> None:
+        """Another process measures on a resource in turn with this one; nobody does if `by` is empty."""
+
+    def resource_waited_for(self, job: str, name: str, seconds: float) -> None:
+        """A stage of a job got a resource after waiting so long for another process."""
+
     def commit(self) -> None:
         """Make durable what programs kept; nothing that follows from it has been started yet."""
 

@@ -63,13 +63,15 @@ class Placing:
             _reaching(call, offer),
             place=place,
             environment=offer.environment,
+            locks=offer.locks,
+            alone=not _is_host(offer),
             reads=self._reads.get(job),
         )
         if call.worker is not None:
             self._workers[call.worker, machine] = KeptWorker(name=call.worker, job=job, machine=machine)
         elif offer.resident:
             return replace(call, worker=resident_of(resource), memory_bytes=None)
-        return replace(call, cores=offer.cores, alone=not _is_host(offer))
+        return replace(call, cores=offer.cores)
 
     def workers_on(self, machine: str) -> list[KeptWorker]:
         """The named workers that live on a machine."""

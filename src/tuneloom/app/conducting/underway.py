@@ -14,7 +14,8 @@ class StepUnderway:
     """A step that is with the core or the engine.
 
     `grant` is set while it has a resource, `call` while it runs; `losses` counts the
-    devices and machines that were lost while it ran there.
+    devices and machines that were lost while it ran there. While it is `waiting` for a device that
+    another process uses, it has not begun.
     """
 
     step: Step
@@ -23,15 +24,17 @@ class StepUnderway:
     call: Call | None = None
     started_s: float = 0.0
     losses: int = 0
+    waiting: bool = False
 
     def overdue(self, now_s: float) -> bool:
         """Whether it runs, and its step wants to wait no longer."""
-        asked = self.step.overdue if self.call is not None else None
+        asked = self.step.overdue if self.call is not None and not self.waiting else None
         return asked is not None and asked(now_s - self.started_s, now_s)
 
     def wait_again(self, now_s: float) -> Call | None:
         """It has to be done again; the answer is the call that came to nothing."""
         call, self.call, self.grant, self.ready_s = self.call, None, None, now_s
+        self.waiting = False
         return call
 
     def span(self, ended: CallEnded, zero_s: float) -> Span:

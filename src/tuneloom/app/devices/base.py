@@ -44,9 +44,10 @@ class DeviceKind(ABC):
 
     `offer` and `look` are called on the machine that carries out the calls of a device, never in the
     process of the run on another one. `offer` names the device and what its workers find: cores, and
-    variables in their environment that tell the tuner which device they hold. `look` may take seconds
-    and is called again every few seconds, in a thread of its own: a device in trouble leaves, and joins
-    when it is well again.
+    variables in their environment that tell the tuner which device they hold, and names for the locks
+    that keep other processes of the machine off it meanwhile, the same in every process. `look` may take
+    seconds and is called again every few seconds, in a thread of its own: a device in trouble leaves, and
+    joins when it is well again.
     """
 
     target: ClassVar[str] = "cpu"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from tuneloom.app.devices.base import DeviceKind, Ground, Sight
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.engine.machine import CPU_KEY, HOST, Offer
+from tuneloom.engine.sharing.locks import core_lock
 from tuneloom.model import Device
 
 
@@ -32,7 +33,8 @@ class CpuKind(DeviceKind):
             lends_to=ground.named(HOST) if lends else None,
             machine=ground.machine,
         )
-        return Offer(resource=device, cores=ground.device_cores, target=self.target)
+        locks = tuple(map(core_lock, sorted(ground.device_cores)))
+        return Offer(resource=device, cores=ground.device_cores, locks=locks, target=self.target)
 
     def look(self, entry: DeviceEntry) -> Sight:
         cores = len(os.sched_getaffinity(0))

@@ -37,6 +37,7 @@ class CudaKind(DeviceKind):
             resource=Device(name=name, key=entry.key, machine=ground.machine),
             resident=True,
             environment=gpus[entry.index].environment if there else {},
+            locks=(f"gpu-{gpus[entry.index].uuid}",) if there else (),
             target=self.target,
         )
 

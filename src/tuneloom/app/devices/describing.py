@@ -7,6 +7,7 @@ from tuneloom.app.devices.base import Ground, Sight
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.finding import device_kind, device_kinds
 from tuneloom.engine.machine import HOST, Fleet, Offer
+from tuneloom.engine.sharing.reservations import chosen_cores
 from tuneloom.errors import TargetError
 from tuneloom.model import LOCAL, Host
 
@@ -54,10 +55,13 @@ class Description:
         return {s.offer.resource.name: s.sight.trouble for s in self.devices if not s.sight.usable}
 
 
-def describe(order: MachineOrder) -> Description:
-    """Look at this machine and its devices; may take seconds."""
+def describe(order: MachineOrder, cores: frozenset[int] | None = None) -> Description:
+    """Look at this machine and its devices; may take seconds.
+
+    CPU devices have these cores, or else the last ones.
+    """
     entries = found_devices(order) if order.devices is None else order.devices
-    ground = _ground(order, entries)
+    ground = _ground(order, cores)
     return Description(host=_host(order, ground), devices=tuple(_seen(entry, ground) for entry in entries))
 
 
@@ -88,10 +92,15 @@ def _host(order: MachineOrder, ground: Ground) -> Offer | None:
     return Offer(resource=host, cores=ground.host_cores)
 
 
-def _ground(order: MachineOrder, entries: tuple[DeviceEntry, ...]) -> Ground:
-    """The last cores are the CPU device, the others the host; with too few, both share them all."""
+def wanted_cores(order: MachineOrder) -> int:
+    """How many cores the devices of a machine are made of."""
+    entries = found_devices(order) if order.devices is None else order.devices
+    return sum(device_kind(entry.kind).cores(entry) for entry in entries)
+
+
+def _ground(order: MachineOrder, cores: frozenset[int] | None) -> Ground:
+    """Some cores are the CPU device, the others the host; with too few, both share them all."""
     every = frozenset(os.sched_getaffinity(0))
-    wanted = sum(device_kind(entry.kind).cores(entry) for entry in entries)
-    device = frozenset(sorted(every)[-wanted:]) if wanted else frozenset()
+    device = chosen_cores(every, wanted_cores(order), ()) if cores is None else cores
     host = frozenset() if order.slots == 0 else every - device or every
     return Ground(machine=order.name, host_cores=host, device_cores=device)

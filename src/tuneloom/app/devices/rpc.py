@@ -31,6 +31,7 @@ class RpcKind(DeviceKind):
             resource=Device(name=ground.named(board.name), key=board.key, machine=ground.machine),
             environment=environment_of(board),
             through=ON_BOARD,
+            locks=(f"board-{board.address}",),
             target=board.target,
         )
 

@@ -1,18 +1,52 @@
-"""Devices that come and go on one machine, noticed while calls run there."""
+"""The devices of this machine while calls run: which are ours, which come and go, who else uses them."""
 
+import logging
+import os
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from tuneloom.app.devices.describing import Description, MachineOrder, describe
+from tuneloom.app.devices.describing import Description, MachineOrder, describe, wanted_cores
+from tuneloom.engine.calls import Call
+from tuneloom.engine.local import Watch
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import (
+    ResourceDisturbed,
+    ResourceJoined,
+    ResourceLeft,
+    ResourceReport,
+    ResourceShared,
+)
+from tuneloom.engine.sharing.reservations import Reservation
 
-Change = ResourceJoined | ResourceLeft | ResourceDisturbed
 _EVERY_S = 5.0
+_LOG = logging.getLogger("tuneloom.devices")
 
 
-class DeviceWatch:
+def occupied(order: MachineOrder) -> tuple[Description, "DeviceWatch"]:
+    """Reserve and describe what a machine is asked for; closing the watch gives it back."""
+    every = os.sched_getaffinity(0)
+    reservation = Reservation(every, min(wanted_cores(order), len(every)))
+    try:
+        description = describe(order, reservation.cores)
+        reservation.note(lock for seen in description.devices for lock in seen.offer.locks)
+        _tell_moved(reservation, every)
+    except BaseException:
+        reservation.close()
+        raise
+    return description, DeviceWatch(order, description, reservation)
+
+
+def _tell_moved(reservation: Reservation, every: set[int]) -> None:
+    """Say so if others have the cores that would be ours if we were alone."""
+    usual = frozenset(sorted(every)[-len(reservation.cores) :]) if reservation.cores else frozenset()
+    by = [str(other) for other in reservation.others() if other.cores & usual]
+    if by and usual.isdisjoint(reservation.cores):
+        here = ", ".join(map(str, sorted(reservation.cores)))
+        _LOG.warning("%s measures on the last cores; this run measures on core %s", ", ".join(by), here)
+
+
+class DeviceWatch(Watch):
     """Describes its machine again every few seconds, in a thread: a board may take long to answer.
 
     `look` never blocks. A device that stays keeps its first description.
@@ -22,32 +56,40 @@ class DeviceWatch:
         self,
         order: MachineOrder,
         first: Description,
-        describe_again: Callable[[MachineOrder], Description] = describe,
+        reservation: Reservation | None = None,
+        describe_again: Callable[[MachineOrder, frozenset[int] | None], Description] = describe,
     ) -> None:
         self._order = order
         self._describe = describe_again
+        self._reservation = reservation
         self._known: dict[str, Offer] = {offer.resource.name: offer for offer in first.offers}
-        self._changes: SimpleQueue[Change] = SimpleQueue()
+        self._changes: SimpleQueue[ResourceReport] = SimpleQueue()
         self._lost: SimpleQueue[str] = SimpleQueue()
         self._disturbed: dict[str, str] = {}
+        self._shared: dict[str, str] = {}
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
+        self._compare_sharing()
 
-    def look(self) -> list[Change]:
+    def look(self) -> list[ResourceReport]:
         """What joined or left since the last look; the first look begins the watch."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="devices", daemon=True)
             self._thread.start()
         return self.changes()
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ResourceReport]:
         """What was noted since the last time."""
-        changes: list[Change] = []
+        changes: list[ResourceReport] = []
         while True:
             try:
                 changes.append(self._changes.get_nowait())
             except Empty:
                 return changes
+
+    def fitted(self, call: Call) -> Call:
+        """A call that disturbs no other process that measures here."""
+        return call if self._reservation is None else self._reservation.fitted(call)
 
     def lost(self, resource: str) -> None:
         """A call found out that a device is gone; it joins when it is seen again after that."""
@@ -59,8 +101,10 @@ class DeviceWatch:
             self._known.pop(self._lost.get(), None)
 
     def close(self) -> None:
-        """Look no more; a look that is under way ends by itself."""
+        """Look no more, and leave the devices to others; a look that is under way ends by itself."""
         self._ending.set()
+        if self._reservation is not None:
+            self._reservation.close()
 
     def compare(self, description: Description) -> None:
         """Note what is different now."""
@@ -74,6 +118,7 @@ class DeviceWatch:
                 self._known[name] = offer
                 self._changes.put(ResourceJoined(offer=offer))
         self._compare_disturbances(description)
+        self._compare_sharing()
 
     def _compare_disturbances(self, description: Description) -> None:
         for seen in description.devices:
@@ -83,7 +128,18 @@ class DeviceWatch:
                 self._disturbed[name] = who
                 self._changes.put(ResourceDisturbed(name=name, by=by))
 
+    def _compare_sharing(self) -> None:
+        """Note which of our devices other processes measure on, too."""
+        if self._reservation is None:
+            return
+        for name, offer in self._known.items():
+            by = self._reservation.shared_with(offer.locks)
+            if self._shared.get(name, "") != by:
+                self._shared[name] = by
+                self._changes.put(ResourceShared(name=name, by=by))
+
     def _watch(self) -> None:
+        cores = None if self._reservation is None else self._reservation.cores
         while not self._ending.wait(_EVERY_S):
             self.forget_lost()
-            self.compare(self._describe(self._order))
+            self.compare(self._describe(self._order, cores))

@@ -33,7 +33,13 @@ def evaluate_on_farm(folder: Path, farm: Path, seconds: float, key: str | None =
     name = board.resource.name
     limit_s = LONGER * seconds + OPEN_S
     found = call_in_worker(
-        board.through, _EVALUATE, limit_s, str(folder), seconds, environment=board.environment
+        board.through,
+        _EVALUATE,
+        limit_s,
+        str(folder),
+        seconds,
+        environment=board.environment,
+        locks=board.locks,
     )
     if isinstance(found, DeviceGone):
         raise FarmError(f"{name} was lost: {found.reason}")

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tuneloom.app.devices.describing import MachineOrder, describe
+from tuneloom.app.devices.describing import MachineOrder
 from tuneloom.app.devices.entries import DeviceEntry
-from tuneloom.app.devices.watching import DeviceWatch
+from tuneloom.app.devices.watching import occupied
 from tuneloom.app.farm.entries import RAY, FarmFile
 from tuneloom.app.farm.surveying import COMPARED, SURVEY, facts_of, versions
 from tuneloom.engine.api import Engine
@@ -57,8 +57,8 @@ def _join_here(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> Joined
     slots = farm.hosts[0].slots if farm.hosts else None
     devices = farm.devices or None
     order = MachineOrder(name=LOCAL, slots=slots, devices=devices, device_cores=settings.device_cores)
-    description = describe(order)
-    engine = LocalEngine(warmth.warm_up, warmth.environment, DeviceWatch(order, description))
+    description, watch = occupied(order)
+    engine = LocalEngine(warmth.warm_up, warmth.environment, watch)
     fleet = description.fleet
     return JoinedFarm(file=farm, engine=engine, fleet=fleet, facts={LOCAL: facts_of(description)}, absent={})
 

@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.devices.describing import Description, MachineOrder, describe
-from tuneloom.app.devices.watching import DeviceWatch
+from tuneloom.app.devices.describing import Description, MachineOrder
+from tuneloom.app.devices.watching import DeviceWatch, occupied
 from tuneloom.engine.machine import Offer
 from tuneloom.store import default_place
 
@@ -39,9 +39,8 @@ class MachineSurvey:
 
 
 def survey(order: MachineOrder) -> MachineSurvey:
-    """Look at this machine and begin to watch it."""
-    description = describe(order)
-    watch = DeviceWatch(order, description)
+    """Reserve what this machine is asked for, look at it and begin to watch it."""
+    description, watch = occupied(order)
     return MachineSurvey(order=order, description=description, facts=facts_of(description), watch=watch)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from tuneloom.report import Fact, ResourceInfo
 from tuneloom.store import Provenance
 
-DRAWN = frozenset({"resources", "canary"})
-"""Notes that have a section of their own."""
+DRAWN = frozenset({"resources", "canary", "clock"})
+"""Notes that have a section of their own, or that only programs read."""
 
 TOLD_OF_SPECS = ("tuner", "batch", "seed", "layout")
 """What a job's specification says about how it was measured."""
@@ -62,13 +62,34 @@ def resources_of(listed: Any) -> tuple[ResourceInfo, ...]:
 def disturbed_facts(listed: Any) -> tuple[Fact, ...]:
     """Who else used which resource, and when."""
     return tuple(
-        Fact(
-            name=f"{each['name']}: also used by",
-            value=", ".join(f"{by or 'nobody'} from {at_s:.0f} s" for at_s, by in each["disturbed"]),
-        )
+        Fact(name=f"{each['name']}: also used by", value=_over_time(each["disturbed"]))
         for each in listed or ()
         if each.get("disturbed")
     )
+
+
+def shared_facts(listed: Any) -> tuple[Fact, ...]:
+    """Which resource was shared with other processes, and how long stages waited for these."""
+    return tuple(
+        Fact(name=f"{each['name']}: shared with", value=f"{_over_time(_sharers(each))}; {_waits(each)}")
+        for each in listed or ()
+        if each.get("shared") or each.get("waits")
+    )
+
+
+def _sharers(entry: Mapping[str, Any]) -> Sequence[tuple[float, str]]:
+    return entry.get("shared") or [(entry.get("joined_s", 0.0), "another process")]
+
+
+def _waits(entry: Mapping[str, Any]) -> str:
+    """Locks keep measurements apart, so whatever was measured had the device to itself."""
+    waits, waited_s = entry.get("waits", 0), entry.get("waited_s", 0.0)
+    stages = "1 stage" if waits == 1 else f"{waits} stages"
+    return f"{stages} waited for the device, {waited_s:.1f} s in all; no two measurements overlapped"
+
+
+def _over_time(users: Sequence[tuple[float, str]]) -> str:
+    return ", ".join(f"{by or 'nobody'} from {at_s:.0f} s" for at_s, by in users)
 
 
 def _spoken(name: str) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.app.kinds.finding import FALLBACK, kind_named
-from tuneloom.app.reports.notes import disturbed_facts, facts_of, measuring_facts, resources_of
+from tuneloom.app.reports.notes import disturbed_facts, facts_of, measuring_facts, resources_of, shared_facts
 from tuneloom.errors import InputError, OutputError
 from tuneloom.report import (
     Cluster,
@@ -112,6 +112,7 @@ def report_data(store: Store, name: str) -> ReportData:
         facts=(
             *measuring_facts([job.spec for job in jobs], _provenances(trials)),
             *disturbed_facts(notes.get("resources")),
+            *shared_facts(notes.get("resources")),
             *facts_of(notes),
         ),
         drift=tuple(DriftPoint(at_s=at_s, ratio=ratio) for at_s, ratio in notes.get("canary", ())),

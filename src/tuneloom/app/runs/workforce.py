@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tuneloom.app.devices.describing import MachineOrder, describe, require_cores
-from tuneloom.app.devices.watching import DeviceWatch
+from tuneloom.app.devices.describing import MachineOrder, require_cores
+from tuneloom.app.devices.watching import occupied
 from tuneloom.app.farm.aiming import (
     Aiming,
     aimed_at,
@@ -59,9 +59,8 @@ def workforce_for_kinds(
     if farm is not None:
         return _on(farm, kinds, settings)
     require_cores(settings.device_cores)
-    order = MachineOrder(device_cores=settings.device_cores)
-    found = describe(order)
-    engine = engine_for_kinds(kinds, DeviceWatch(order, found), environment)
+    found, watch = occupied(MachineOrder(device_cores=settings.device_cores))
+    engine = engine_for_kinds(kinds, watch, environment)
     return Workforce(engine=engine, resources=found.fleet)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import Empty
 from typing import Any, assert_never
 
-from tuneloom.engine.calls import Call, CallEnded, Lost
+from tuneloom.engine.calls import Call, CallBegan, CallEnded, CallWaits, Lost
 from tuneloom.engine.machine import Offer
 from tuneloom.engine.ray.api import AgentLine, Cluster, Gone, Letter, Node, Roll
 from tuneloom.engine.ray.links import Absence, Link, facts_of, pause_s
@@ -20,7 +20,14 @@ from tuneloom.engine.ray.messages import (
     Tidings,
 )
 from tuneloom.engine.ray.sending import Desk
-from tuneloom.engine.reports import EngineReport, MachineLost, ResourceDisturbed, ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import (
+    EngineReport,
+    MachineLost,
+    ResourceDisturbed,
+    ResourceJoined,
+    ResourceLeft,
+    ResourceShared,
+)
 from tuneloom.errors import EngineError
 
 PATIENCE_S = 5.0
@@ -200,6 +207,8 @@ class RayEngine:
         match report:
             case CallEnded():
                 self._reports += self._desk.ended(link, report, {})
+            case CallWaits() | CallBegan():
+                self._reports += self._desk.noted(link, report)
             case CallWrote():
                 self._reports += self._desk.ended(link, report.ended, report.files)
             case CargoMissing():
@@ -208,7 +217,7 @@ class RayEngine:
                 link.files -= report.digests
             case AgentBroke():
                 self._lose(link, report.reason)
-            case ResourceJoined() | ResourceLeft() | MachineLost() | ResourceDisturbed():
+            case MachineLost() | ResourceJoined() | ResourceLeft() | ResourceDisturbed() | ResourceShared():
                 self._reports.append(report)
             case _:
                 assert_never(report)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tuneloom.engine.calls import CallEnded
 from tuneloom.engine.ray.api import AgentLine, Node
 from tuneloom.engine.ray.messages import Hello, Order
 
@@ -71,10 +70,9 @@ class Link:
             self._offset_s, self._trip_s = middle_s - theirs_s, trip_s
         self._asked_s = -now_s
 
-    def on_our_clock(self, ended: CallEnded, sent_s: float, now_s: float) -> tuple[float, float]:
-        """When a call began and ended, between when it was sent and now."""
-        started_s = min(max(ended.started_s + self._offset_s, sent_s), now_s)
-        return started_s, min(max(ended.ended_s + self._offset_s, started_s), now_s)
+    def on_our_clock(self, theirs_s: float, least_s: float, now_s: float) -> float:
+        """When something happened there: not before something else that we know of, and not after now."""
+        return min(max(theirs_s + self._offset_s, least_s), now_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

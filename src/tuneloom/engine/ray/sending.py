@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost, Raised, ReadFiles, Returned
+from tuneloom.engine.calls import (
+    Call,
+    CallBegan,
+    CallEnded,
+    CallResult,
+    CallWaits,
+    Lost,
+    Raised,
+    ReadFiles,
+    Returned,
+)
 from tuneloom.engine.ray.cargo import Receipt, receipts_in, unpacked
 from tuneloom.engine.ray.files import mentioned, unpack
 from tuneloom.engine.ray.links import Link
@@ -99,8 +109,20 @@ class Desk:
         if sent.instead_of is not None and sent.then is not None:
             return self._go_on(sent, sent.instead_of, sent.then, result)
         del self._now_under[sent.id]
-        started_s, ended_s = link.on_our_clock(ended, sent.sent_s, self._now_s())
+        now_s = self._now_s()
+        started_s = link.on_our_clock(ended.started_s, sent.sent_s, now_s)
+        ended_s = link.on_our_clock(ended.ended_s, started_s, now_s)
         return [CallEnded(id=sent.id, result=result, started_s=started_s, ended_s=ended_s)]
+
+    def noted(self, link: Link, report: CallWaits | CallBegan) -> list[CallWaits | CallBegan]:
+        """The report of a call that waits or has begun, under its own id and on our clock."""
+        sent = self._sent.get(report.id)
+        if sent is None:
+            return []
+        if isinstance(report, CallWaits):
+            return [replace(report, id=sent.id)]
+        at_s = link.on_our_clock(report.at_s, sent.sent_s, self._now_s())
+        return [replace(report, id=sent.id, at_s=at_s)]
 
     def missing(self, link: Link, report: CargoMissing) -> list[CallEnded]:
         """Make again what a call needs, where it is needed."""

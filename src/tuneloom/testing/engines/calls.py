@@ -37,6 +37,23 @@ def lose_device() -> DeviceGone:
     return DeviceGone(reason="it was unplugged")
 
 
+class PuzzleError(Exception):
+    """Can be pickled, but not unpickled: its constructor wants more than an exception keeps."""
+
+    def __init__(self, code: int, *, why: str) -> None:
+        super().__init__(f"{code}: {why}")
+
+
+def unreadable() -> PuzzleError:
+    """A value that its receiver can't read."""
+    return PuzzleError(3, why="of its constructor")
+
+
+def unsendable() -> object:
+    """A value that can't be pickled."""
+    return lambda: None
+
+
 def crash() -> NoReturn:
     os.kill(os.getpid(), signal.SIGSEGV)
     raise AssertionError("unreachable")

@@ -8,6 +8,7 @@ from tuneloom.app.conducting.listening import Span
 from tuneloom.app.runs.executing.resources import RESOURCES, ResourceList
 from tuneloom.app.runs.view import RunView
 from tuneloom.engine.machine import Offer
+from tuneloom.engine.sharing.folder import boot_id
 from tuneloom.model import Artifact, JobSpec, ModelSummary, Task, Trial
 from tuneloom.scheduling.journal import CoreBegan, PlainEntry, written, written_start
 from tuneloom.scheduling.messages import Command, Event
@@ -15,6 +16,9 @@ from tuneloom.store import EventRecord, KeptTrial, Page, Provenance, SpanRecord,
 
 LOGGED_WITH = "logged_with"
 """The note of a run whose decisions are in the log of another: that of its long-living executor."""
+
+CLOCK = "clock"
+"""The note that says what time the clock of the executor's machine showed when the run's showed 0."""
 
 
 class Book:
@@ -49,6 +53,23 @@ class Book:
         """Note who else uses a resource at the next flush."""
         self._resources.disturbed(name, by, self.on_run_clock(at_s))
         self._notes[RESOURCES] = self._resources.note()
+
+    def resource_shared(self, name: str, by: str, at_s: float) -> None:
+        """Note which other process measures on a resource in turn at the next flush."""
+        self._resources.shared(name, by, self.on_run_clock(at_s))
+        self._notes[RESOURCES] = self._resources.note()
+
+    def resource_waited_for(self, name: str, seconds: float) -> None:
+        """Note how long a stage waited for another process at the next flush."""
+        self._resources.waited_for(name, seconds)
+        self._notes[RESOURCES] = self._resources.note()
+
+    def clock_set(self, zero_s: float) -> None:
+        """Note how the run's clock stands to that of its machine, on which the executor's began at `zero_s`.
+
+        With it, times of runs that went on side by side can be compared.
+        """
+        self._notes[CLOCK] = {"machine": boot_id(), "zero_s": zero_s - self._shift_s}
 
     def opened(self, job: str, spec: JobSpec, summary: ModelSummary) -> dict[str, list[Trial]]:
         """Keep a job's tasks; returns the trials it made before, by task key."""

@@ -126,6 +126,7 @@ class Executor:
     def hold(self, lease: Lease) -> HeldRun:
         """Take the jobs of a run that is ours now."""
         book = Book(self._store, lease.run, self.conductor.now_s())
+        book.clock_set(self.conductor.zero_s)
         held = HeldRun(
             store=self._store,
             lease=lease,
@@ -143,8 +144,7 @@ class Executor:
             self.begin(book, own=False)
         else:
             book.logged_with(journal.run)
-            for offer in self.listener.offers.values():
-                book.resource_joined(offer, self.conductor.now_s())
+            self.listener.introduce(book, self.conductor.now_s())
         with self._runs.guarding(held):
             self._take_new_jobs(held)
         return held

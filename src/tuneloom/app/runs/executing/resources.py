@@ -28,6 +28,8 @@ class ResourceList:
         entry = {"name": resource.name, "slots": slots, "machine": resource.machine, "joined_s": at_s}
         if not isinstance(resource, Host):
             entry["device_key"] = resource.key
+        if offer.cores:
+            entry["cores"] = sorted(offer.cores)
         self._entries[resource.name] = entry | {"away": []}
 
     def left(self, name: str, reason: str, at_s: float) -> None:
@@ -38,6 +40,16 @@ class ResourceList:
     def disturbed(self, name: str, by: str, at_s: float) -> None:
         """Others use a resource, too, or do so no more."""
         self._entries[name].setdefault("disturbed", []).append([at_s, by])
+
+    def shared(self, name: str, by: str, at_s: float) -> None:
+        """Another process measures on a resource in turn, or does so no more."""
+        self._entries[name].setdefault("shared", []).append([at_s, by])
+
+    def waited_for(self, name: str, seconds: float) -> None:
+        """A stage waited for another process before it got a resource."""
+        entry = self._entries[name]
+        entry["waits"] = entry.get("waits", 0) + 1
+        entry["waited_s"] = entry.get("waited_s", 0.0) + seconds
 
     def note(self) -> list[dict[str, Any]]:
         """The list as plain data."""

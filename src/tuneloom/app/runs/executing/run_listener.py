@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.runs.executing.bookkeeping import Book
 from tuneloom.app.runs.executing.holding import HeldRuns
 from tuneloom.app.runs.executing.shares import ShareBook
 from tuneloom.app.runs.executing.writing import RunWriter
@@ -25,7 +26,8 @@ class RunListener(Listener):
         shares: ShareBook | None,
         beat: Callable[[float], None],
     ) -> None:
-        self.offers: dict[str, Offer] = {}
+        self._offers: dict[str, Offer] = {}
+        self._sharers: dict[str, str] = {}
         self._runs = runs
         self._writer = writer
         self._shares = shares
@@ -35,12 +37,12 @@ class RunListener(Listener):
         self._writer.decided(event, commands)
 
     def resource_joined(self, offer: Offer, at_s: float) -> None:
-        self.offers[offer.resource.name] = offer
+        self._offers[offer.resource.name] = offer
         for held in self._runs:
             held.book.resource_joined(offer, at_s)
 
     def resource_left(self, name: str, reason: str, at_s: float) -> None:
-        self.offers.pop(name, None)
+        self._offers.pop(name, None)
         for held in self._runs:
             held.book.resource_left(name, reason, at_s)
 
@@ -50,9 +52,28 @@ class RunListener(Listener):
         if by and self._is_wanted(name):
             _LOG.warning("%s is also used by %s: its times may be wrong", name, by)
 
+    def resource_shared(self, name: str, by: str, at_s: float) -> None:
+        self._sharers[name] = by
+        for held in self._runs:
+            held.book.resource_shared(name, by, at_s)
+        if by and self._is_wanted(name):
+            _LOG.warning("%s is shared with %s: measurements take turns", name, by)
+
+    def resource_waited_for(self, job: str, name: str, seconds: float) -> None:
+        held = self._runs.of(job)
+        if held is not None:
+            held.book.resource_waited_for(name, seconds)
+
+    def introduce(self, book: Book, at_s: float) -> None:
+        """Let a run that is taken later note the resources that are there, and who shares them."""
+        for name, offer in self._offers.items():
+            book.resource_joined(offer, at_s)
+            if by := self._sharers.get(name):
+                book.resource_shared(name, by, at_s)
+
     def _is_wanted(self, device: str) -> bool:
         """Whether a job measures on such a device."""
-        key = getattr(self.offers[device].resource, "key", None)
+        key = getattr(self._offers[device].resource, "key", None)
         programs = (program for held in self._runs for program in held.programs.values())
         return any(program.spec.device_key == key for program in programs)
 
