@@ -48,7 +48,6 @@ def problems() -> dict[str, Meaning]:
         name = f"attention {heads}x{length}x64{' causal' if causal else ''} float16"
         found[name] = cases.attention(length, length, heads, 64, causal=causal)
     found["attention 6x197x64 float16 written out"] = cases.written_out_attention(197, 6, 64)
-    found["attention 8x256x64 float32"] = cases.attention(256, 256, 8, 64, "float32")
     found["attention 12x1 of 512x64 float16"] = cases.attention(1, 512, 12, 64)
     for rows, width in ((256, 512), (197, 384), (128, 768), (4096, 4096)):
         found[f"layer norm {rows}x{width} float16"] = cases.layer_norm(rows, width)
@@ -64,15 +63,21 @@ def problems() -> dict[str, Meaning]:
     for image, stride in (((1, 112, 112, 32), 1), ((1, 14, 14, 384), 1), ((16, 28, 28, 192), 2)):
         name = f"depthwise {'x'.join(map(str, image))} by {stride} float16"
         found[name] = cases.convolution(image, image[3], 3, stride=stride, groups=image[3])
+    found["attention 8x256x64 float32"] = cases.attention(256, 256, 8, 64, "float32")
     return found
 
 
 def configurations(claim: Any, count: int, seed: int = 1) -> list[dict[str, int]]:
-    """The claim's guesses and random valid configurations."""
+    """The claim's guesses, random neighbours of the first of them, and random valid configurations."""
     chosen = [dict(each) for each in claim.space.guesses][: max(count // 2, 1)]
-    source = random.Random(seed)
+    source, knobs = random.Random(seed), claim.space.knobs
+    starts = chosen[:8]
     for _ in range(count * 50):
-        each = {name: source.choice(values) for name, values in claim.space.knobs.items()}
+        if source.random() < 0.8:
+            changed = source.sample(list(knobs), min(len(knobs), source.randint(1, 3)))
+            each = {**source.choice(starts), **{name: source.choice(knobs[name]) for name in changed}}
+        else:
+            each = {name: source.choice(values) for name, values in knobs.items()}
         if len(chosen) < count and each not in chosen and not claim.refusal(each):
             chosen.append(each)
     return chosen
@@ -286,6 +291,8 @@ def searched(name: str, meaning: Meaning, built: list[tuple[dict[str, int], Any]
             )
         except RuntimeError as error:
             failed.append([configuration, str(error)[:160]])
+            print(f"{name}: {configuration}: {str(error)[:160]}", flush=True)
+            break
     rows.sort(key=lambda row: row["us"])
     ours = timed([lambda inputs=inputs: reference(meaning, inputs, double=False) for inputs in sets])
     own = difference(reference(meaning, sets[0], double=False)[0], right[0])
@@ -332,7 +339,11 @@ def main() -> None:
                     flush=True,
                 )
         for name, (meaning, futures) in work.items():
-            row = searched(name, meaning, [(each, future.result()) for each, future in futures])
+            try:
+                row = searched(name, meaning, [(each, future.result()) for each, future in futures])
+            except Exception as error:
+                print(f"{name}: {str(error)[:200]}", flush=True)
+                continue
             results["problems"].append(row)
             best = row["best"][0] if row["best"] else {"us": float("nan"), "configuration": {}}
             print(

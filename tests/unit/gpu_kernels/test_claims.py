@@ -128,3 +128,12 @@ def test_claiming_imports_neither_triton_nor_tvm() -> None:
         "assert not {'triton', 'tvm', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_kernels_can_be_named_after_a_symbol() -> None:
+    claim = claimed(cases.product_with_gelu(16, 128, 512))
+    assert claim is not None
+    split = next(each for each in claim.space.everything() if each["split"] == 2 and not claim.refusal(each))
+    named = claim.program(split).named("mine")
+    assert [each.name for each in named.kernels] == ["mine_0", "mine_1"]
+    assert "def mine_1(" in named.kernels[1].source

@@ -33,14 +33,20 @@ class TritonImplementer:
             else next(filter(None, (_claim(each, meaning, gpu) for each in TEMPLATES)), None)
         )
 
-    def build(self, claim: TritonClaim, configuration: Configuration) -> DeviceCode | Failure:
-        """Machine code of a configuration; what can't work is refused before anything is compiled."""
+    def build(
+        self, claim: TritonClaim, configuration: Configuration, symbol: str = ""
+    ) -> DeviceCode | Failure:
+        """Machine code of a configuration; what can't work is refused before anything is compiled.
+
+        Kernels are named after `symbol`, or after a digest of their text.
+        """
         from tuneloom.backends.cuda.triton.compiling import compiled
 
         refusal = claim.refusal(configuration)
         if refusal:
             return Failure(kind=FailureKind.BUILD_ERROR, message=refusal)
-        return compiled(claim.program(configuration), claim.gpu)
+        program = claim.program(configuration)
+        return compiled(program.named(symbol) if symbol else program, claim.gpu)
 
 
 def _claim(template: Template, meaning: Meaning, gpu: Gpu) -> TritonClaim | None:

@@ -1,6 +1,6 @@
 """Kernels as text with everything needed to compile and launch them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tuneloom.backends.cuda.code import Argument
 from tuneloom.backends.meaning import TensorType
@@ -24,3 +24,12 @@ class Program:
 
     kernels: tuple[KernelText, ...]
     scratch: tuple[TensorType, ...] = ()
+
+    def named(self, symbol: str) -> "Program":
+        """The same with kernels that are named after a symbol."""
+        names = {each.name: f"{symbol}_{number}" for number, each in enumerate(self.kernels)}
+        kernels = [
+            replace(each, name=names[each.name], source=each.source.replace(each.name, names[each.name]))
+            for each in self.kernels
+        ]
+        return replace(self, kernels=tuple(kernels))

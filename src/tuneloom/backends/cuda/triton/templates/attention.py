@@ -142,12 +142,13 @@ def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
         "tile_m": tuple(each for each in (16, 32, 64, 128) if each < 2 * max(found.queries, 16)),
         "tile_n": tuple(each for each in (16, 32, 64, 128) if each < 2 * max(found.keys, 16)),
         "warps": (1, 2, 4, 8),
-        "stages": (1, 2, 3, 4),
+        "stages": (2, 3, 4),
         "precision": precisions_of(found.first, found.dtype),
     }
     order = [
-        (128, 64, 4, 3), (128, 128, 8, 2), (64, 64, 4, 3), (128, 64, 8, 3), (64, 128, 4, 3), (64, 32, 4, 3),
-        (32, 64, 4, 2), (32, 64, 2, 3), (16, 64, 4, 3), (16, 128, 4, 2), (16, 32, 1, 3), (16, 16, 1, 1),
+        (128, 64, 4, 3), (64, 64, 4, 3), (64, 128, 4, 3), (128, 128, 8, 3), (128, 64, 8, 3), (64, 32, 4, 3),
+        (32, 128, 4, 3), (32, 64, 4, 3), (16, 128, 4, 2), (16, 128, 4, 3), (16, 64, 4, 3), (16, 32, 1, 3),
+        (16, 16, 1, 2),
     ]  # fmt: skip
     guesses = [
         {"tile_m": m, "tile_n": n, "warps": warps, "stages": stages, "precision": knobs["precision"][0]}
@@ -174,7 +175,7 @@ def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
     read = tile_m * width + configuration["stages"] * tile_n * (width + value_width)
     if read * BYTES[found.dtype] > gpu.shared_bytes:
         return f"needs {read * BYTES[found.dtype]} bytes of shared memory of {gpu.shared_bytes}"
-    if tile_m * (tile_n + value_width) > 256 * threads:
+    if tile_m * (tile_n + value_width) > 192 * threads:
         return f"sums of {tile_m} rows don't fit into the registers of {threads} threads"
     return ""
 

@@ -16,18 +16,21 @@ from tuneloom.backends.cuda.triton.templates.tiles import sums_type, tiled
 from tuneloom.backends.cuda.triton.writing import Draft
 from tuneloom.backends.meaning import Meaning, TensorType
 
-_FLOPS = {
-    "float16": 1.0,
-    "bfloat16": 1.0,
-    "float32": 0.07,
-    "int8": 2.0,
-    "float8_e4m3fn": 2.0,
-    "float8_e5m2": 2.0,
+_PRODUCTS_PER_CYCLE = {
+    "float16": 1700.0,
+    "bfloat16": 1700.0,
+    "int8": 3400.0,
+    "float8_e4m3fn": 3400.0,
+    "float8_e5m2": 3400.0,
 }
+_FLOAT32_PER_CYCLE = (140.0, 500.0, 470.0)
+"""By the knob `precision`."""
+
 _LEAST_DEPTH = {"float32": 8, "float16": 16, "bfloat16": 16}
-_MOST_SUMS = 256
+_MOST_SUMS = 128
+_MOST_WRITTEN_OUT = 4096
 _WARP = 32
-_GUESSES = 12
+_GUESSES = 16
 _FEW = 2**19
 _MUCH = 64 * 64
 _FIXED = frozenset(("precision", "persistent", "descriptors"))
@@ -82,7 +85,7 @@ def matrix_space(
         "tile_n": _tiles(found.columns, 16, 256),
         "tile_k": tuple(each for each in (16, 32, 64, 128, 256) if each <= max(32, 2 * found.depth)),
         "warps": (2, 4, 8),
-        "stages": (1, 2, 3, 4, 5, 6),
+        "stages": (2, 3, 4, 5, 6),
         "group": (1, 4, 8, 16) if found.rows > 256 else (1,),
         "split": tuple(each for each in splits if found.depth >= 128 * each or each == 1),
         "precision": precisions,
@@ -129,7 +132,7 @@ def _best(
     """The cheapest valid candidates, no two with the same tile."""
     chosen: dict[tuple[int, ...], Configuration] = {}
     for each in sorted(filter(fits, candidates), key=cost):
-        chosen.setdefault(tuple(each[name] for name in ("tile_m", "tile_n", "split")), each)
+        chosen.setdefault(tuple(each[name] for name in ("tile_m", "tile_n", "tile_k", "split")), each)
     return tuple(islice(chosen.values(), count))
 
 
@@ -147,6 +150,9 @@ def refused(found: Sums, gpu: Gpu, configuration: Configuration) -> str:
         return f"needs {shared} bytes of shared memory of {gpu.shared_bytes}"
     if rows * columns > _MOST_SUMS * threads:
         return f"{rows}x{columns} sums don't fit into the registers of {threads} threads"
+    exact = found.dtype == "float32" and configuration["precision"] == 0
+    if exact and rows * columns * depth > _MOST_WRITTEN_OUT * threads:
+        return f"{rows * columns * depth // threads} products a thread, written out, take long to compile"
     if depth < least:
         return f"a depth of {depth} is less than the {least} of an instruction"
     steps = ceil(found.depth / depth)
@@ -162,21 +168,23 @@ def _blocks(found: Sums, configuration: Configuration) -> int:
 
 
 def _estimate(found: Sums, gpu: Gpu, configuration: Configuration) -> float:
-    """A rough time in arbitrary units: rounds of blocks, bound by arithmetic or by the reading of tiles."""
+    """Cycles, roughly; the constants are fitted to products of real networks on an H200."""
     tile_m, tile_n, tile_k = (configuration[name] for name in ("tile_m", "tile_n", "tile_k"))
     split = configuration["split"]
-    blocks = found.batch * ceil(found.rows / tile_m) * ceil(found.columns / tile_n) * split
+    rounds = found.batch * _blocks(found, configuration) * split / gpu.multiprocessors
     steps = ceil(ceil(found.depth / tile_k) / split)
-    wide = float(min(1.0, (tile_m * tile_n) / (128 * 128)) ** 0.35)
-    arithmetic = tile_m * tile_n * tile_k / (4096.0 * _FLOPS.get(found.dtype, 1.0) * wide)
-    reading = (tile_m + tile_n) * tile_k * BYTES[found.dtype] / 48.0
-    latency = 700.0 / max(configuration["stages"] - 1, 1)
-    together = max(1, min(2, gpu.shared_bytes // max(_shared_bytes(configuration, found.dtype), 1)))
-    rounds = blocks / gpu.multiprocessors
-    if rounds < together:
-        rounds = ceil(rounds)
-    ending = 1500.0 + tile_m * tile_n / 64 + (4000.0 if split > 1 else 0.0)
-    return rounds * (steps * max(arithmetic, reading, latency) + ending)
+    wide = min(1.0, (tile_m * tile_n) / (128 * 128)) ** 0.15
+    rate = _PRODUCTS_PER_CYCLE.get(found.dtype) or _FLOAT32_PER_CYCLE[configuration["precision"]]
+    busy = max(
+        tile_m * tile_n * tile_k / (rate * wide), (tile_m + tile_n) * tile_k * BYTES[found.dtype] / 67.0
+    )
+    alone = max(busy, 490.0 / max(configuration["stages"] - 1, 1)) + 50.0
+    together = min(ceil(rounds), 2, max(1, gpu.shared_bytes // _shared_bytes(configuration, found.dtype)))
+    cycles = ceil(rounds / together) * steps * max(busy * together, alone)
+    cycles += 2500.0 + tile_m * tile_n / 11.0 * max(1.0, rounds)
+    if split > 1:
+        cycles += 740.0 + split * found.batch * found.rows * found.columns * 4 / (gpu.multiprocessors * 14.0)
+    return float(cycles)
 
 
 def finished(
