@@ -34,15 +34,15 @@ test: $(STAMP)
 	$(MAKE) --no-print-directory -j2 check suite
 
 suite: $(STAMP) browser
-	$(PYTEST) tests
+	$(PYTEST) tests accelerators
 
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples accelerators
+	$(BIN)/ruff check src tests benchmarks examples accelerators
 	$(BIN)/mypy
 
 unit: $(STAMP)
-	$(PYTEST) tests/unit
+	$(PYTEST) tests/unit accelerators
 
 integration: $(STAMP)
 	$(PYTEST) tests/integration
@@ -81,8 +81,8 @@ emulated-board: $(STAMP)
 	PYTHON=$(abspath $(BIN)/python) tools/emulated_board.sh setup
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks examples
-	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples accelerators
+	$(BIN)/ruff check --fix src tests benchmarks examples accelerators
 
 clean:
 	rm -rf $(VENV) $(TORCH) demo-bundle build src/*.egg-info

@@ -1,0 +1,1 @@
+"""From a convolution and its knobs to a program."""

@@ -1,0 +1,1 @@
+"""The simulator: instructions in, results and cycles out."""
