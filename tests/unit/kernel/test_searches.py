@@ -87,6 +87,24 @@ def test_the_guided_search_needs_fewer_evaluations_than_chance() -> None:
     assert guided < chance / 2
 
 
+def test_autotvm_plans_by_its_ranking_after_64_points() -> None:
+    """Chance until then, better than chance afterwards."""
+
+    def after_the_first_plan(name: str) -> float:
+        times = [fate(SPACE, point) for seed in range(5) for point in run(name, seed, 80)[64:]]
+        return sum(time is None for time in times) + sum(time or 0 for time in times)
+
+    assert after_the_first_plan("autotvm") < after_the_first_plan("random")
+
+
+def test_autotvm_starts_with_points_that_build_if_it_heard_of_any() -> None:
+    search = new_search("autotvm", SPACE, Terms(0))
+    built = {tuple(int(i) for i in point): i % 3 == 0 for i, point in enumerate(SPACE.points()[:45])}
+    for point, builds in built.items():
+        search.hear(point, builds)
+    assert {built[point] for point in search.propose(15)} == {True}
+
+
 def test_a_batch_holds_different_points() -> None:
     seen = run("guided", 1, 40, batch=8)
     assert len(set(seen)) == len(seen) == 40
@@ -194,5 +212,5 @@ def test_knobs_that_matter_are_told_from_those_that_do_not() -> None:
 
 
 def test_an_unknown_search_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match="no search 'best'; known: guided, local, random"):
+    with pytest.raises(InputError, match="no search 'best'; known: guided, autotvm, local, random"):
         new_search("best", SPACE, Terms(0))

@@ -15,7 +15,7 @@ ON_DEVICE = "builds_on_device"
 PRESAMPLED = "presampled"
 """The option of a search that says what building alone has shown: a JSON list of [knobs, builds]."""
 
-SEARCHES = ("guided", "local", "random")
+SEARCHES = ("guided", "autotvm", "local", "random")
 """The searches that can be named, the default first."""
 
 STARTS = ("validity", "random", "default")

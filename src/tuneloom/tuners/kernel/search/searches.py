@@ -7,6 +7,7 @@ import numpy as np
 
 from tuneloom.errors import InputError
 from tuneloom.tuners.kernel.factors import Point
+from tuneloom.tuners.kernel.search.autotvm import AutoTvmSearch
 from tuneloom.tuners.kernel.search.guided import GuidedSearch
 from tuneloom.tuners.kernel.search.pool import Visited, as_point, open_points, unseen
 from tuneloom.tuners.kernel.search.terms import Terms
@@ -92,6 +93,7 @@ class LocalSearch(RandomSearch):
 _Maker = Callable[[Space, Terms], PointSearch]
 SEARCHES: dict[str, _Maker] = {
     "guided": GuidedSearch,
+    "autotvm": AutoTvmSearch,
     "local": lambda space, terms: LocalSearch(space, terms.seed),
     "random": lambda space, terms: RandomSearch(space, terms.seed),
 }
