@@ -150,7 +150,8 @@ def tune_stock(task: Task, seed: int, trials: int, batch: int) -> dict[str, Any]
     """Stock `tune_tir` as its documentation shows it, with a build timeout that lets it work."""
     from tvm.s_tir import meta_schedule as ms
 
-    module, target = unpack_kernel(task.payload)
+    kernel = unpack_kernel(task.payload)
+    module, target = kernel.module, kernel.target
     config = ms.runner.EvaluatorConfig(number=1, repeat=REPEATS, min_repeat_ms=int(MIN_REPEAT_MS))
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()

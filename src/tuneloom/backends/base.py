@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from tuneloom.backends.implementers import Implementer
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 
@@ -104,6 +105,10 @@ class Backend(ABC):
     def follow(self, trace: str, target: TargetSpec) -> None:
         """Prepare this process for a trace that may ask for instructions of the hardware."""
         return
+
+    def implementers(self, target: TargetSpec) -> Sequence[Implementer]:
+        """Who makes code for its kernels beside TVM's schedules, the most promising first."""
+        return ()
 
     def facts(self, target: TargetSpec, kernels: Iterable[str]) -> dict[str, Any]:
         """What a bundle has to say of the hardware that code with these kernels needs."""

@@ -71,7 +71,8 @@ def general_trace(task: Task) -> str:
     load_tvm()
     from tvm.s_tir import meta_schedule as ms
 
-    module, target = unpack_kernel(task.payload)
+    kernel = unpack_kernel(task.payload)
+    module, target = kernel.module, kernel.target
     context = ms.TuneContext(
         mod=module,
         target=target.to_tvm(),

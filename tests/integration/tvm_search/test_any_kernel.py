@@ -26,7 +26,7 @@ def odd_task(matmul: Callable[[int, int, int], Task]) -> Task:
 def test_default_schedule_computes_the_same(
     matmul: Callable[[int, int, int], Task], rows: int, depth: int, columns: int, cores: int
 ) -> None:
-    module, _ = unpack_kernel(matmul(rows, depth, columns).payload)
+    module = unpack_kernel(matmul(rows, depth, columns).payload).module
     target = resolve_target("cpu", cores=cores)
     schedule = _default(module, target)
     assert schedule is not None
@@ -47,7 +47,8 @@ def run(module: Any, target: Any, left: Any, right: Any) -> Any:
 
 
 def test_kernel_without_template_begins_with_the_default_schedule(odd_task: Task) -> None:
-    module, target = unpack_kernel(odd_task.payload)
+    odd = unpack_kernel(odd_task.payload)
+    module, target = odd.module, odd.target
     assert not has_template(module, target)
     search = TvmTuner().open(odd_task, SearchOptions(seed=0, trials=4, batch=4), [])
     assert [one.origin for one in search.select(4)][:2] == ["default", "guess"]
@@ -66,5 +67,6 @@ def test_space_that_cannot_be_generated_leaves_one_schedule(
 
 
 def test_last_resort_is_a_space_of_one(odd_task: Task) -> None:
-    module, target = unpack_kernel(odd_task.payload)
+    odd = unpack_kernel(odd_task.payload)
+    module, target = odd.module, odd.target
     assert last_resort(module, target) is not None

@@ -137,7 +137,7 @@ def _write(place: Path, tasks: Sequence[tuple[Task, str, Sequence[Trial]]]) -> i
     written = 0
     with (place / WORKLOADS).open("w") as workloads, (place / RECORDS).open("w") as records:
         for index, (task, target, trials) in enumerate(tasks):
-            module, _ = unpack_kernel(task.payload)
+            module = unpack_kernel(task.payload).module
             text = tvm.ir.save_json(module).encode()
             encoded = base64.b64encode(_LENGTH.pack(len(text)) + text).decode()
             digest = tvm_ffi.structural_hash(module) & (2**64 - 1)

@@ -13,6 +13,7 @@ from tuneloom.model import (
     Task,
     Trial,
 )
+from tuneloom.model.configuration import TVM, implementer_of
 
 
 class TvmTuner:
@@ -21,17 +22,17 @@ class TvmTuner:
     name = "tvm"
 
     def open(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
-        from tuneloom.tuners.tvm.search.search import TvmSearch
+        from tuneloom.tuners.tvm.search.joint import open_search
 
-        return TvmSearch(task, options, known)
+        return open_search(task, options, known)
 
     def build(self, task: Task, candidate: Candidate, rules: MeasuringRules) -> Artifact | Failure:
         from tuneloom.tuners.tvm.measuring.building import build_kernel
         from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
 
-        if not candidate.payload:
-            return rebuild_kernel(task, candidate.configuration)
-        return build_kernel(candidate.payload)
+        if candidate.payload and implementer_of(candidate.configuration) == TVM:
+            return build_kernel(candidate.payload)
+        return rebuild_kernel(candidate.payload or task.payload, candidate.configuration)
 
     def profile(
         self, task: Task, artifact: Artifact, rules: MeasuringRules, best_s: float | None

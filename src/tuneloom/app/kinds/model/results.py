@@ -6,9 +6,11 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.finishing.finish import Finish
+from tuneloom.app.finishing.verdicts import Verdict
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.model import CheckResult, Handover, ModelSummary, OwnRuntime, ShapeVariant
+from tuneloom.model.configuration import TVM, implementer_of
 
 
 def check_result(check: CheckResult | None, handover: Handover | None = None) -> dict[str, Any]:
@@ -92,8 +94,13 @@ def _kernel_result(finish: Finish, progress: TaskProgress) -> dict[str, Any]:
         "after_s": verdict.used_s,
         "trials": len(progress.trials),
         "used": used,
+        "implementer": _implementer(verdict),
         "note": verdict.note,
     }
+
+
+def _implementer(verdict: Verdict) -> str:
+    return TVM if verdict.chosen is None else implementer_of(verdict.chosen.trial.candidate.configuration)
 
 
 def schedules(tuning: TaskTuning, finish: Finish) -> list[dict[str, Any]]:
@@ -105,6 +112,7 @@ def schedules(tuning: TaskTuning, finish: Finish) -> list[dict[str, Any]]:
             candidate = chosen.trial.candidate
             row = {"task": progress.task.key, "name": progress.task.name, "weight": progress.task.weight}
             row |= {"candidate": candidate.key, "origin": candidate.origin, "trace": candidate.configuration}
+            row["implementer"] = implementer_of(candidate.configuration)
             rows.append(row)
     return rows
 

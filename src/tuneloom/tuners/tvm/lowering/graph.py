@@ -1,14 +1,17 @@
 """From an imported model to kernels that can be tuned."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tuneloom.backends.finding import backend_of
+from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
+from tuneloom.tuners.tvm.lowering.meanings import Meanings
 from tuneloom.tuners.tvm.lowering.passes import fusing_passes, preparing_passes
 
 
@@ -35,28 +38,39 @@ class LoweredModel:
     digest: str
     notes: tuple[str, ...] = ()
     foreign: tuple[ForeignPart, ...] = field(default=(), repr=False)
+    meanings: Mapping[str, Meaning] = field(default_factory=dict, repr=False, compare=False)
+    """What kernels compute, by their names, where that is known and somebody may ask for it."""
 
 
 def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | None = None) -> LoweredModel:
     """Simplify, lay out and fuse a model for a target."""
     chosen = options or LowerOptions()
     layout = chosen.layout if chosen.layout == "plain" else backend_of(target).layout
+    meanings = Meanings()
     return LoweredModel(
         name=imported.name,
-        module=lowered_module(imported.module, target, chosen, imported.dtype),
+        module=lowered_module(imported.module, target, chosen, imported.dtype, meanings),
         target=target,
         inputs=imported.inputs,
         outputs=imported.outputs,
         digest=f"{imported.digest}-{layout}",
         notes=imported.notes,
         foreign=imported.foreign,
+        meanings=meanings.known,
     )
 
 
-def lowered_module(module: Any, target: TargetSpec, options: LowerOptions, dtype: str = "float32") -> Any:
+def lowered_module(
+    module: Any,
+    target: TargetSpec,
+    options: LowerOptions,
+    dtype: str = "float32",
+    meanings: Meanings | None = None,
+) -> Any:
     """The module as calls of fused kernels, products in this type; raises whatever TVM raises."""
     tvm = load_tvm()
     first = [] if options.layout == "plain" else backend_of(target).laying_out(target, dtype)
-    passes = [*first, *preparing_passes(), *fusing_passes(target)]
+    wanted = meanings if backend_of(target).implementers(target) else None
+    passes = [*first, *preparing_passes(), *fusing_passes(target, wanted)]
     with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
         return tvm.transform.Sequential(passes)(module)

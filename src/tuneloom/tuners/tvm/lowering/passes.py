@@ -6,6 +6,7 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.recurrence.on_threads import on_threads
+from tuneloom.tuners.tvm.lowering.meanings import Meanings
 from tuneloom.tuners.tvm.lowering.names import steady_names
 
 
@@ -21,19 +22,24 @@ def preparing_passes() -> list[Any]:
     ]
 
 
-def fusing_passes(target: TargetSpec) -> list[Any]:
-    """Operators to kernels for a target, and elementwise tails into the kernels before them."""
+def fusing_passes(target: TargetSpec, meanings: Meanings | None = None) -> list[Any]:
+    """Operators to kernels for a target, and elementwise tails into the kernels before them.
+
+    `meanings` gets to know what the kernels compute.
+    """
     from tvm.relax import transform
     from tvm.relax.backend import DispatchSortScan
 
     backend = backend_of(target)
+    own = dict(backend.legalisers())
     return [
         *([own_pass("RecurrencesOnThreads", on_threads)] if backend.binds_threads else []),
         DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to
-        transform.LegalizeOps(dict(backend.legalisers())),
+        transform.LegalizeOps(own if meanings is None else meanings.watching(own)),
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),
         transform.FuseOps(),
+        *([] if meanings is None else [meanings.reading()]),
         transform.FuseTIR(),
         transform.DeadCodeElimination(),
         own_pass("SteadyNames", steady_names),

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from tuneloom.backends.implementers import Kernel
+from tuneloom.backends.meaning import Meaning
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
@@ -11,15 +13,19 @@ NO_TRACE = "[[],[]]"
 """The configuration of a kernel that runs as its backend runs it when nobody tuned it."""
 
 
-def pack_kernel(module: Any, target: TargetSpec) -> bytes:
-    """A module and its target as bytes; as data, not as code."""
-    return json.dumps({"module": load_tvm().ir.save_json(module), "target": target.text}).encode()
+def pack_kernel(module: Any, target: TargetSpec, meaning: Meaning | None = None) -> bytes:
+    """A kernel as bytes; as data, not as code."""
+    content = {"module": load_tvm().ir.save_json(module), "target": target.text}
+    return json.dumps(content | ({} if meaning is None else {"meaning": meaning.to_json()})).encode()
 
 
-def unpack_kernel(payload: bytes) -> tuple[Any, TargetSpec]:
+def unpack_kernel(payload: bytes) -> Kernel:
     """What `pack_kernel` packed."""
     content = json.loads(payload)
-    return module_of(content["module"]), resolve_target(content["target"])
+    meaning = Meaning.from_json(content["meaning"]) if "meaning" in content else None
+    return Kernel(
+        module=module_of(content["module"]), meaning=meaning, target=resolve_target(content["target"])
+    )
 
 
 def module_of(text: str) -> Any:

@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.backends.implementers import Kernel
+from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Task
@@ -15,14 +16,6 @@ _NUMBERING = re.compile(r"(?<=[a-z])\d+(?=_|$)")
 
 _VIEWS = frozenset(("reshape", "flatten", "squeeze", "expand_dims"))
 """Kernels that the compiler turns into views of the same memory: nothing runs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnpackedKernel:
-    """What a task's payload unpacks to: a module whose `main` is the kernel, and its target."""
-
-    module: Any = field(repr=False, compare=False)
-    target: TargetSpec
 
 
 def extract(lowered: LoweredModel) -> list[Task]:
@@ -38,7 +31,8 @@ def extract(lowered: LoweredModel) -> list[Task]:
         key = kernel_key(function, lowered.target)
         weight = count + (tasks[key].weight if key in tasks else 0)
         known = tasks.get(key)
-        tasks[key] = _task(key, known.name if known else name, function, weight, lowered.target)
+        meaning = lowered.meanings.get(name)
+        tasks[key] = _task(key, known.name if known else name, function, weight, lowered.target, meaning)
     return list(tasks.values())
 
 
@@ -81,10 +75,9 @@ def kernel_class(name: str) -> str:
     return _NUMBERING.sub("", name.removeprefix("fused_"))
 
 
-def unpack(task: Task) -> UnpackedKernel:
+def unpack(task: Task) -> Kernel:
     """The kernel inside a task's payload."""
-    module, target = unpack_kernel(task.payload)
-    return UnpackedKernel(module=module, target=target)
+    return unpack_kernel(task.payload)
 
 
 def task_of(function: Any, target: TargetSpec) -> Task:
@@ -93,12 +86,14 @@ def task_of(function: Any, target: TargetSpec) -> Task:
     return _task(kernel_key(function, target), name, function, 1, target)
 
 
-def _task(key: str, name: str, function: Any, weight: int, target: TargetSpec) -> Task:
+def _task(
+    key: str, name: str, function: Any, weight: int, target: TargetSpec, meaning: Meaning | None = None
+) -> Task:
     load_tvm()
     from tvm.s_tir.analysis import estimate_tir_flops
 
     module = kernel_module(function)
-    payload = pack_kernel(module, target)
+    payload = pack_kernel(module, target, meaning)
     return Task(
         key=key,
         name=name,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.backends.finding import backend_of
+from tuneloom.backends.implementers import Insert, Kernel
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.linking import link_with
 from tuneloom.compiler.target import TargetSpec
@@ -20,11 +21,29 @@ def build_kernel(payload: bytes) -> Artifact | Failure:
     """Compile a packed kernel; what the compiler refuses is a failure with its first words."""
     started = time.perf_counter()
     try:
-        module, target = unpack_kernel(payload)
-        arguments = _arguments(module)
-        library = _shared_object(_compiled(module, target), target.linker)
+        kernel = unpack_kernel(payload)
+        return _built(kernel, _compiled(kernel.module, kernel.target), started)
     except Exception as error:
         return Failure(kind=FailureKind.BUILD_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
+
+
+def build_insert(kernel: Kernel, insert: Insert) -> Artifact | Failure:
+    """Compile what an implementer puts in the place of a kernel, alone."""
+    started = time.perf_counter()
+    try:
+        module = load_tvm().IRModule({"main": insert.function.with_attr("global_symbol", "main")})
+        compiled = _compiled(module, kernel.target)
+        for code in insert.modules:
+            compiled.import_module(code)
+        return _built(kernel, compiled, started)
+    except Exception as error:
+        return Failure(kind=FailureKind.BUILD_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
+
+
+def _built(kernel: Kernel, compiled: Any, started: float) -> Artifact:
+    target = kernel.target
+    arguments = _arguments(kernel.module)
+    library = _shared_object(compiled, target.linker)
     built = BuiltKernel(device=target.device, arguments=arguments, library=library)
     return Artifact(
         payload=built.to_bytes(),

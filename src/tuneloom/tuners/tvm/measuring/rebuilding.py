@@ -1,25 +1,38 @@
-"""Building a configuration from what is kept of it for ever: its trace."""
+"""Building a configuration from what is kept of it for ever: a trace, or an implementer's values."""
 
 import json
 
 from tuneloom.backends.finding import backend_of
-from tuneloom.model import Artifact, Failure, FailureKind, Task
+from tuneloom.backends.implementers import Kernel
+from tuneloom.model import Artifact, Failure, FailureKind
+from tuneloom.model.configuration import TVM, implementer_of
+from tuneloom.tuners.tvm.inserting import inserted
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE, pack_kernel, unpack_kernel
-from tuneloom.tuners.tvm.measuring.building import build_kernel
+from tuneloom.tuners.tvm.measuring.building import build_insert, build_kernel
+
+_SYMBOL = "tuneloom_kernel"
 
 
-def rebuild_kernel(task: Task, configuration: str) -> Artifact | Failure:
-    """Replay a kept trace on the task's kernel and build it."""
+def rebuild_kernel(payload: bytes, configuration: str) -> Artifact | Failure:
+    """Build a kept configuration of a packed kernel."""
+    kernel = unpack_kernel(payload)
+    if implementer_of(configuration) != TVM:
+        insert = inserted(kernel, configuration, _SYMBOL)
+        return insert if isinstance(insert, Failure) else build_insert(kernel, insert)
+    if configuration == NO_TRACE:
+        module = backend_of(kernel.target).default_module(kernel.module, kernel.target)
+        return build_kernel(pack_kernel(module, kernel.target))
+    return _replayed(kernel, configuration)
+
+
+def _replayed(kernel: Kernel, trace: str) -> Artifact | Failure:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import Trace
 
-    module, target = unpack_kernel(task.payload)
-    if configuration == NO_TRACE:
-        return build_kernel(pack_kernel(backend_of(target).default_module(module, target), target))
-    schedule = Schedule(module, debug_mask="none", error_render_level="none")
-    backend_of(target).follow(configuration, target)
+    schedule = Schedule(kernel.module, debug_mask="none", error_render_level="none")
+    backend_of(kernel.target).follow(trace, kernel.target)
     try:
-        Trace.apply_json_to_schedule(json.loads(configuration), schedule)
+        Trace.apply_json_to_schedule(json.loads(trace), schedule)
     except Exception as error:
         return Failure(kind=FailureKind.BUILD_ERROR, message=f"the trace does not fit: {error}")
-    return build_kernel(pack_kernel(schedule.mod, target))
+    return build_kernel(pack_kernel(schedule.mod, kernel.target))

@@ -8,29 +8,37 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import reason_of
+from tuneloom.model.configuration import TVM, implementer_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
+from tuneloom.tuners.tvm.models.inserts import Inserts
 
 
 def with_schedules(
     lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False, without: Collection[str] = ()
 ) -> Any:
     """The model's module with scheduled kernels in place of plain ones; tasks in `without` keep theirs."""
-    replaced = dict(lowered.module.functions.items())
+    replaced, inserts = dict(lowered.module.functions.items()), Inserts(lowered)
     for gvar, key, function in _kernels(lowered):
+        text = schedules.get(key)
         if key not in without:
-            replaced[gvar] = _chosen(function, schedules.get(key), lowered, guess)
-    return load_tvm().IRModule(replaced, attrs=lowered.module.attrs)
+            own = _foreign(text) and inserts.function(str(gvar.name_hint), key, text or "")
+            replaced[gvar] = own or _chosen(function, text, lowered, guess)
+    module = load_tvm().IRModule(replaced, attrs=lowered.module.attrs)
+    return module.with_attr("external_mods", inserts.modules) if inserts.modules else module
 
 
 def failing(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> dict[str, str]:
     """Tasks whose kernel TVM can't compile with its schedule, and why; each kernel is compiled by itself."""
     tvm = load_tvm()
     failed: dict[str, str] = {}
-    for _gvar, key, function in _kernels(lowered):
+    inserts = Inserts(lowered)
+    for gvar, key, function in _kernels(lowered):
+        text = schedules.get(key)
         try:
-            chosen = _chosen(function, schedules.get(key), lowered, guess)
+            own = _foreign(text) and inserts.function(str(gvar.name_hint), key, text or "")
+            chosen = own or _chosen(function, text, lowered, guess)
             if key not in failed and not chosen.same_as(function):
                 with lowered.target.to_tvm() as target, tvm.transform.PassContext(opt_level=3):
                     tvm.tirx.build(kernel_module(chosen), target=target)
@@ -45,6 +53,10 @@ def _kernels(lowered: LoweredModel) -> Iterator[tuple[Any, str, Any]]:
     for gvar, function in lowered.module.functions.items():
         if isinstance(function, tvm.tirx.PrimFunc) and not is_final(function):
             yield gvar, kernel_key(function, lowered.target), function
+
+
+def _foreign(configuration: str | None) -> bool:
+    return configuration is not None and implementer_of(configuration) != TVM
 
 
 def _chosen(function: Any, trace_text: str | None, lowered: LoweredModel, guess: bool) -> Any:

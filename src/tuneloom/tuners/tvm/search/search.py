@@ -80,6 +80,11 @@ class TvmSearch:
             return chosen
         return chosen + self._searched(count - len(chosen))
 
+    @property
+    def planted(self) -> int:
+        """How many seeds are left to try."""
+        return len(self._seeds)
+
     def plant(self, seeds: Sequence[Seed]) -> None:
         self._seeds = [*seeds, *self._seeds]
 

@@ -1,0 +1,30 @@
+"""The accelerator as a kind of device: a machine has one, held by one stage at a time."""
+
+from collections.abc import Sequence
+
+from tuneloom.app.devices.base import DeviceKind, Ground, Sight
+from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.engine.machine import Offer
+from tuneloom.model import Device
+
+
+class AbacusKind(DeviceKind):
+    """One accelerator in each machine where this package is installed."""
+
+    target = "abacus"
+
+    def takes(self, target: str) -> bool:
+        return "abacus" in target
+
+    def found(self, cores: int) -> Sequence[DeviceEntry]:
+        return (DeviceEntry(key="abacus", kind="abacus"),)
+
+    def offer(self, entry: DeviceEntry, ground: Ground) -> Offer:
+        device = Device(name=ground.named(f"{entry.key}{entry.index}"), key=entry.key, machine=ground.machine)
+        return Offer(resource=device, target=self.target)
+
+    def look(self, entry: DeviceEntry) -> Sight:
+        return Sight(facts={"device": "an abacus"})
+
+
+KIND = AbacusKind()

@@ -1,0 +1,35 @@
+"""Configurations of implementers as code in the place of kernels."""
+
+from collections.abc import Iterator
+
+from tuneloom.backends.finding import backend_of
+from tuneloom.backends.implementers import Claim, Implementer, Insert, Kernel
+from tuneloom.model import Failure, FailureKind
+from tuneloom.model.configuration import implementer_of, values_in
+
+
+def claims_on(kernel: Kernel) -> Iterator[tuple[Implementer, Claim]]:
+    """Who can make code for a kernel beside TVM's schedules; a claim that fails is none."""
+    for implementer in backend_of(kernel.target).implementers(kernel.target):
+        try:
+            claim = implementer.claim(kernel)
+        except Exception:  # somebody else's package may fail in any way: TVM's schedules remain
+            continue
+        if claim is not None:
+            yield implementer, claim
+
+
+def inserted(kernel: Kernel, configuration: str, symbol: str) -> Insert | Failure:
+    """What a configuration puts in the place of a kernel; all its names begin with `symbol`."""
+    wanted = implementer_of(configuration)
+    for implementer, claim in claims_on(kernel):
+        if implementer.name == wanted:
+            try:
+                return implementer.insert(claim, values_in(configuration), symbol)
+            except Exception as error:
+                return _failure(f"{wanted}: {error}")
+    return _failure(f"no implementer {wanted!r} takes this kernel here; install what brings it")
+
+
+def _failure(message: str) -> Failure:
+    return Failure(kind=FailureKind.BUILD_ERROR, message=message)

@@ -1,0 +1,41 @@
+"""What implementers put in the place of a model's kernels."""
+
+import hashlib
+from typing import Any
+
+from tuneloom.backends.implementers import Insert, Kernel
+from tuneloom.model import Failure
+from tuneloom.tuners.tvm.inserting import inserted
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel
+from tuneloom.tuners.tvm.lowering.tasks import kernel_module
+
+
+class Inserts:
+    """The inserts of one model, each made once; `modules` is the code that they call."""
+
+    def __init__(self, lowered: LoweredModel) -> None:
+        self._lowered = lowered
+        self._made: dict[str, Insert] = {}
+
+    @property
+    def modules(self) -> list[Any]:
+        return [module for insert in self._made.values() for module in insert.modules]
+
+    def function(self, name: str, key: str, configuration: str) -> Any:
+        """The function in the place of a kernel; raises ValueError when there is none."""
+        if key not in self._made:
+            self._made[key] = self._insert(name, key, configuration)
+        done = self._made[key].function
+        return done.without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
+
+    def _insert(self, name: str, key: str, configuration: str) -> Insert:
+        kernel = Kernel(
+            module=kernel_module(self._lowered.module[name]),
+            meaning=self._lowered.meanings.get(name),
+            target=self._lowered.target,
+        )
+        digest = hashlib.sha256(f"{key} {configuration}".encode()).hexdigest()[:16]
+        insert = inserted(kernel, configuration, f"tuneloom_{digest}")
+        if isinstance(insert, Failure):
+            raise ValueError(f"kernel {name} can't be built: {insert.message}")
+        return insert
