@@ -108,6 +108,8 @@ def _configuration(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
         access_log=False,
         log_level="warning",
         server_header=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
         h11_max_incomplete_event_size=16384,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=10,

@@ -2,6 +2,7 @@
 
 import tomllib
 from dataclasses import dataclass, fields, replace
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,31 @@ _TEXTS = Words(
 )
 
 
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
+_NETWORKS = Words(
+    words="a list of IP addresses or networks, such as 10.0.0.0/8",
+    fits=lambda value: _TEXTS.fits(value) and all(map(_is_network, value)),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """What an operator may decide.
 
     `executors` are processes started beside the server. `tuners` are the kinds of jobs that are
     accepted: a kernel job runs code of whoever submits it, so it is never among them by default.
-    Uploaded models end with one of `formats`. Rates are requests a second of one token, with
-    `burst` of them at once. `files` is the address of an object store for models and bundles, `farm`
-    the file that describes machines and devices for the executors. What is older than the days
-    given is removed; without days it is kept for ever.
+    Uploaded models end with one of `formats`. Rates are requests a second of one token, and of one
+    address without a valid token, with `burst` of them at once. `proxies` are addresses or networks
+    whose word on the address and scheme of a client is believed. `files` is the address of an object
+    store for models and bundles, `farm` the file that describes machines and devices for the
+    executors. What is older than the days given is removed; without days it is kept for ever.
     """
 
     host: str = "127.0.0.1"
@@ -42,6 +58,7 @@ class ServerSettings:
     most_streams: int = 256
     rate: float = 50.0
     burst: int = 200
+    proxies: tuple[str, ...] = ()
     certificate: str | None = None
     private_key: str | None = None
     files: str | None = None
@@ -84,6 +101,7 @@ _KINDS: dict[str, FieldType] = {
     "most_streams": COUNT,
     "rate": POSITIVE,
     "burst": COUNT,
+    "proxies": _NETWORKS,
     "certificate": TEXT,
     "private_key": TEXT,
     "files": TEXT,

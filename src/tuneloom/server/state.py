@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 
 from tuneloom.app.hosting.seeing import device_keys
 from tuneloom.server.access.callers import Access
-from tuneloom.server.access.rates import Buckets
+from tuneloom.server.access.rates import RateLimits
 from tuneloom.server.background.inspector import Inspector
 from tuneloom.server.background.sweeper import Sweeper
 from tuneloom.server.metrics import Metrics
@@ -43,7 +43,7 @@ class ServerState:
         return cls(
             settings=settings,
             stores=stores,
-            access=Access(stores, Buckets(settings.rate, float(settings.burst))),
+            access=Access(stores, RateLimits(settings.rate, settings.burst)),
             streams=OpenStreams.of(stores),
             metrics=Metrics(),
             inspector=Inspector(stores),

@@ -2,15 +2,13 @@
 
 import json
 import logging
-from dataclasses import replace
+import threading
 from pathlib import Path
 
 import pytest
 
 from tuneloom.errors import InputError
-from tuneloom.server.access.rates import Buckets
 from tuneloom.server.background.executors import Executors, Pauses
-from tuneloom.server.building import build_app
 from tuneloom.server.running import serve
 from tuneloom.server.settings import ServerSettings, read_settings
 
@@ -47,19 +45,6 @@ def test_the_access_log_has_ids_and_no_secrets(served: Served, caplog: pytest.Lo
     (line,) = [json.loads(record.message) for record in caplog.records if record.name == "tuneloom.access"]
     assert (line["path"], line["status"], len(line["request"])) == ("/api/v1/self", 200, 16)
     assert line["token"] and served.tokens["weavers"].split("_", 2)[2] not in caplog.text
-
-
-def test_a_token_that_asks_too_often_is_told_to_wait(settings: ServerSettings, served: Served) -> None:
-    slow = replace(settings, rate=0.001, burst=2)
-    with type(served.client)(build_app(slow)) as client:
-        answers = [client.get("/api/v1/self", headers=served.headers()).status_code for _ in range(3)]
-        assert answers == [200, 200, 429]
-        assert client.get("/api/v1/self", headers=served.headers("spinners")).status_code == 200
-
-
-def test_a_bucket_fills_again() -> None:
-    buckets = Buckets(rate=2.0, burst=1)
-    assert [buckets.wait_s("a", at_s) for at_s in (0.0, 0.1, 0.5)] == [0.0, 0.4, 0.0]
 
 
 def test_health_needs_no_token_and_numbers_need_one(served: Served) -> None:
@@ -146,3 +131,40 @@ def test_executors_that_die_at_once_are_started_more_and_more_rarely() -> None:
     assert starts == [1.0, 3.0, 7.0, 15.0, 31.0]
     assert not pauses.over(9, now_s + 1000.0), "the pause is short again for one that lived"
     assert pauses.over(9, now_s + 1000.5)
+
+
+class Process:
+    """An executor as a server sees it; the first is dead when it is looked at."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self.terminated = pid, False
+
+    def poll(self) -> int | None:
+        return 1 if self.pid == 0 else None
+
+    def terminate(self) -> None:
+        self.terminated = True
+
+    def wait(self, _timeout_s: float) -> int:
+        return 0
+
+
+def test_an_executor_that_is_being_started_when_the_server_ends_is_ended_with_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    processes: list[Process] = []
+    restarting = threading.Event()
+
+    def started(executors: Executors) -> Process:
+        if processes:
+            restarting.set()
+            assert executors._ending.wait(300)
+        processes.append(Process(len(processes)))
+        return processes[-1]
+
+    monkeypatch.setattr(Executors, "_started", started)
+    monkeypatch.setattr(Pauses, "over", lambda *_: True)
+    with Executors(ServerSettings(executors=1)) as executors:
+        assert restarting.wait(300)
+    assert executors._watcher is not None and not executors._watcher.is_alive()
+    assert [process.pid for process in processes] == [0, 1] and processes[1].terminated

@@ -1,7 +1,5 @@
 """Who calls: a token, its role, and whether it calls too often."""
 
-import math
-import time
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,7 +7,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from tuneloom.server.access.credentials import bearer
-from tuneloom.server.access.rates import Buckets
+from tuneloom.server.access.rates import RateLimits
 from tuneloom.server.access.sessions import found_session, require_meant, secret_of
 from tuneloom.server.problems import Problem
 from tuneloom.server.stores import StorePool
@@ -51,7 +49,7 @@ class Access:
     """What is asked before any handler: the store for tokens and sessions, and how often one may ask."""
 
     stores: StorePool
-    buckets: Buckets
+    limits: RateLimits
 
 
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(SCHEME)]
@@ -62,9 +60,10 @@ def reader(request: Request, credentials: Credentials) -> Principal:
     text = credentials.credentials if credentials is not None else ""
     secret = "" if text else secret_of(request)
     access: Access = request.app.state.access
-    require_rate(access, request, text or secret)
+    access.limits.knock(request)
     with access.stores.lent() as store:
         record = _in_session(store, request, secret) if secret else _with_token(store, text)
+    access.limits.admit(request, record.id)
     request.state.token = record.id
     return Principal(
         tenant=record.tenant, token=record.id, role=record.role, request_id=request.state.request_id
@@ -107,12 +106,3 @@ def _covering(caller: Principal, needed: Role) -> Principal:
     if not caller.role.covers(needed):
         raise Problem(403, f"this token is a {caller.role.value}'s, a {needed.value}'s is needed")
     return caller
-
-
-def require_rate(access: Access, request: Request, name: str = "") -> None:
-    """Raise Problem if somebody asks too often: the bearer of a secret, or an address."""
-    name = name or (request.client.host if request.client else "")
-    wait_s = access.buckets.wait_s(name[:80], time.monotonic())
-    if wait_s > 0:
-        seconds = str(max(1, math.ceil(wait_s)))
-        raise Problem(429, f"too many requests; try again in {seconds} s", headers={"Retry-After": seconds})

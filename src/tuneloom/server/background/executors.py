@@ -46,15 +46,19 @@ class Executors:
     _processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
     _pauses: "Pauses" = field(default_factory=lambda: Pauses())
     _ending: threading.Event = field(default_factory=threading.Event)
+    _watcher: threading.Thread | None = None
 
     def __enter__(self) -> "Executors":
         self._processes = [self._started() for _ in range(self.settings.executors)]
         if self._processes:
-            threading.Thread(target=self._watch, name="executors", daemon=True).start()
+            self._watcher = threading.Thread(target=self._watch, name="executors", daemon=True)
+            self._watcher.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ending.set()
+        if self._watcher is not None:
+            self._watcher.join()  # it may be starting another executor, which has to end, too
         for process in self._processes:
             process.terminate()
         for process in self._processes:

@@ -54,10 +54,10 @@ class Inspector:
 
     def _work(self) -> None:
         while not self._ending:
-            self._wake.clear()
             try:
                 if self.look():
                     continue
             except StoreError as error:
                 _LOG.error("uploaded models can't be found: %s", error)
             self._wake.wait(_AGAIN_S)
+            self._wake.clear()  # before looking at `_ending`, which is set before the wake

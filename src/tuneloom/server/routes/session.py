@@ -3,7 +3,6 @@
 from fastapi import APIRouter, Request, Response
 
 from tuneloom import __version__
-from tuneloom.server.access.callers import require_rate
 from tuneloom.server.access.credentials import bearer
 from tuneloom.server.access.sessions import (
     begin_session,
@@ -28,10 +27,12 @@ ROUTER = APIRouter(prefix="/session", tags=["session"])
 @ROUTER.get("", responses={429: documented(429)[429]})
 def show_session(service: Served, request: Request) -> LoginState:
     """Who is logged in with this browser, if anybody is."""
-    require_rate(service.access, request)
+    service.access.limits.knock(request)
     secret = secret_of(request)
     with service.stores.lent() as store:
         record = found_session(store, secret)
+    if record is not None:
+        service.access.limits.admit(request, record.token.id)
     return LoginState(version=__version__, session=_told(record, secret) if record is not None else None)
 
 
@@ -39,11 +40,12 @@ def show_session(service: Served, request: Request) -> LoginState:
 def log_in(service: Served, request: Request, response: Response, asked: LoginAsked) -> SessionTold:
     """Exchange a token for a session: a cookie that scripts can't read."""
     require_own_page(request)
-    require_rate(service.access, request)
+    service.access.limits.knock(request)
     with service.stores.lent() as store:
         token = bearer(store, asked.token.strip())
         if token is None:
             raise Problem(401, "this token opens nothing; ask an administrator for one", "token")
+        service.access.limits.admit(request, token.id)
         end_session(store, secret_of(request))
         record, secret = begin_session(store, token.id)
         store.add_audit(_entry(request, record, "log in"))
@@ -55,10 +57,12 @@ def log_in(service: Served, request: Request, response: Response, asked: LoginAs
 @ROUTER.delete("", status_code=204, responses=documented())
 def log_out(service: Served, request: Request, response: Response) -> None:
     """End the session of this browser; its cookie opens nothing any more."""
+    service.access.limits.knock(request)
     secret = secret_of(request)
     with service.stores.lent() as store:
         record = found_session(store, secret)
         if record is not None:
+            service.access.limits.admit(request, record.token.id)
             require_meant(request, secret)
             end_session(store, secret)
             store.add_audit(_entry(request, record, "log out"))
