@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from farm_against_local import known_pairs, pair_of, parsed, spec_of, told
-from tuneloom.engine.gpus import visible_gpus
+from tuneloom.gpus import visible_gpus
 
 OUT = Path(__file__).parent / "results" / "farm_gpu.json"
 FARM = """\

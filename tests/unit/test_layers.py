@@ -27,6 +27,7 @@ RANK = {
     "compiler": 2,
     "scheduling": 3,
     "model": 2,
+    "gpus": 2,
     "errors": 1,
 }
 ONLY_IN = {
@@ -40,6 +41,7 @@ ONLY_IN = {
     "uvicorn": ("server",),
     "prometheus_client": ("server",),
     "httpx": ("client",),
+    "pynvml": ("gpus.py",),
 }
 
 

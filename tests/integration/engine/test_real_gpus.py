@@ -8,8 +8,8 @@ from tuneloom.app.conducting.calling import end_of
 from tuneloom.app.conducting.placing import Placing
 from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.engine.calls import Call, Returned
-from tuneloom.engine.gpus import VISIBLE, visible_gpus
 from tuneloom.engine.local import LocalEngine
+from tuneloom.gpus import VISIBLE, visible_gpus
 
 pytestmark = [
     pytest.mark.gpu,

@@ -1,7 +1,5 @@
 """A job may wait for a device that nobody has yet; it runs when one joins."""
 
-import os
-import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +16,7 @@ from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.local import LocalEngine, Watch
 from tuneloom.engine.machine import Machine, Offer
 from tuneloom.engine.reports import ResourceJoined, ResourceLeft
+from tuneloom.gpus import InstalledGpu
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.store import JobStatus, open_existing
@@ -27,7 +26,6 @@ pytestmark = pytest.mark.integration
 
 MACHINE = Machine(host=Host(name="host", slots=1), devices=(Device(name="cpu0", key="cpu"),))
 BOARD = Offer(resource=Device(name="board0", key="board"))
-LISTING = "#!/bin/sh\ncase $1 in --query-gpu=*) echo 'GPU-1, A card, 0, 0' ;; esac\n"
 
 
 class Plug(Watch):
@@ -72,36 +70,27 @@ def test_a_job_runs_when_its_device_joins_a_real_engine() -> None:
 
 
 class GpuComes:
-    """A display that installs a driver's tool as soon as it sees that the job waits for a GPU."""
+    """A display that plugs a GPU in as soon as it sees that the job waits for one."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.waited = False
+    def __init__(self) -> None:
+        self.gpus: tuple[InstalledGpu, ...] = ()
         self.every_s = 0.0
 
     def show(self, view: RunView) -> None:
-        if self.waited or not any(job.stage == "no device yet" for job in view.jobs):
-            return
-        self.waited = True
-        tool = self.folder / "nvidia-smi.new"
-        tool.write_text(LISTING)
-        tool.chmod(0o755)
-        tool.rename(self.folder / "nvidia-smi")
+        if any(job.stage == "no device yet" for job in view.jobs):
+            self.gpus = (InstalledGpu(uuid="GPU-1", name="A card"),)
 
 
-@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="a GPU is here already")
 def test_a_run_takes_a_gpu_that_appears_while_its_job_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
-    place, display = str(tmp_path / "store.db"), GpuComes(tools)
+    place, display = str(tmp_path / "store.db"), GpuComes()
+    monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", lambda: display.gpus)
     spec = job_spec(
         {"name": "far", "model": "mock:size=10", "trials": 10, "device": "cuda", "waits_for_devices": True}
     )
     outcome = tune([spec], RunSettings(store=place), display=display)
-    assert display.waited and outcome.jobs[0].status is JobStatus.FINISHED
+    assert display.gpus and outcome.jobs[0].status is JobStatus.FINISHED
     with closing(open_existing(place)) as store:
         noted = {each["name"]: each for each in store.notes(outcome.run)["resources"]}
         spans = [span for span in store.spans(outcome.run) if span.kind == "profile"]

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
-from tuneloom.engine.gpus import visible_gpus
+from tuneloom.gpus import visible_gpus
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract

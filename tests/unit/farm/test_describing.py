@@ -9,10 +9,10 @@ from tuneloom.app.devices.base import Sight
 from tuneloom.app.devices.describing import Description, MachineOrder, SeenDevice, describe
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.watching import DeviceWatch
-from tuneloom.engine.gpus import Gpu, GpuUser
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft
+from tuneloom.gpus import GpuUser, InstalledGpu
 from tuneloom.model import Device, Host
 
 FOUR = frozenset(range(4))
@@ -54,7 +54,7 @@ def test_a_device_that_cannot_be_used_is_not_offered_and_says_why() -> None:
 
 
 def test_a_gpu_tells_its_process_which_one_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpus = tuple(Gpu(uuid=uuid, name="NVIDIA H200") for uuid in ("GPU-a", "GPU-b"))
+    gpus = tuple(InstalledGpu(uuid=uuid, name="NVIDIA H200") for uuid in ("GPU-a", "GPU-b"))
     monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", lambda: gpus)
     other = GpuUser(uuid="GPU-b", pid=77, program="python3", used_mib=9)
     monkeypatch.setattr("tuneloom.app.devices.cuda.users", lambda: (other,))

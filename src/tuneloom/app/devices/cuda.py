@@ -1,14 +1,18 @@
 """NVIDIA GPUs of a machine."""
 
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tuneloom.app.devices.base import DeviceKind, Ground, Sight
 from tuneloom.app.devices.entries import DeviceEntry
-from tuneloom.engine.gpus import disturbance, users, visible_gpus
 from tuneloom.engine.machine import Offer
+from tuneloom.errors import TargetError
+from tuneloom.gpus import disturbance, users, visible_gpus
 from tuneloom.model import Device
 
 _CUDA = "cuda"
+_LOG = logging.getLogger("tuneloom.devices")
 
 
 class CudaKind(DeviceKind):
@@ -23,30 +27,44 @@ class CudaKind(DeviceKind):
     def takes(self, target: str) -> bool:
         return _CUDA in target
 
+    def __init__(self) -> None:
+        self._found: Sequence[DeviceEntry] = ()
+
     def found(self, cores: int) -> Sequence[DeviceEntry]:
-        return tuple(DeviceEntry(key=_CUDA, kind=_CUDA, index=n) for n in range(len(visible_gpus())))
+        """The GPUs that the driver lists; those that it listed last while it does not answer."""
+        try:
+            count = len(visible_gpus())
+        except TargetError as error:
+            _LOG.warning("%s", error)
+        else:
+            self._found = tuple(DeviceEntry(key=_CUDA, kind=_CUDA, index=n) for n in range(count))
+        return self._found
 
     def called(self, entry: DeviceEntry) -> str:
         return f"GPU {entry.index} of {entry.where}"
 
     def offer(self, entry: DeviceEntry, ground: Ground) -> Offer:
-        gpus = visible_gpus()
-        there = entry.index < len(gpus)
+        gpu = None
+        with suppress(TargetError):
+            gpu = dict(enumerate(visible_gpus())).get(entry.index)
         name = ground.named(f"{entry.key}{entry.index}")
         return Offer(
             resource=Device(name=name, key=entry.key, machine=ground.machine),
             resident=True,
-            environment=gpus[entry.index].environment if there else {},
-            locks=(f"gpu-{gpus[entry.index].uuid}",) if there else (),
+            environment={} if gpu is None else gpu.environment,
+            locks=() if gpu is None else (f"gpu-{gpu.uuid}",),
             target=self.target,
         )
 
     def look(self, entry: DeviceEntry) -> Sight:
-        gpus = visible_gpus()
+        try:
+            gpus, others = visible_gpus(), users()
+        except TargetError as error:
+            return Sight(trouble=str(error))
         if entry.index >= len(gpus):
             return Sight(trouble=f"there are {len(gpus)} GPUs, so none has the index {entry.index}")
         gpu = gpus[entry.index]
-        by = disturbance(gpu, users())
+        by = disturbance(gpu, others)
         about = f"{gpu.name}, {gpu.used_mib} MiB used, {gpu.busy_percent} % busy"
         return Sight(facts={"device": f"{about}, used by {by}" if by else about}, disturbed_by=by)
 

@@ -1,12 +1,14 @@
 """GPUs of NVIDIA as a backend."""
 
-import shutil
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from tuneloom.backends.base import Backend
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
 from tuneloom.compiler.target import TargetSpec
+from tuneloom.errors import TargetError
+from tuneloom.gpus import visible_gpus
 
 
 class CudaBackend(Backend):
@@ -37,8 +39,9 @@ class CudaBackend(Backend):
             return default_schedules()(copy)
 
     def warm_up(self) -> None:
-        if shutil.which("nvidia-smi"):
-            load_intrinsics(self.kinds[0])
+        with suppress(TargetError):  # whoever needs the driver hears that it does not answer
+            if visible_gpus():
+                load_intrinsics(self.kinds[0])
 
 
 def default_schedules() -> Any:

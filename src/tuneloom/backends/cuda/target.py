@@ -1,16 +1,13 @@
-"""GPUs of NVIDIA as targets; asked of the driver's own tool, since build workers must not touch a GPU."""
+"""GPUs of NVIDIA as targets; asked of the driver, since build workers must not touch a GPU."""
 
-import os
-import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tuneloom.compiler.target import TargetSpec, tvm_target, with_host
 from tuneloom.errors import TargetError
+from tuneloom.gpus import visible_gpus
 
-_QUERY = ("--query-gpu=compute_cap", "--format=csv,noheader")
 _EXAMPLE = '{"kind": "cuda", "arch": "sm_90"}'
 _MOST_SHARED_BYTES = {"sm_70": 98304, "sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_89": 101376}
 _SINCE_HOPPER_BYTES = 232448
@@ -54,7 +51,7 @@ def cuda_target(config: Mapping[str, Any]) -> CudaTarget:
 
 def cuda_config(config: dict[str, Any]) -> dict[str, Any]:
     """What TVM is told of a GPU."""
-    arch = str(config["arch"]) if "arch" in config else f"sm_{_compute_capability().replace('.', '')}"
+    arch = str(config["arch"]) if "arch" in config else _architecture()
     limits = {
         "arch": arch,
         "max_threads_per_block": 1024,
@@ -65,14 +62,9 @@ def cuda_config(config: dict[str, Any]) -> dict[str, Any]:
     return {**limits, **config}
 
 
-def _compute_capability() -> str:
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        raise TargetError(f"no NVIDIA driver found here; name the GPU's architecture: --target '{_EXAMPLE}'")
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
-    which = ("-i", visible) if visible else ()
-    asked = subprocess.run([tool, *which, *_QUERY], capture_output=True, text=True, check=False)
-    lines = asked.stdout.split()
-    if asked.returncode or not lines:
-        raise TargetError(f"nvidia-smi lists no GPU; name its architecture: --target '{_EXAMPLE}'")
-    return lines[0]
+def _architecture() -> str:
+    """That of the GPU which a process sees first."""
+    gpus = visible_gpus()
+    if not gpus:
+        raise TargetError(f"no NVIDIA GPU found here; name its architecture: --target '{_EXAMPLE}'")
+    return gpus[0].arch
