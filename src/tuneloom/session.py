@@ -14,15 +14,16 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from tuneloom.app.bundles import folders
 from tuneloom.app.bundles.models import evaluate_bundle
+from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.requests.sources import device_for
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import BundleError, OrderError
-from tuneloom.model import Budget, JobSpec
+from tuneloom.model.options import JobOptions
 from tuneloom.store import open_existing
 from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
 from tuneloom.tuners.tvm.importing.sources import require_source
@@ -56,8 +57,6 @@ class Session:
         self._model: str | None = None
         self._name = ""
         self._shapes: dict[str, tuple[int, ...]] = {}
-        self._budget: Budget | None = None
-        self._options: dict[str, Any] = {}
         self._folder: Path | None = None
         self._bundle: Bundle | None = None
         self._scratch = Path(tempfile.mkdtemp(prefix="tuneloom-session-"))
@@ -86,25 +85,20 @@ class Session:
             else:
                 self._model, self._name = self._exported(model, example_inputs)
             self._shapes = dict(shapes or {})
-            self._folder = self._bundle = self._budget = None
-            self._options = {}
+            self._folder = self._bundle = None
         return self
 
-    def autotune(self, trials: int = 1000, **options: Any) -> "Session":
-        """Tune the model; options are `seconds`, the goals, and fields of JobSpec such as `batch`, `seed`."""
+    def autotune(self, trials: int | None = None, /, **options: Unpack[JobOptions]) -> "Session":
+        """Tune the model; options are those of jobs files, such as `trials`, `goal_ms` or `seed`."""
         self._require(self._model, "autotune", "from_model")
-        limits = {name: options.pop(name) for name in ("seconds", "goal_ms", "goal_ratio") if name in options}
-        self._budget = Budget(trials=trials, **limits)
-        self._options = options
-        self._tune()
+        self._tune({**options, **({} if trials is None else {"trials": trials})})
         return self
 
     def build(self) -> "Session":
         """Make the model ready to run; without `autotune` before it, with default schedules."""
         self._require(self._model, "build", "from_model")
         if self._folder is None:
-            self._budget = Budget(trials=1)
-            self._tune()
+            self._tune({"trials": 1})
         assert self._folder is not None
         with _timed(self.times_s, "build"):
             self._bundle = load_bundle(self._folder)
@@ -138,19 +132,10 @@ class Session:
         self._keep_times()
         return timed
 
-    def _tune(self) -> None:
-        assert self._model is not None and self._budget is not None
+    def _tune(self, options: Mapping[str, Any]) -> None:
         folder = Path(tempfile.mkdtemp(prefix="bundle-", dir=self._scratch))
-        spec = JobSpec(
-            name=self._name,
-            model=self._model,
-            budget=self._budget,
-            target=self.target,
-            device_key=self.device,
-            shapes=self._shapes,
-            out=str(folder),
-            **self._options,
-        )
+        known = {"name": self._name, "model": self._model, "target": self.target, "device": self.device}
+        spec = job_spec({**known, "shapes": self._shapes, "out": str(folder), **options})
         with _timed(self.times_s, "autotune"):
             outcome = tune([spec], self._settings, "Session.autotune")
         self.run_id = outcome.run

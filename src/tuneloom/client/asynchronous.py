@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import httpx
 
@@ -12,6 +12,7 @@ from tuneloom.client.conversations import Asked, Conversation, JobPages, JobStat
 from tuneloom.client.exchange import EventReader, JobEvent, connection, require_good, unreachable
 from tuneloom.client.logins import server_url
 from tuneloom.client.unpacking import BundleFile
+from tuneloom.model.options import JobOptions
 
 _PIECE = 1 << 20
 
@@ -55,14 +56,16 @@ class AsyncClient:
         return await self.converse(say.checking(self.url))
 
     async def upload(self, path: str | Path) -> str:
-        """Upload a model's file; returns its digest."""
+        """Upload a model's file, or samples; returns its digest."""
         return await self.converse(say.uploading(path))
 
-    async def submit(self, model: str | Path, *, key: str | None = None, **wanted: Any) -> "AsyncRemoteJob":
-        """Submit a job; a file is uploaded first, a name or a digest is taken as it is.
+    async def submit(
+        self, model: str | Path, *, key: str | None = None, **wanted: Unpack[JobOptions]
+    ) -> "AsyncRemoteJob":
+        """Submit a job; files are uploaded first, a name or a digest is taken as it is.
 
-        `wanted` is what jobs files have: `trials`, `seconds`, `goal_ms`, `device`, `target`, … With a
-        `key` it can be submitted again without becoming two jobs.
+        `wanted` is what jobs files have: see JobOptions. With a `key` it can be submitted again without
+        becoming two jobs.
         """
         return AsyncRemoteJob(self, await self.converse(say.submitting(model, key, wanted)))
 

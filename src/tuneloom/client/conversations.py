@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tuneloom.app.requests.schema import uploads
 from tuneloom.client.exchange import ENDED, JobEvent, is_file, readable, require_version, wanted_of
 from tuneloom.errors import ServiceError
 
@@ -40,19 +41,22 @@ def checking(url: str) -> Conversation[Told]:
     return told
 
 
-def uploading(path: str | Path) -> Conversation[str]:
-    """The digest of a model's file, once it is uploaded."""
-    file = readable(path)
+def uploading(path: str | Path, field: str = "model") -> Conversation[str]:
+    """The digest of a model's file, or of samples, once it is uploaded."""
+    file = readable(path, field)
     told = yield Asked("POST", "/models", {"params": {"name": file.name}}, file)
     return str(told["digest"])
 
 
 def submitting(model: str | Path, key: str | None, wanted: Mapping[str, Any]) -> Conversation[Told]:
-    """A submitted job; a file is uploaded first, and gives the job its name."""
+    """A submitted job; files are uploaded first, and the model's gives the job its name."""
     digest, named = str(model), {}
     if is_file(model):
         digest, named = (yield from uploading(model)), {"name": Path(model).stem}
     body = {"model": digest, **named, **wanted_of(wanted)}
+    for name in uploads():
+        if name in body and is_file(body[name]):
+            body[name] = yield from uploading(body[name], name)
     headers = {"Idempotency-Key": key} if key is not None else {}
     return (yield Asked("POST", "/jobs", {"json": body, "headers": headers}))
 

@@ -65,11 +65,12 @@ def is_file(model: str | Path) -> bool:
     return ":" not in model and not (len(model) == 64 and set(model) <= set("0123456789abcdef"))
 
 
-def readable(model: str | Path) -> Path:
-    """The file of a model; raises InputError if it can't be read."""
-    path = Path(model)
+def readable(file: str | Path, field: str = "model") -> Path:
+    """The file that a field names; raises InputError if it can't be read."""
+    path = Path(file)
     if not path.is_file():
-        raise InputError(f"{path}: no such file; check the path, or use zoo:NAME", field="model")
+        other = ", or use zoo:NAME" if field == "model" else ""
+        raise InputError(f"{path}: no such file; check the path{other}", field=field)
     return path
 
 

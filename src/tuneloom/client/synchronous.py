@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import httpx
 
@@ -13,6 +13,7 @@ from tuneloom.client.conversations import Asked, Conversation, JobPages, JobStat
 from tuneloom.client.exchange import EventReader, JobEvent, connection, require_good, unreachable
 from tuneloom.client.logins import server_url
 from tuneloom.client.unpacking import BundleFile
+from tuneloom.model.options import JobOptions
 
 
 class Client:
@@ -54,14 +55,16 @@ class Client:
         return self.converse(say.checking(self.url))
 
     def upload(self, path: str | Path) -> str:
-        """Upload a model's file; returns its digest."""
+        """Upload a model's file, or samples; returns its digest."""
         return self.converse(say.uploading(path))
 
-    def submit(self, model: str | Path, *, key: str | None = None, **wanted: Any) -> "RemoteJob":
-        """Submit a job; a file is uploaded first, a name or a digest is taken as it is.
+    def submit(
+        self, model: str | Path, *, key: str | None = None, **wanted: Unpack[JobOptions]
+    ) -> "RemoteJob":
+        """Submit a job; files are uploaded first, a name or a digest is taken as it is.
 
-        `wanted` is what jobs files have: `trials`, `seconds`, `goal_ms`, `device`, `target`, … With a
-        `key` it can be submitted again without becoming two jobs.
+        `wanted` is what jobs files have: see JobOptions. With a `key` it can be submitted again without
+        becoming two jobs.
         """
         return RemoteJob(self, self.converse(say.submitting(model, key, wanted)))
 

@@ -2,7 +2,8 @@
 
 from tuneloom.model.board import Board, DeviceGone
 from tuneloom.model.budget import Budget
-from tuneloom.model.job import DTYPES, REUSE, JobSpec
+from tuneloom.model.fields import JobField
+from tuneloom.model.job import DTYPES, JOB_FIELDS, REUSE, JobSpec
 from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.opened import (
     EXACT,
@@ -35,6 +36,7 @@ from tuneloom.model.tuner import Search, SearchOptions, SeededSearch, TaskSource
 __all__ = [
     "DTYPES",
     "EXACT",
+    "JOB_FIELDS",
     "LOCAL",
     "REUSE",
     "ROUND",
@@ -51,6 +53,7 @@ __all__ = [
     "FailureKind",
     "Handover",
     "Host",
+    "JobField",
     "JobSpec",
     "KnobDomain",
     "Lesson",

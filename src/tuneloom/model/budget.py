@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tuneloom.model.fields import fields_of, job_field
 from tuneloom.model.numbers import COUNT, POSITIVE
 
 
@@ -13,14 +14,26 @@ class Budget:
     both have to be met.
     """
 
-    trials: int
-    seconds: float | None = None
-    goal_ms: float | None = None
-    goal_ratio: float | None = None
+    trials: int = job_field(COUNT, "number of trials per model", default=1000, option="--trials", metavar="N")
+    seconds: float | None = job_field(
+        POSITIVE, "stop tuning a model after this many seconds", default=None, option="--seconds", metavar="S"
+    )
+    goal_ms: float | None = job_field(
+        POSITIVE,
+        "stop when the model's latency is at most this many milliseconds",
+        default=None,
+        option="--goal-ms",
+        metavar="MS",
+    )
+    goal_ratio: float | None = job_field(
+        POSITIVE,
+        "stop when the model takes at most this many times as long as in ONNX Runtime",
+        more="ONNX Runtime is timed first, on as many threads; ONNX models on the CPU only",
+        default=None,
+        option="--goal-ratio",
+        metavar="R",
+    )
 
     def __post_init__(self) -> None:
-        COUNT.require("trials", self.trials)
-        for name in ("seconds", "goal_ms", "goal_ratio"):
-            value = getattr(self, name)
-            if value is not None:
-                POSITIVE.require(name, value)
+        for each in fields_of(Budget):
+            each.require(getattr(self, each.attribute))

@@ -5,6 +5,7 @@ from typing import Any
 
 from tuneloom.errors import InputError
 from tuneloom.model.budget import Budget
+from tuneloom.model.fields import SHAPES, TEXT, YES_OR_NO, PathKind, fields_of, job_field, one_of
 from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE
 
@@ -18,54 +19,129 @@ REUSE = ("auto", "off", "transfer", "share", "transfer-only")
 class JobSpec:
     """One submission: a model, a target, a device key, a budget, options, a priority.
 
-    `arrival_s` and `deadline_s` count from the submission of the job. `out` is the folder of
-    the bundle; without one, none is written. `extra` is what its tuner alone understands.
-    `files` are digests of what the job reads, by name beside its model. `more_shapes` are further sets of
-    shapes for the same bundle; with `pad` it takes smaller inputs too. With another `dtype` than float32
-    outputs may be off by `tolerance`, for int8 measured on the `samples`, the path of a NumPy archive.
+    Attributes made by `job_field` are what users may say of a job, wherever they say it; to declare one
+    more is all it takes. `arrival_s` and `deadline_s` count from the submission of the job. `more_shapes` are
+    further sets of shapes for the same bundle. `extra` has the fields of the job's kind, `files` the digests
+    of what it reads, by name beside its model.
     """
 
-    name: str
-    model: str
+    model: str = job_field(
+        TEXT,
+        "a model file, or `zoo:NAME`",
+        more="a `.toml` file describes a [kernel](kernels.md)",
+        shared=False,
+    )
+    name: str = job_field(TEXT, "name of the job", otherwise="the model's name", shared=False)
+    out: str | None = job_field(
+        PathKind(),
+        "folder for the bundle; must be new or empty",
+        default=None,
+        otherwise="no bundle",
+        option="--out",
+        metavar="DIR",
+        remote=False,
+        shared=False,
+    )
+    tuner: str = job_field(
+        TEXT, "tuner to use", default="tvm", otherwise="chosen by model", option="--tuner", metavar="NAME"
+    )
+    target: str = job_field(TEXT, "`cpu`, `cuda`, or a TVM target in JSON", default="cpu", option="--target")
+    device_key: str = job_field(
+        TEXT,
+        "key of the device to measure on",
+        name="device",
+        default="cpu",
+        otherwise="chosen by target",
+        option="--device",
+        metavar="KEY",
+        for_each=True,
+    )
     budget: Budget
-    tuner: str = "tvm"
-    target: str = "cpu"
-    device_key: str = "cpu"
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    more_shapes: tuple[dict[str, tuple[int, ...]], ...] = ()
-    pad: bool = False
+    batch: int = job_field(COUNT, "number of candidates per batch", default=16, option="--batch", metavar="N")
     measuring: MeasuringRules = field(default_factory=MeasuringRules)
-    batch: int = 16
-    seed: int = 0
-    priority: int = 0
-    deadline_s: float | None = None
-    arrival_s: float = 0.0
-    waits_for_devices: bool = False
-    layout: str = "blocked"
-    only_tvm: bool = False
-    dtype: str = "float32"
-    samples: str | None = None
-    tolerance: float = 0.1
-    reuse: str = "auto"
-    out: str | None = None
-    extra: dict[str, str] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = job_field(  # noqa: RUF009 - its default is a factory
+        SHAPES,
+        "shapes of inputs, by name; several shapes of one input make one bundle for all of them",
+        default=dict,
+        otherwise="the model's",
+        option="--shape",
+        metavar="NAME=1,3,224,224",
+    )
+    more_shapes: tuple[dict[str, tuple[int, ...]], ...] = ()
+    pad: bool = job_field(
+        YES_OR_NO,
+        "let the bundle pad smaller inputs with zeros to the next larger of its shapes",
+        default=False,
+        option="--pad",
+    )
+    only_tvm: bool = job_field(
+        YES_OR_NO,
+        "leave nothing to ONNX Runtime",
+        more="a model with parts that TVM can't compile is then rejected",
+        default=False,
+        otherwise="it runs what TVM can't compile or runs slower",
+        option="--only-tvm",
+    )
+    dtype: str = job_field(
+        one_of(DTYPES),
+        "number type for convolutions and products with constant weights",
+        more="`int8` is calibrated on `samples`; see [models](models.md)",
+        default="float32",
+        option="--dtype",
+    )
+    samples: str | None = job_field(
+        PathKind(ending=".npz"),
+        "inputs to calibrate int8 on: a NumPy archive with one array per input, under its name",
+        default=None,
+        option="--samples",
+        metavar="FILE.npz",
+    )
+    tolerance: float = job_field(
+        POSITIVE,
+        "largest relative change of the outputs that a lower precision may cause",
+        default=0.1,
+        option="--tolerance",
+        metavar="R",
+    )
+    layout: str = job_field(TEXT, "tensor layout", default="blocked")
+    seed: int = job_field(SEED, "random seed", default=0, option="--seed", metavar="N")
+    reuse: str = job_field(
+        one_of(REUSE),
+        "how to reuse schedules of other kernels; see `tuneloom plan`",
+        more="more in [reuse](reuse.md)",
+        default="auto",
+        option="--reuse",
+    )
+    priority: int = job_field(
+        WHOLE, "jobs with a higher priority go first", default=0, option="--priority", metavar="N"
+    )
+    deadline_s: float | None = job_field(
+        POSITIVE,
+        "the job should finish within this many seconds of being submitted",
+        default=None,
+        option="--deadline",
+        metavar="S",
+    )
+    arrival_s: float = job_field(
+        NOT_NEGATIVE, "start the job this many seconds after it is submitted", default=0.0, remote=False
+    )
+    waits_for_devices: bool = job_field(
+        YES_OR_NO,
+        "wait for a device with this key to appear instead of failing",
+        default=False,
+        option="--wait-for-devices",
+    )
+    extra: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.reuse not in REUSE:
-            raise InputError(f"unknown reuse mode {self.reuse!r}; known: {', '.join(REUSE)}")
-        COUNT.require("batch", self.batch)
-        SEED.require("seed", self.seed)
-        WHOLE.require("priority", self.priority)
-        NOT_NEGATIVE.require("arrival_s", self.arrival_s)
-        POSITIVE.require("tolerance", self.tolerance)
-        if self.dtype not in DTYPES:
-            raise InputError(f"unknown dtype {self.dtype!r}; known: {', '.join(DTYPES)}", field="dtype")
+        owner: type = type(self)
+        for each in fields_of(owner):
+            if not each.part:
+                each.require(getattr(self, each.attribute))
         if (self.dtype == "int8") != (self.samples is not None):
             words = "needs --samples FILE.npz" if self.samples is None else "takes no --samples"
             raise InputError(f"dtype {self.dtype} {words}", field="samples")
-        if self.deadline_s is not None:
-            POSITIVE.require("deadline_s", self.deadline_s)
         for shapes in (self.shapes, *self.more_shapes):
             for name, shape in shapes.items():
                 for size in shape:
@@ -92,3 +168,7 @@ class JobSpec:
                 "measuring": rules,
             }
         )
+
+
+JOB_FIELDS = fields_of(JobSpec)
+"""What may be said of a job of any kind."""

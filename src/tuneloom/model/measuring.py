@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tuneloom.model.fields import job_field
 from tuneloom.model.numbers import BYTES, COUNT, NOT_NEGATIVE, POSITIVE, RATIO
 
 
@@ -17,8 +18,17 @@ class MeasuringRules:
     repeats: int = 3
     min_repeat_ms: float = 20.0
     hopeless_ratio: float = 3.0
-    run_timeout_s: float = 10.0
-    build_timeout_s: float = 30.0
+    run_timeout_s: float = job_field(
+        POSITIVE, "time limit for one run, in seconds", default=10.0, option="--run-timeout", metavar="S"
+    )
+    build_timeout_s: float = job_field(
+        POSITIVE,
+        "time limit for one build, in seconds",
+        more="a build far slower than others of its kind is stopped earlier",
+        default=30.0,
+        option="--build-timeout",
+        metavar="S",
+    )
     memory_bytes: int = 4 << 30
 
     def __post_init__(self) -> None:

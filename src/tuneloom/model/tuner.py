@@ -7,7 +7,7 @@ their arguments alone, so that any worker anywhere can run them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.space import Lesson, Seed
@@ -31,7 +31,7 @@ class SearchOptions:
     seeds: tuple[Seed, ...] = ()
     lessons: tuple[Lesson, ...] = ()
     only_seeds: bool = False
-    extra: dict[str, str] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 class Search(Protocol):

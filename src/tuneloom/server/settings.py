@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.app.hosting.retention import Retention
-from tuneloom.app.requests.fields import TEXT, FieldType, Words, nearest
+from tuneloom.app.requests.fields import nearest
 from tuneloom.errors import InputError
+from tuneloom.model.fields import TEXT, FieldType, Words
 from tuneloom.model.numbers import BYTES, COUNT, NATURAL, POSITIVE, NumberKind
 
 _PORT = NumberKind(words="a port from 0 to 65535", least=0, most=65535, whole=True)

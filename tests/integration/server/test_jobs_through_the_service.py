@@ -5,9 +5,11 @@ import signal
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tuneloom.testing.models.onnx_files import write_network
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.testing.models.onnx_files import network_input, write_network
 
 from .conftest import PATIENCE_S, Team
 
@@ -25,6 +27,20 @@ def test_a_model_is_uploaded_tuned_and_fetched(team: Team, tmp_path: Path) -> No
         assert (job.status, job.details["failure"]) == ("finished", None)
         job.fetch(tmp_path / "fast")
     assert json.loads((tmp_path / "fast" / "bundle.json").read_text())["name"] == "small"
+
+
+def test_a_model_is_tuned_in_int8_on_samples_that_are_uploaded_with_it(team: Team, tmp_path: Path) -> None:
+    if resolve_target("cpu", 1).dots is None:
+        pytest.skip("this CPU has no dot products")
+    model = write_network(tmp_path / "net.onnx", channels=32)
+    np.savez(tmp_path / "noise.npz", x=network_input(channels=32))
+    with team.serve() as client:
+        team.execute()
+        job = client.submit(
+            model, trials=4, batch=4, dtype="int8", samples=str(tmp_path / "noise.npz")
+        ).wait()
+    assert (job.status, job.details["failure"]) == ("finished", None)
+    assert any("int8: outputs differ by" in note for note in job.details["result"]["notes"])
 
 
 def test_a_server_and_its_executor_are_stopped_and_the_job_goes_on_on_a_farm(team: Team) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.requests.shapes import shape_sets
-from tuneloom.cli.local.tune import shapes_of
+from tuneloom.cli.job_options import shapes_of
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec, ModelRecipe
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.requests.fields import JOB
 from tuneloom.app.requests.jobs_file import read_jobs
 from tuneloom.errors import JobsFileError
 from tuneloom.model import JobSpec
@@ -128,11 +127,6 @@ def test_the_second_of_two_equal_names_points_to_the_first(tmp_path: Path) -> No
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(JobsFileError, match=r"can't read .*nowhere\.toml: No such file"):
         read_jobs(tmp_path / "nowhere.toml")
-
-
-def test_every_key_is_documented() -> None:
-    page = Path(__file__).parents[3].joinpath("docs", "jobs.md").read_text()
-    assert [key for key in JOB if f"`{key}`" not in page] == []
 
 
 def test_samples_count_from_the_folder_of_the_file_wherever_they_are_given(tmp_path: Path) -> None:

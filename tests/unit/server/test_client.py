@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 import uvicorn
 
@@ -20,7 +21,7 @@ from tuneloom.client.exchange import EventReader, require_version
 from tuneloom.client.logins import keep_token, logins_file, token_for
 from tuneloom.errors import InputError, OutputError, ServiceError
 from tuneloom.store import JobStatus
-from tuneloom.testing.models.onnx_files import write_network
+from tuneloom.testing.models.onnx_files import network_input, write_network
 
 from .conftest import Served
 
@@ -83,6 +84,23 @@ def test_the_same_without_waiting(served: Served, url: str, tmp_path: Path) -> N
 
     assert asyncio.run(everything()) == hashlib.sha256(model.read_bytes()).hexdigest()
     assert (tmp_path / "out" / "bundle.json").exists()
+
+
+def test_samples_are_uploaded_with_the_job_that_needs_them(
+    served: Served, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = write_network(tmp_path / "net.onnx")
+    np.savez(tmp_path / "noise.npz", x=network_input())
+    digest = hashlib.sha256((tmp_path / "noise.npz").read_bytes()).hexdigest()
+    job = client.submit(model, trials=4, dtype="int8", samples=str(tmp_path / "noise.npz"))
+    assert served.store.jobs(job.id)[0].spec["files"]["samples.npz"] == digest
+    monkeypatch.setenv("TUNELOOM_TOKEN", served.tokens["weavers"])
+    words = ["--dtype", "int8", "--samples", str(tmp_path / "noise.npz"), "--server", client.url]
+    assert main(["submit", str(model), *words]) == 0
+    assert {job.spec["files"]["samples.npz"] for job in served.store.submitted_jobs("weavers")} == {digest}
+    with pytest.raises(InputError, match="noise: no such file; check the path") as caught:
+        client.submit(model, dtype="int8", samples="noise")
+    assert caught.value.field == "samples"
 
 
 def test_what_the_server_refuses_is_an_input_error_with_its_field(client: Client) -> None:

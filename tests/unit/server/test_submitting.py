@@ -32,7 +32,7 @@ def test_installed_packages_are_looked_through_once(served: Served, monkeypatch:
         raise AssertionError("reading the metadata of all packages takes longer than all else")
 
     assert submit(served).status_code == 201
-    monkeypatch.setattr("tuneloom.app.kinds.finding.entry_points", looked)
+    monkeypatch.setattr("tuneloom.app.kinds.registering.entry_points", looked)
     assert submit(served).status_code == 201
 
 

@@ -1,17 +1,21 @@
 """Models come in whole, within bounds, and are looked into by a process of their own."""
 
 import hashlib
+import io
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
 from tuneloom.app.hosting.inspecting import look_into
 from tuneloom.app.hosting.uploads import require_file_name
+from tuneloom.app.runs.files import localised
 from tuneloom.errors import ModelError
+from tuneloom.model import JobSpec
 
 from .conftest import Served
 
@@ -143,3 +147,63 @@ def test_what_looks_into_a_model_imports_nothing_but_the_reader_of_its_format() 
     words = "import sys; import tuneloom.app.hosting.looking; print('sqlalchemy' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
+
+
+def archive(**arrays: Any) -> bytes:
+    """A NumPy archive."""
+    file = io.BytesIO()
+    np.savez(file, **(arrays or {"x": np.zeros((2, 8), "float32")}))
+    return file.getvalue()
+
+
+def submit_int8(served: Served, samples: str, model: str = DIGEST, who: str = "weavers") -> Any:
+    asked = {"model": model, "trials": 4, "dtype": "int8", "samples": samples, "tolerance": 0.2}
+    return served.client.post("/api/v1/jobs", headers=served.headers(who), json=asked)
+
+
+def test_samples_are_uploaded_as_models_are_and_travel_with_the_job(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload(served)
+    samples = upload(served, archive(), "name=noise.npz").json()["digest"]
+    job = submit_int8(served, samples)
+    assert job.status_code == 201, job.text
+    spec = JobSpec.from_json(dict(served.store.jobs(job.json()["id"])[0].spec))
+    assert (spec.dtype, spec.tolerance, spec.files["samples.npz"]) == ("int8", 0.2, samples)
+    served.client.delete(f"/api/v1/models/{samples}", headers=served.headers())
+    monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path))
+    found = localised(served.store, spec)
+    assert Path(found.model).read_bytes() == CONTENT
+    assert Path(str(found.samples)).read_bytes() == archive()
+
+
+def test_samples_for_a_model_of_the_zoo_travel_alone(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = upload(served, archive(), "name=noise.npz").json()["digest"]
+    job = submit_int8(served, samples, model="zoo:squeezenet").json()["id"]
+    monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path))
+    found = localised(served.store, JobSpec.from_json(dict(served.store.jobs(job)[0].spec)))
+    assert (found.model, Path(str(found.samples)).read_bytes()) == ("zoo:squeezenet", archive())
+
+
+def test_samples_that_are_none_are_refused_with_their_field(served: Served) -> None:
+    upload(served)
+    samples = upload(served, archive(), "name=noise.npz").json()["digest"]
+    for wrong in ("0" * 64, DIGEST, "/etc/passwd", "noise.npz"):
+        answer = submit_int8(served, wrong)
+        assert (answer.status_code, answer.json()["field"]) == (422, "samples"), wrong
+    as_model = submit_int8(served, samples, model=samples)
+    assert (as_model.status_code, as_model.json()["field"]) == (422, "model")
+    theirs = submit_int8(served, samples, model="zoo:squeezenet", who="spinners")
+    assert (theirs.status_code, theirs.json()["field"]) == (422, "samples")
+    assert served.store.runs() == []
+
+
+def test_what_is_in_samples_is_found_and_pickles_are_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "good.npz").write_bytes(archive(x=np.zeros((2, 8))))
+    (tmp_path / "pickled.npz").write_bytes(archive(x=np.array([print], dtype=object)))
+    (tmp_path / "none.npz").write_bytes(CONTENT)
+    assert look_into(tmp_path / "good.npz") == {"format": "npz", "inputs": {"x": [2, 8]}}
+    for name in ("pickled.npz", "none.npz"):
+        assert look_into(tmp_path / name)["reason"] == "it is not a NumPy archive, or a damaged one"

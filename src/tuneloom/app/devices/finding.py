@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import EntryPoint
 
 from tuneloom.app.devices.base import DeviceKind
-from tuneloom.app.kinds.finding import registered
+from tuneloom.app.kinds.registering import registered
 from tuneloom.engine.machine import CPU_KEY
 from tuneloom.errors import FarmError
 

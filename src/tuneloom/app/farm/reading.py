@@ -10,8 +10,8 @@ from tuneloom.app.devices.base import DeviceKind
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.finding import device_kind, device_kinds, plain_targets
 from tuneloom.app.farm.entries import AUTO, ENGINES, RAY, FarmFile, HostEntry
-from tuneloom.app.requests.fields import TEXT, FieldType, Words, one_of
 from tuneloom.app.requests.toml_values import TomlFile
+from tuneloom.model.fields import TEXT, FieldType, Words, one_of
 from tuneloom.model.numbers import COUNT, NATURAL
 
 

@@ -9,12 +9,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.requests.fields import TEXT, FieldType, Words, one_of, shown
+from tuneloom.app.requests.fields import shown
 from tuneloom.app.requests.sources import located
 from tuneloom.app.requests.toml_values import TomlFile
 from tuneloom.errors import JobsFileError
-from tuneloom.model.job import REUSE
-from tuneloom.model.numbers import COUNT, POSITIVE, SEED
+from tuneloom.model.fields import SHAPES, TEXT, YES_OR_NO, FieldType, PathKind, Words, one_of
+from tuneloom.model.job import JOB_FIELDS
+from tuneloom.model.numbers import COUNT, POSITIVE
 from tuneloom.scheduling import POLICIES
 
 SEEDS = "seed"
@@ -30,19 +31,13 @@ def _is_models(value: Any) -> bool:
 PARAMETERS: Mapping[str, FieldType] = {
     MODELS: Words(words="a model, or a list of models that are tuned in one run", fits=_is_models),
     "policy": one_of(tuple(POLICIES)),
-    "trials": COUNT,
-    "seconds": POSITIVE,
-    "goal_ms": POSITIVE,
-    "goal_ratio": POSITIVE,
-    "batch": COUNT,
-    SEEDS: SEED,
-    "reuse": one_of(REUSE),
-    "target": TEXT,
-    "device": TEXT,
+    **{
+        field.option.removeprefix("--").replace("-", "_"): field.kind
+        for field in JOB_FIELDS
+        if field.option and field.shared and field.kind is not SHAPES
+    },
     FARM: TEXT,
     "device_cores": COUNT,
-    "run_timeout": POSITIVE,
-    "build_timeout": POSITIVE,
 }
 """What can be varied; but for the models, options of `tuneloom tune` under their own names."""
 
@@ -68,10 +63,13 @@ class Combination:
         """What `tuneloom tune` is called with; paths count from `folder`."""
         words = [located(model, folder) for model in self.models]
         for name, value in self.parameters.items():
-            if name == FARM:
-                words += ["--farm", str(folder.joinpath(value).absolute())]
+            option, kind = f"--{name.replace('_', '-')}", PARAMETERS[name]
+            if name == FARM or isinstance(kind, PathKind):
+                words += [option, str(folder.joinpath(value).absolute())]
+            elif kind is YES_OR_NO:
+                words += [option] if value else []
             elif name != MODELS:
-                words += [f"--{name.replace('_', '-')}", str(value)]
+                words += [option, str(value)]
         return words
 
 

@@ -1,4 +1,4 @@
-"""What the process that looks into an uploaded model does; it imports what it needs and no more.
+"""What the process that looks into an uploaded file does; it imports what it needs and no more.
 
 It is started for every upload, so what it imports is what a user waits for.
 """
@@ -6,6 +6,7 @@ It is started for every upload, so what it imports is what a user waits for.
 import json
 import resource
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ _EXTRA_BYTES = 2 << 30
 
 
 def described(path: Path) -> dict[str, Any]:
-    """The inputs of a model and its size; raises ModelError if it can't be used."""
-    return _onnx(path) if path.suffix == ".onnx" else _tflite(path)
+    """The inputs of a model or of samples, and more; raises ModelError if it can't be used."""
+    readers = {".onnx": _onnx, ".npz": _samples}
+    return readers.get(path.suffix, _tflite)(path)
 
 
 def _onnx(path: Path) -> dict[str, Any]:
@@ -52,6 +54,19 @@ def _tflite(path: Path) -> dict[str, Any]:
         if file.read(8)[4:] != b"TFL3":
             raise ModelError("it is not a TensorFlow Lite model")
     return {"format": "tflite"}
+
+
+def _samples(path: Path) -> dict[str, Any]:
+    import numpy as np
+
+    try:
+        if not zipfile.is_zipfile(path):  # NumPy would take it for a pickle
+            raise ValueError
+        with np.load(path, allow_pickle=False) as stored:
+            shapes = {name[:200]: list(stored[name].shape) for name in stored.files[:_MOST_TOLD]}
+    except Exception as error:
+        raise ModelError("it is not a NumPy archive, or a damaged one") from error
+    return {"format": "npz", "inputs": shapes}
 
 
 def main(path: Path) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 from tuneloom.app.hosting.bundles import KEPT
 from tuneloom.app.kinds.finding import has_scheme
 from tuneloom.app.requests.job_specs import job_spec
+from tuneloom.app.requests.schema import job_fields, uploads
 from tuneloom.app.requests.sources import kind_of, require_device
 from tuneloom.errors import InputError, ModelError
 from tuneloom.model import JobSpec
-from tuneloom.store import ModelState, Store, Submission, TenantLimits
+from tuneloom.store import ModelRecord, ModelState, Store, Submission, TenantLimits
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-_HIDDEN = ("out", "arrival_s")
 _MOST_NAME = 100
 
 
@@ -39,12 +39,15 @@ def submission_of(
     `values` are those of a jobs file; the model is the digest of one that the tenant uploaded, or a
     name such as `zoo:resnet18`. Raises InputError with the field that is wrong.
     """
-    for field in _HIDDEN:
-        if values.get(field) is not None:
-            raise InputError(f"{field!r} can't be chosen here; omit it", field=field)
+    for field in job_fields():
+        if not field.remote and values.get(field.name) is not None:
+            raise InputError(f"{field.name!r} can't be chosen here; omit it", field=field.name)
     model = str(values.get("model", ""))
     _require_kind(model, values.get("tuner"), who.tuners)
-    spec = _uploaded(store, values, who.tenant) if _DIGEST.match(model) else _named(values, model)
+    others = _others(store, values, who.tenant)
+    given = {**values, **{field: name for field, (name, _) in others.items()}}
+    spec = _uploaded(store, given, who.tenant) if _DIGEST.match(model) else _named(given, model)
+    spec = replace(spec, files={**spec.files, **dict(others.values())})
     _require_allowed(spec, who)
     return Submission(
         tenant=who.tenant,
@@ -60,15 +63,37 @@ def submission_of(
 
 def _uploaded(store: Store, values: Mapping[str, Any], tenant: str) -> JobSpec:
     digest = str(values["model"])
-    record = store.model(tenant, digest)
-    if record is None:
-        raise ModelError(f"no model with digest {digest[:12]}…; upload it first", field="model")
-    if record.state is ModelState.REFUSED:
-        raise ModelError(f"{record.name} can't be tuned: {record.summary.get('reason', '')}", field="model")
+    record = _record(store, tenant, digest, "model")
+    if record.name.lower().endswith(tuple(uploads().values())):
+        raise ModelError(f"{record.name} is not a model; give its digest where it belongs", field="model")
     file = f"model{record.name[record.name.rfind('.') :]}"
     name = values.get("name") or record.name.rpartition(".")[0][:_MOST_NAME]
     spec = job_spec({**values, "model": file, "name": name})
     return replace(spec, files={file: digest}, out=KEPT)
+
+
+def _others(store: Store, values: Mapping[str, Any], tenant: str) -> dict[str, tuple[str, str]]:
+    """What the job reads beside its model, by field: the name of each file, and its digest."""
+    found = {}
+    for field, ending in uploads().items():
+        if values.get(field) is not None:
+            digest = str(values[field])
+            record = _record(store, tenant, digest, field)
+            if not record.name.lower().endswith(ending):
+                raise ModelError(
+                    f"{record.name} can't be used as {field!r}; upload a {ending} file", field=field
+                )
+            found[field] = (f"{field}{ending}", digest)
+    return found
+
+
+def _record(store: Store, tenant: str, digest: str, field: str) -> ModelRecord:
+    record = store.model(tenant, digest)
+    if record is None:
+        raise ModelError(f"no {field} with digest {digest[:12]}…; upload it first", field=field)
+    if record.state is ModelState.REFUSED:
+        raise ModelError(f"{record.name} can't be used: {record.summary.get('reason', '')}", field=field)
+    return record
 
 
 def _named(values: Mapping[str, Any], model: str) -> JobSpec:

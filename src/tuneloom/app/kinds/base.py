@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from tuneloom.app.conducting.programs import Program
 from tuneloom.engine.calls import Call
 from tuneloom.errors import TuneloomError
-from tuneloom.model import Artifact, JobSpec, ModelSummary, Task, Trial
+from tuneloom.model import Artifact, JobField, JobSpec, ModelSummary, Task, Trial
 from tuneloom.report import Validity
 from tuneloom.store import JobRecord, Share, Store, TrialRecord
 
@@ -117,6 +117,7 @@ class JobKind:
     - `warm_up`: `package.module:function`, called once in the parent of all workers.
     - `environment`: variables for that parent, from the jobs that are known when it starts.
     - `filled_in`: a job with what only its model's own file can say.
+    - `fields`: what may be said of its jobs alone; the values come in their `extra`.
     - `paths`: whether its models are paths of files, unless they begin with a scheme.
     - `files`: what the job reads, so that another machine can be given it.
     - `named`: what people call a model of this kind.
@@ -142,6 +143,7 @@ class JobKind:
     validity: Callable[[JobRecord, Sequence[TrialRecord]], Validity | None] = _no_validity
     ended: Callable[[JobSpec], None] = _nothing
     comparable: Callable[[JobSpec], bool] = lambda _spec: False
+    fields: Sequence[JobField] = ()
     paths: bool = False
     boards: bool = False
     bundles: bool = False

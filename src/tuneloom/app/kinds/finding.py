@@ -1,32 +1,16 @@
 """Kinds of jobs by name and by model; found by entry points."""
 
-import sys
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from tuneloom.app.kinds.base import JobKind
+from tuneloom.app.kinds.registering import KINDS, TUNERS, registered
 from tuneloom.app.kinds.tuner.kind import tuner_kind
 from tuneloom.errors import InputError
 
-KINDS = "tuneloom.kinds"
-TUNERS = "tuneloom.tuners"
 FALLBACK = "tvm"
 ZOO = "zoo"
 """Built-in networks: a scheme of the fallback's own."""
-
-
-def registered(group: str) -> tuple[EntryPoint, ...]:
-    """What packages registered in a group; looked up once for each path that packages are imported from.
-
-    To look is to read the metadata of every installed package.
-    """
-    return _registered(group, tuple(sys.path))
-
-
-@cache
-def _registered(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    return tuple(entry_points(group=group))
 
 
 def kind_names() -> list[str]:

@@ -4,60 +4,56 @@ from collections.abc import Mapping
 from typing import Any
 
 from tuneloom.app.kinds.base import JobKind
-from tuneloom.app.requests.fields import require_fields
+from tuneloom.app.requests.fields import kinds_of, require_fields
+from tuneloom.app.requests.schema import fields_for, job_fields
 from tuneloom.app.requests.shapes import shape_sets
 from tuneloom.app.requests.sources import device_for, kind_of
 from tuneloom.errors import InputError
-from tuneloom.model import Budget, JobSpec, MeasuringRules
-
-_SPEC_KEYS = (
-    "target",
-    "pad",
-    "batch",
-    "seed",
-    "priority",
-    "deadline_s",
-    "arrival_s",
-    "layout",
-    "only_tvm",
-    "dtype",
-    "samples",
-    "tolerance",
-    "reuse",
-)
-DEFAULT_TRIALS = 1000
+from tuneloom.model import Budget, JobField, JobSpec, MeasuringRules
+from tuneloom.model.fields import EXTRA
 
 
-def job_spec(values: Mapping[str, Any]) -> JobSpec:
+def job_spec(values: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> JobSpec:
     """A job from flat values under the names that files use; None counts as not given.
 
-    Raises InputError with the field for a value that makes no sense.
+    `defaults` hold for jobs of several kinds: what does not apply to this one's is left out. Raises
+    InputError with the field for a value that makes no sense.
     """
-    values = {field: value for field, value in values.items() if value is not None}
-    require_fields(values)
-    kind = kind_of(values["model"], values.get("tuner"))
-    limits = {name: values[name] for name in ("run_timeout_s", "build_timeout_s") if name in values}
-    shapes, *more = shape_sets(values.get("shapes", {}))
+    own = {field: value for field, value in values.items() if value is not None}
+    given = {field: value for field, value in (defaults or {}).items() if value is not None} | own
+    require_fields(given, kinds_of(job_fields()))
+    kind = kind_of(given["model"], given.get("tuner"))
+    known = fields_for(kind.name, kind.fields)
+    _require_meant(own, known, kind)
+    parts = _parts({name: value for name, value in given.items() if name in known}, known)
+    shapes, *more = shape_sets(given.get("shapes", {}))
+    told = {"device_key": device_for(given.get("target", "cpu")), **parts[""]}
     spec = JobSpec(
-        name=values["name"],
-        model=values["model"],
-        tuner=kind.name,
-        device_key=values.get("device") or device_for(values.get("target", "cpu")),
-        budget=Budget(
-            trials=values.get("trials", DEFAULT_TRIALS),
-            seconds=values.get("seconds"),
-            goal_ms=values.get("goal_ms"),
-            goal_ratio=values.get("goal_ratio"),
-        ),
-        measuring=MeasuringRules(**limits),
-        waits_for_devices=values.get("waits_for_devices", False),
-        out=values.get("out"),
-        shapes=shapes,
-        more_shapes=tuple(more),
-        **{name: values[name] for name in _SPEC_KEYS if name in values},
+        **{**told, "tuner": kind.name, "shapes": shapes, "more_shapes": tuple(more)},
+        budget=Budget(**parts["budget"]),
+        measuring=MeasuringRules(**parts["measuring"]),
+        extra=parts[EXTRA],
     )
     _require_comparable(spec, kind)
-    return kind.filled_in(spec, values)
+    return kind.filled_in(spec, given)
+
+
+def _parts(values: Mapping[str, Any], known: Mapping[str, JobField]) -> dict[str, dict[str, Any]]:
+    """The values by the part of a job that holds them; what a kind brings has its defaults."""
+    parts: dict[str, dict[str, Any]] = {"": {}, "budget": {}, "measuring": {}, EXTRA: {}}
+    for name, field in known.items():
+        if name in values:
+            parts[field.part][field.attribute] = values[name]
+        elif field.part == EXTRA and field.default is not None:
+            parts[EXTRA][name] = field.default
+    return parts
+
+
+def _require_meant(values: Mapping[str, Any], known: Mapping[str, JobField], kind: JobKind) -> None:
+    for field in job_fields():
+        if field.name in values and field.name not in known:
+            words = f"{field.name!r} is for {' and '.join(field.kinds)} jobs, and this is a {kind.name} job"
+            raise InputError(f"{words}; omit it", field=field.name)
 
 
 def _require_comparable(spec: JobSpec, kind: JobKind) -> None:

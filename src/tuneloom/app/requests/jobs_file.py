@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.requests.fields import JOB, SHARED
+from tuneloom.app.requests.fields import kinds_of
 from tuneloom.app.requests.job_specs import job_spec
+from tuneloom.app.requests.schema import job_fields
 from tuneloom.app.requests.sources import kind_of, located, numbered
 from tuneloom.app.requests.toml_values import TomlFile
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
+from tuneloom.model.fields import PathKind
 
 
 def read_jobs(path: Path, defaults: Mapping[str, Any] | None = None) -> list[JobSpec]:
@@ -19,18 +21,18 @@ def read_jobs(path: Path, defaults: Mapping[str, Any] | None = None) -> list[Job
     """
     file = TomlFile.read(path)
     file.require_known(file.data, ("defaults", "jobs"))
-    common = {**(defaults or {}), **_defaults(file)}
+    common = {**(defaults or {}), **_seen_from(path.parent, _defaults(file))}
     jobs = _jobs(file)
     names = _names(jobs, common.get("tuner"))
     return [
-        _spec(file, number, {**common, **job, "name": name} | _places(job, path, common))
+        _spec(file, number, {"name": name, **_located(job, path, common)}, common)
         for number, (job, name) in enumerate(zip(jobs, names, strict=True))
     ]
 
 
-def _spec(file: TomlFile, number: int, values: Mapping[str, Any]) -> JobSpec:
+def _spec(file: TomlFile, number: int, values: Mapping[str, Any], common: Mapping[str, Any]) -> JobSpec:
     try:
-        return job_spec(values)
+        return job_spec(values, common)
     except InputError as error:
         own = (error.field,) if error.field and error.field in file.data["jobs"][number] else ()
         raise file.wrong(str(error), "jobs", number, *own) from error
@@ -47,9 +49,10 @@ def _names(jobs: list[dict[str, Any]], tuner: str | None) -> list[str]:
 
 def _defaults(file: TomlFile) -> dict[str, Any]:
     table = file.require_table(file.data.get("defaults", {}), "'defaults'", "defaults")
-    file.require_known(table, SHARED, "defaults")
+    known = kinds_of(field for field in job_fields() if field.shared)
+    file.require_known(table, known, "defaults")
     for key, value in table.items():
-        file.require(SHARED[key], value, key, "defaults", key)
+        file.require(known[key], value, key, "defaults", key)
     return table
 
 
@@ -76,16 +79,22 @@ def _require_different(file: TomlFile, jobs: list[dict[str, Any]], key: str, com
 
 def _check(file: TomlFile, job: Any, number: int) -> None:
     table = file.require_table(job, "a job", "jobs", number)
-    file.require_known(table, JOB, "jobs", number)
+    known = kinds_of(job_fields())
+    file.require_known(table, known, "jobs", number)
     for key, value in table.items():
-        file.require(JOB[key], value, key, "jobs", number, key)
+        file.require(known[key], value, key, "jobs", number, key)
     if "model" not in table:
         raise file.wrong("this job has no model; give a file or zoo:NAME", "jobs", number)
 
 
-def _places(job: Mapping[str, Any], path: Path, common: Mapping[str, Any]) -> dict[str, str]:
-    """The model, its samples and the folder of the bundle, seen from anywhere."""
+def _located(job: Mapping[str, Any], path: Path, common: Mapping[str, Any]) -> dict[str, Any]:
+    """A job whose model and other paths are seen from anywhere."""
     model = located(job["model"], path.parent, job.get("tuner", common.get("tuner")))
-    given = {"out": job.get("out"), "samples": job.get("samples", common.get("samples"))}
-    others = {key: str(path.parent.joinpath(place).absolute()) for key, place in given.items() if place}
-    return {"model": model, **others}
+    return {**_seen_from(path.parent, job), "model": model}
+
+
+def _seen_from(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with paths that count from a folder made absolute."""
+    paths = [field.name for field in job_fields() if isinstance(field.kind, PathKind)]
+    places = {name: str(folder.joinpath(values[name]).absolute()) for name in paths if values.get(name)}
+    return {**values, **places}

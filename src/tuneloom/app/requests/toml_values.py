@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.requests.fields import FieldType, nearest, shown
+from tuneloom.app.requests.fields import nearest, shown
 from tuneloom.app.requests.toml_lines import TomlLines
 from tuneloom.errors import JobsFileError
+from tuneloom.model.fields import FieldType
 
 _AT_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)|\s*\(at end of document\)")
 

@@ -3,12 +3,15 @@
 import argparse
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneloom.cli.job_options import add_job_options, fields_named
 from tuneloom.cli.lab import kernel_replay
-from tuneloom.cli.numbers import count, natural, positive, seed
-from tuneloom.tuners.kernel import SEARCHES, STARTS
+from tuneloom.cli.numbers import count
+from tuneloom.model import JobField
+from tuneloom.tuners.kernel import DEFAULT_TRIALS, KERNEL_FIELDS
 
 if TYPE_CHECKING:
     from tuneloom.model import JobSpec
@@ -54,26 +57,10 @@ def _add_tune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="a TOML file that describes a kernel")
-    parser.add_argument("--search", choices=SEARCHES, help=f"search method (default: {SEARCHES[0]})")
-    parser.add_argument(
-        "--init", choices=STARTS, help=f"how the first points are chosen (default: {STARTS[0]})"
-    )
-    _add_budget(parser)
-    parser.add_argument(
-        "--presample",
-        action="store_true",
-        default=None,
-        help="build points near valid ones before running any",
-    )
-    parser.add_argument(
-        "--spare", type=natural, metavar="N", help="build N more candidates per round than are run"
-    )
+    add_job_options(parser, _fields())
     parser.add_argument("--export", type=Path, metavar="FILE", help="write all trials to this file")
     parser.add_argument(
         "--format", choices=FORMATS, default="csv", help="format of the export (default: csv)"
-    )
-    parser.add_argument(
-        "--device", metavar="KEY", help="key of the device to run on (default: chosen by language)"
     )
     parser.add_argument(
         "--device-cores",
@@ -88,19 +75,14 @@ def _add_tune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.set_defaults(func=run_tune)
 
 
-def _add_budget(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--trials", type=count, metavar="N", help="number of trials, including failed ones (default: 200)"
+def _fields() -> list[JobField]:
+    """What can be said of a kernel on the command line; the last word on defaults has its file."""
+    trials, device, *rest = fields_named(
+        "trials", "device", "seconds", "goal_ms", "seed", "run_timeout_s", "build_timeout_s"
     )
-    parser.add_argument("--seconds", type=positive, metavar="S", help="stop after S seconds")
-    parser.add_argument(
-        "--goal-ms", type=positive, metavar="MS", help="stop when the kernel takes at most MS milliseconds"
-    )
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument("--run-timeout", type=positive, metavar="S", help="time limit per run (default: 10)")
-    parser.add_argument(
-        "--build-timeout", type=positive, metavar="S", help="time limit per build (default: 30)"
-    )
+    trials = replace(trials, help="number of trials, including failed ones", default=DEFAULT_TRIALS)
+    device = replace(device, otherwise="chosen by language", for_each=False)
+    return [*KERNEL_FIELDS, trials, *rest, device]
 
 
 def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -141,19 +123,7 @@ def kernel_job(options: argparse.Namespace) -> "JobSpec":
     """The job that the command line and the kernel's file describe together."""
     from tuneloom.app.kinds.kernel.specs import described_spec
 
-    values = {
-        "search": options.search,
-        "init": options.init,
-        "trials": options.trials,
-        "seconds": options.seconds,
-        "goal_ms": options.goal_ms,
-        "seed": options.seed,
-        "run_timeout_s": options.run_timeout,
-        "build_timeout_s": options.build_timeout,
-        "presample": options.presample,
-        "spare": options.spare,
-        "device": options.device,
-    }
+    values = {field.name: getattr(options, field.name) for field in _fields()}
     return described_spec(options.file, values)
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneloom.cli.local.tune import add_job_options, job_specs
+from tuneloom.cli.job_options import add_job_options
+from tuneloom.cli.local.tune import job_specs
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneloom.cli.local.tune import shapes_of
+from tuneloom.cli.job_options import add_job_options, fields_named, shapes_of
 from tuneloom.cli.numbers import count, positive
 from tuneloom.cli.tables import print_rows
 
@@ -45,14 +45,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the commands to the program."""
     tasks = _command(subparsers, "tasks", "list the kernels of a model and what is known about them", TASKS)
     tasks.add_argument("model", metavar="MODEL", help="a model file, or zoo:NAME")
-    tasks.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: cpu)")
-    tasks.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="NAME=1,3,224,224",
-        help="set the shape of an input; may be repeated",
-    )
+    add_job_options(tasks, fields_named("target", "shapes"))
     tasks.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
     tasks.add_argument("--json", action="store_true", help="print JSON")
     tasks.set_defaults(func=show_tasks)
@@ -114,8 +107,8 @@ def show_tasks(options: argparse.Namespace) -> int:
     from tuneloom.app.requests.shapes import shape_sets
     from tuneloom.app.requests.sources import located
 
-    sets = shape_sets(shapes_of(options.shape))
-    tasks = list_tasks(located(options.model), options.target, sets, options.store)
+    sets = shape_sets(shapes_of(options.shapes))
+    tasks = list_tasks(located(options.model), options.target or "cpu", sets, options.store)
     if options.json:
         print(json.dumps([_task_json(known) for known in tasks], indent=2))
     else:

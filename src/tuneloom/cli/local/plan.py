@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from tuneloom.app.requests.shapes import shape_sets
+from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.requests.sources import located
 from tuneloom.app.reuse.asking import plan_model
 from tuneloom.app.reuse.planning import Action, JobPlan, TaskPlan
-from tuneloom.cli.local.tune import shapes_of
-from tuneloom.cli.numbers import count
-from tuneloom.model import REUSE, Budget, JobSpec, Task
+from tuneloom.cli.job_options import add_job_options, fields_named, job_values
+from tuneloom.model import Task
 
 DESCRIPTION = """\
 Show what `tuneloom tune` would reuse for a model: which kernels are in the bank, which are
@@ -32,23 +31,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model file, or zoo:NAME")
-    parser.add_argument(
-        "--reuse", choices=REUSE, default="auto", help="as for `tuneloom tune` (default: auto)"
-    )
-    parser.add_argument(
-        "--trials", type=count, default=1000, metavar="N", help="number of trials (default: 1000)"
-    )
-    parser.add_argument("--target", default="cpu", help="cpu, cuda, or a TVM target in JSON (default: cpu)")
-    parser.add_argument(
-        "--device", default="cpu", metavar="KEY", help="key of the device to measure on (default: cpu)"
-    )
-    parser.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="NAME=1,3,224,224",
-        help="set the shape of an input; may be repeated",
-    )
+    add_job_options(parser, fields_named("reuse", "trials", "target", "device", "shapes"))
     parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=show_plan)
@@ -56,17 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def show_plan(options: argparse.Namespace) -> int:
     """Print the plan as JSON, as a table on a terminal, or as lines with tabs."""
-    shapes, *more = shape_sets(shapes_of(options.shape))
-    spec = JobSpec(
-        name="plan",
-        model=located(options.model),
-        budget=Budget(trials=options.trials),
-        target=options.target,
-        device_key=options.device,
-        shapes=shapes,
-        more_shapes=tuple(more),
-        reuse=options.reuse,
-    )
+    spec = job_spec({"name": "plan", "model": located(options.model), **job_values(options)})
     plan, tasks = plan_model(spec, options.store)
     if options.json:
         print(json.dumps(plan.to_json(), indent=2))

@@ -6,11 +6,12 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tuneloom.cli.numbers import count, positive, seed, whole
+from tuneloom.cli.job_options import add_job_options, job_values
+from tuneloom.cli.numbers import count
 from tuneloom.errors import InputError
-from tuneloom.model import DTYPES, REUSE, JobSpec, MeasuringRules
+from tuneloom.model import JobSpec
 
 if TYPE_CHECKING:
     from tuneloom.app.runs.executing.in_process import RunOutcome
@@ -95,112 +96,6 @@ def add_farm_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_job_options(parser: argparse.ArgumentParser) -> None:
-    """Add what can be said of a job, for every command that makes jobs."""
-    parser.add_argument(
-        "--target", default="cpu", help="cpu (this machine's CPU, the default), cuda, or a TVM target in JSON"
-    )
-    parser.add_argument(
-        "--device",
-        action="append",
-        metavar="KEY",
-        help="key of the device to measure on (default: chosen by target); repeated: a job for each",
-    )
-    parser.add_argument("--tuner", metavar="NAME", help="tuner to use (default: chosen by model)")
-    _add_budget(parser)
-    parser.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="NAME=1,3,224,224",
-        help="set the shape of an input; several shapes of one input (also as 1|8,3,224,224) make one bundle "
-        "for all of them",
-    )
-    parser.add_argument(
-        "--pad",
-        action="store_true",
-        help="let the bundle pad smaller inputs with zeros to the next larger of its shapes",
-    )
-    parser.add_argument(
-        "--only-tvm",
-        action="store_true",
-        help="leave nothing to ONNX Runtime (default: it runs what TVM can't compile, or runs slower)",
-    )
-    parser.add_argument(
-        "--dtype",
-        choices=DTYPES,
-        default="float32",
-        help="compute convolutions and products with constant weights in bfloat16, or in int8 calibrated on "
-        "--samples, by the CPU's instructions for it (default: float32)",
-    )
-    parser.add_argument(
-        "--samples",
-        metavar="FILE.npz",
-        help="inputs to calibrate int8 on: one array per input, under its name",
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=positive,
-        default=0.1,
-        metavar="R",
-        help="largest relative change of the outputs that a lower precision may cause (default: 0.1)",
-    )
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument(
-        "--reuse",
-        choices=REUSE,
-        default="auto",
-        help="how to reuse schedules of other kernels (default: auto; see `tuneloom plan`)",
-    )
-    parser.add_argument("--out", metavar="DIR", help="folder for the bundle; must be new or empty")
-    parser.add_argument(
-        "--priority",
-        type=whole,
-        default=0,
-        metavar="N",
-        help="jobs with a higher priority go first (default: 0)",
-    )
-    parser.add_argument(
-        "--deadline", type=positive, metavar="S", help="the job should finish within S seconds from now"
-    )
-    parser.add_argument(
-        "--wait-for-devices",
-        action="store_true",
-        help="wait for a device with this KEY to appear instead of failing",
-    )
-
-
-def _add_budget(parser: argparse.ArgumentParser) -> None:
-    rules = MeasuringRules()
-    parser.add_argument(
-        "--trials", type=count, default=1000, metavar="N", help="number of trials per model (default: 1000)"
-    )
-    parser.add_argument("--seconds", type=positive, metavar="S", help="stop tuning a model after S seconds")
-    parser.add_argument(
-        "--goal-ms",
-        type=positive,
-        metavar="MS",
-        help="stop when the model's latency is at most MS milliseconds",
-    )
-    parser.add_argument(
-        "--goal-ratio",
-        type=positive,
-        metavar="R",
-        help="stop when the model takes at most R times as long as in ONNX Runtime",
-    )
-    parser.add_argument(
-        "--batch", type=count, default=16, metavar="N", help="number of candidates per batch (default: 16)"
-    )
-    for name, default in (("run", rules.run_timeout_s), ("build", rules.build_timeout_s)):
-        parser.add_argument(
-            f"--{name}-timeout",
-            type=positive,
-            default=default,
-            metavar="S",
-            help=f"time limit for one {name}, in seconds (default: {default:g})",
-        )
-
-
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -280,81 +175,19 @@ def _job_specs(options: argparse.Namespace) -> list[JobSpec]:
     if not options.models:
         raise InputError("no model given; name a file, zoo:NAME, or --jobs FILE")
     names = job_names(options.models, tuner=options.tuner)
-    many = len(names) > 1
+    many, common = len(names) > 1, job_values(options)
     return [
         job_spec(
-            job_values(options)
-            | {
+            {
                 "name": name,
                 "model": located(model, tuner=options.tuner),
                 "out": _place(options.out, name, many),
-            }
+                **({} if many else common),
+            },
+            common,
         )
         for name, model in zip(names, options.models, strict=True)
     ]
-
-
-def job_values(options: argparse.Namespace) -> dict[str, Any]:
-    """What the command line says of jobs, under the names that job files use."""
-    return {
-        "trials": options.trials,
-        "seconds": options.seconds,
-        "goal_ms": options.goal_ms,
-        "goal_ratio": options.goal_ratio,
-        "tuner": options.tuner,
-        "target": options.target,
-        "device": options.device[0] if options.device else None,
-        "shapes": shapes_of(options.shape),
-        "pad": options.pad,
-        "run_timeout_s": options.run_timeout,
-        "build_timeout_s": options.build_timeout,
-        "batch": options.batch,
-        "seed": options.seed,
-        "reuse": options.reuse,
-        "only_tvm": options.only_tvm,
-        **_precision(options),
-        "priority": options.priority,
-        "deadline_s": options.deadline,
-        "waits_for_devices": options.wait_for_devices,
-    }
-
-
-def _precision(options: argparse.Namespace) -> dict[str, Any]:
-    """What the command line says of a lower precision; nothing where it says nothing."""
-    samples = str(Path(options.samples).absolute()) if options.samples else None
-    if options.dtype == "float32" and samples is None:
-        return {}
-    return {"dtype": options.dtype, "samples": samples, "tolerance": options.tolerance}
-
-
-def shapes_of(texts: list[str]) -> dict[str, list[tuple[int, ...]]]:
-    """`name=1,3,224,224` as data, all shapes of an input in a list; raises InputError for anything else.
-
-    `name=1|8,3,224,224` stands for two shapes; where several sizes have alternatives, the nth of
-    each belong together.
-    """
-    shapes: dict[str, list[tuple[int, ...]]] = {}
-    for text in texts:
-        name, separator, numbers = text.rpartition("=")
-        found = _alternatives(numbers)
-        if not separator or not found:
-            raise InputError(
-                f"can't read --shape {text!r}; write it as name=1,3,224,224 or name=1|8,3,224,224"
-            )
-        shapes.setdefault(name, []).extend(found)
-    return shapes
-
-
-def _alternatives(text: str) -> list[tuple[int, ...]]:
-    """The shapes that a text stands for; none if it can't be read."""
-    try:
-        sizes = [[int(number) for number in part.split("|")] for part in text.split(",")]
-    except ValueError:
-        return []
-    count = max(map(len, sizes))
-    if any(len(size) not in (1, count) or min(size) < 1 for size in sizes):
-        return []
-    return [tuple(size[n % len(size)] for size in sizes) for n in range(count)]
 
 
 def _place(out: str | None, name: str, many: bool) -> str | None:

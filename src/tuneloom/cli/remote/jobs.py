@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneloom.cli.local.tune import add_job_options, job_values
+from tuneloom.cli.job_options import add_job_options, job_values, remote_fields
 from tuneloom.cli.numbers import count
 from tuneloom.cli.tables import print_rows
 from tuneloom.errors import InputError, TuneloomError
@@ -38,7 +38,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     submit.add_argument(
         "--key", help="idempotency key: submitting again with the same key returns the same job"
     )
-    add_job_options(submit)
+    add_job_options(submit, remote_fields())
     jobs = add_command(subparsers, "jobs", "list the jobs of a server", list_jobs)
     jobs.add_argument(
         "--status", action="append", metavar="STATE", help="show only jobs in this state; may be repeated"
@@ -136,11 +136,9 @@ def submitted(
     key: str | None = None,
 ) -> list[Submitted]:
     """One job for each model, or for each of several devices; names and folders then say which is which."""
-    if options.dtype != "float32":
-        raise InputError(f"servers don't tune in {options.dtype}; run `tuneloom tune` on the machine itself")
-    values = {field: value for field, value in job_values(options).items() if value not in (None, {}, False)}
+    values = job_values(options)
     if len(models) == 1 and len(options.device or ()) < 2:
-        named = {"name": name} if name else {}
+        named: dict[str, Any] = {"name": name} if name else {}
         return [Submitted(client.submit(models[0], key=key, **values, **named), Path())]
     from tuneloom.app.requests.sources import numbered
 

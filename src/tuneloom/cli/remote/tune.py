@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneloom.app.bundles.folders import require_free
-from tuneloom.cli.local.tune import add_job_options
+from tuneloom.cli.job_options import add_job_options, remote_fields
 from tuneloom.cli.remote.jobs import (
     add_command,
     add_job_command,
@@ -26,7 +26,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     tune = add_command(subparsers, "tune", "let a server tune models, and download the bundles", tune_models)
     tune.add_argument("models", nargs="+", metavar="MODEL", help="a model file, or zoo:NAME")
     tune.add_argument("--quiet", action="store_true", help="do not show progress")
-    add_job_options(tune)
+    add_job_options(tune, remote_fields())
 
 
 def cancel_job(options: argparse.Namespace) -> int:

@@ -1,15 +1,18 @@
 """What requests look like."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
+from tuneloom.app.requests.schema import job_fields
+from tuneloom.model.fields import SHAPES, TEXT, YES_OR_NO, Choice, JobField, PathKind
+from tuneloom.model.numbers import NumberKind
 from tuneloom.server.bodies.shapes import Shapes
 
 _MOST_WHOLE = 2**31 - 1
+Anything = Annotated[Any, Field()]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Size = Annotated[int, Field(ge=1, le=_MOST_WHOLE)]
-Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
 class RequestBody(BaseModel):
@@ -18,7 +21,7 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class JobAsked(RequestBody):
+class JobBody(RequestBody):
     """A job. What is wanted is a budget (trials, seconds), a goal (goal_ms, goal_ratio), or both."""
 
     model_config = ConfigDict(
@@ -28,35 +31,39 @@ class JobAsked(RequestBody):
     )
     model: Text = Field(description="the digest of an uploaded model, or a name such as zoo:resnet18")
     name: Annotated[Text, Field(max_length=100)] | None = None
-    tuner: Text | None = None
-    target: Text | None = Field(default=None, description="cpu, cuda, or a TVM target")
-    device: Text | None = Field(default=None, description="the key of the device to measure on")
-    trials: Size | None = Field(default=None, description="at most so many trials (default: 1000)")
-    seconds: Positive | None = Field(default=None, description="at most so much time for tuning")
-    goal_ms: Positive | None = Field(default=None, description="end as soon as the model is this fast")
-    goal_ratio: Positive | None = Field(
-        default=None, description="end as soon as it takes at most so many times as long as in ONNX Runtime"
-    )
-    deadline_s: Positive | None = Field(default=None, description="wanted so many seconds from now")
-    priority: Annotated[int, Field(ge=-_MOST_WHOLE, le=_MOST_WHOLE)] | None = None
-    batch: Size | None = None
-    seed: Annotated[int, Field(ge=0, le=_MOST_WHOLE)] | None = None
-    shapes: Shapes | None = Field(
-        default=None,
-        description="sizes of inputs that the model leaves open; several of an input make one bundle",
-    )
-    pad: bool | None = Field(
-        default=None, description="let the bundle pad smaller inputs to the next larger of its shapes"
-    )
-    only_tvm: bool | None = Field(
-        default=None,
-        description="refuse a model that TVM can't take as a whole, where ONNX Runtime would help",
-    )
-    layout: Text | None = None
-    reuse: Literal["auto", "off", "transfer", "share", "transfer-only"] | None = None
-    run_timeout_s: Positive | None = None
-    build_timeout_s: Positive | None = None
-    waits_for_devices: bool | None = None
+
+
+def job_body(fields: Sequence[JobField]) -> type[JobBody]:
+    """The body of a job that may say all of these of it, as far as requests may."""
+    asked = [field for field in fields if field.remote and field.name not in JobBody.model_fields]
+    made: dict[str, Any] = {field.name: (_type(field) | None, _described(field)) for field in asked}
+    return create_model("JobAsked", __base__=JobBody, __doc__=JobBody.__doc__, __module__=__name__, **made)
+
+
+def _described(field: JobField) -> Any:
+    upload = "; the digest of its upload" if isinstance(field.kind, PathKind) else ""
+    usually = f" (default: {field.usually})" if field.usually else ""
+    return Field(default=None, description=f"{field.help}{upload}{usually}".replace("`", ""))
+
+
+def _type(field: JobField) -> Any:
+    """What pydantic makes of a kind of value."""
+    kind = field.kind
+    if isinstance(kind, NumberKind):
+        above = {"gt" if kind.excludes_least else "ge": kind.least}
+        bounds: dict[str, Any] = above | {"le": kind.most} | ({} if kind.whole else {"allow_inf_nan": False})
+        return Annotated[int if kind.whole else float, Field(**bounds)]
+    if isinstance(kind, Choice):
+        return Literal[kind.names]
+    if isinstance(kind, PathKind):
+        return Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    return {SHAPES: Shapes, YES_OR_NO: bool, TEXT: Text}.get(kind, Anything)
+
+
+if TYPE_CHECKING:
+    JobAsked = JobBody
+else:
+    JobAsked = job_body(job_fields())
 
 
 class PriorityAsked(RequestBody):

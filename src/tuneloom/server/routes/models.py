@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from tuneloom.app.hosting.uploads import blob_owner, keep_upload
+from tuneloom.app.requests.schema import uploads
 from tuneloom.server.access.callers import Reader, Submitter
 from tuneloom.server.bodies.knowledge import ModelPage, ModelTold
 from tuneloom.server.paging import Before, Limit, next_of
@@ -38,15 +39,17 @@ async def upload_model(
         str | None, Query(pattern=r"^[0-9a-f]{64}$", description="the SHA-256 it must have")
     ] = None,
 ) -> ModelTold:
-    """Upload a model as the body of the request; the same file twice is one model."""
+    """Upload a model, or samples (.npz), as the body of the request; the same file twice is one upload."""
     _require_kind(request)
     async with spooled(request, service.settings.most_model_bytes) as file:
         if digest is not None and file.digest != digest:
             raise Problem(422, f"the body has the digest {file.digest}, not the one given", "digest")
 
+        formats = (*service.settings.formats, *uploads().values())
+
         def kept() -> tuple[ModelTold, bool]:
             with service.stores.lent() as store:
-                record, new = keep_upload(store, caller.tenant, name, file.path, service.settings.formats)
+                record, new = keep_upload(store, caller.tenant, name, file.path, formats)
                 if new:
                     store.add_audit(caller.entry("upload model", record.digest, name=record.name))
                 return model_told(record), new

@@ -1,24 +1,12 @@
 """What may stand in a kernel's file: the sections, their keys, and what each value has to be."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 from tuneloom.errors import SpaceError
-from tuneloom.model.numbers import COUNT, NATURAL, NOT_NEGATIVE, POSITIVE, NumberKind
-
-
-@dataclass(frozen=True, slots=True)
-class ValueKind:
-    """What a value has to be, in words and as a test."""
-
-    words: str
-    fits: Callable[[Any], bool]
-
-    def words_for(self, _value: Any) -> str:
-        """What a value that does not fit should have been."""
-        return self.words
+from tuneloom.model.fields import FieldType, Words
+from tuneloom.model.numbers import COUNT, NATURAL, NOT_NEGATIVE, POSITIVE
 
 
 def _is_finite(value: Any) -> bool:
@@ -33,18 +21,18 @@ def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(fits(each) for each in value)
 
 
-_TEXT = ValueKind("text", _is_text)
-_TEXTS = ValueKind("a list of texts", _list_of(_is_text))
-_NUMBER = ValueKind("a finite number", _is_finite)
-_SHAPE = ValueKind("a list of whole numbers of at least 1", _list_of(COUNT.fits))
-_VALUES = ValueKind("a list of values", lambda value: isinstance(value, list))
-_TRUTH = ValueKind("true or false", lambda value: isinstance(value, bool))
-_SIZES = ValueKind(
-    "a list of one to three expressions over the knobs",
-    lambda value: isinstance(value, list) and 1 <= len(value) <= 3,
+_TEXT = Words(words="text", fits=_is_text)
+_TEXTS = Words(words="a list of texts", fits=_list_of(_is_text))
+_NUMBER = Words(words="a finite number", fits=_is_finite)
+_SHAPE = Words(words="a list of whole numbers of at least 1", fits=_list_of(COUNT.fits))
+_VALUES = Words(words="a list of values", fits=lambda value: isinstance(value, list))
+_TRUTH = Words(words="true or false", fits=lambda value: isinstance(value, bool))
+_SIZES = Words(
+    words="a list of one to three expressions over the knobs",
+    fits=lambda value: isinstance(value, list) and 1 <= len(value) <= 3,
 )
 _ANY_NAME = ""
-_SECTIONS: Mapping[str, Mapping[str, ValueKind | NumberKind]] = {
+_SECTIONS: Mapping[str, Mapping[str, FieldType]] = {
     "kernel": {
         "name": _TEXT,
         "language": _TEXT,

@@ -10,7 +10,7 @@ from tuneloom.app.kinds.kernel.reporting import validity_of
 from tuneloom.app.kinds.kernel.specs import as_described, kernel_files, require_kernel
 from tuneloom.engine.machine import CPU_KEY
 from tuneloom.model import JobSpec
-from tuneloom.tuners.kernel import DESCRIPTION, FUNCTIONS, NAME
+from tuneloom.tuners.kernel import DESCRIPTION, FUNCTIONS, KERNEL_FIELDS, NAME
 from tuneloom.tuners.kernel.warmth import LOADED
 
 
@@ -34,6 +34,7 @@ KIND = JobKind(
     warm_up="tuneloom.tuners.kernel.warmth:warm_up",
     environment=_environment,
     filled_in=as_described,
+    fields=KERNEL_FIELDS,
     paths=True,
     files=lambda spec: kernel_files(Path(spec.model)),
     validity=validity_of,

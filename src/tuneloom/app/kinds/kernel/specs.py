@@ -9,10 +9,10 @@ from typing import Any
 from tuneloom.errors import InputError, SpaceError
 from tuneloom.model import Budget, JobSpec, MeasuringRules
 from tuneloom.model.numbers import NATURAL
-from tuneloom.tuners.kernel import DESCRIPTION, SEARCHES, STARTS
+from tuneloom.tuners.kernel import DEFAULT_TRIALS, DESCRIPTION, KERNEL_FIELDS, SEARCHES, STARTS
 from tuneloom.tuners.kernel import NAME as KERNEL
 
-DEFAULT_TRIALS = 200
+_SEARCH = tuple(field.name for field in KERNEL_FIELDS)
 _LIMITS = ("seconds", "goal_ms")
 _TIMEOUTS = ("build_timeout_s", "run_timeout_s")
 
@@ -61,7 +61,7 @@ def as_described(spec: JobSpec, values: Mapping[str, Any]) -> JobSpec:
     path = Path(spec.model)
     if not path.is_file():
         return spec  # whoever submits the job is told
-    own = described_spec(path, {"device": values.get("device")})
+    own = described_spec(path, {name: values.get(name) for name in ("device", *_SEARCH)})
     return replace(spec, device_key=own.device_key, target=own.target, batch=1, reuse="off", extra=own.extra)
 
 

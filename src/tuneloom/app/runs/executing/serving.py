@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
-from tuneloom.app.kinds.finding import KINDS, kind_named, registered
+from tuneloom.app.kinds.finding import kind_named
+from tuneloom.app.kinds.registering import KINDS, registered
 from tuneloom.app.runs.executing.bookkeeping import Book
 from tuneloom.app.runs.executing.executor import Executor
 from tuneloom.app.runs.executing.heartbeat import TTL_S, Heartbeat

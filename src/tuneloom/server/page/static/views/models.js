@@ -34,7 +34,7 @@ class Models {
       h("td", { class: "number" }, bytes(model.size_bytes)),
       h("td", { class: "number" }, h("time", { title: moment(model.created) }, ago(model.created))),
       h("td", { class: "number" }, h("div", { class: "row-actions" }, h("a", { class: "button", href: `/?model=${model.digest}` }, "Jobs"),
-        this.covers("submitter") && model.state !== "refused" && h("a", { class: "button", href: `/submit?model=${model.digest}` }, "Submit"),
+        this.covers("submitter") && model.state !== "refused" && model.summary.format !== "npz" && h("a", { class: "button", href: `/submit?model=${model.digest}` }, "Submit"),
         this.covers("submitter") && h("button", { type: "button", class: "danger", "aria-label": `Remove ${model.name}`, onclick: () => this.remove(model, row) }, "Remove"))));
     return row;
   }

@@ -40,7 +40,7 @@ export class Chooser {
 
   async load(chosen) {
     const told = await get("/models", { limit: 100 });
-    this.known.append(...told.models.filter((model) => model.state !== "refused").map((model) => h("option", { value: model.digest }, `${model.name}, ${bytes(model.size_bytes)}`)));
+    this.known.append(...told.models.filter((model) => model.state !== "refused" && model.summary.format !== "npz").map((model) => h("option", { value: model.digest }, `${model.name}, ${bytes(model.size_bytes)}`)));
     if (!chosen) return;
     if (/^[0-9a-f]{64}$/.test(chosen)) { this.known.value = chosen; await this.pick(chosen); }
     else { this.named.value = chosen; this.name(chosen); }

@@ -1,0 +1,59 @@
+"""Options of jobs in Python; made by `python -m tuneloom.app.requests.describing`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypedDict
+
+
+class JobOptions(TypedDict, total=False):
+    """The fields of jobs; a kind of job may have more."""
+
+    name: str
+    """Name of the job."""
+    out: str
+    """Folder for the bundle; must be new or empty."""
+    tuner: str
+    """Tuner to use."""
+    target: str
+    """`cpu`, `cuda`, or a TVM target in JSON."""
+    device: str
+    """Key of the device to measure on."""
+    trials: int
+    """Number of trials per model."""
+    seconds: float
+    """Stop tuning a model after this many seconds."""
+    goal_ms: float
+    """Stop when the model's latency is at most this many milliseconds."""
+    goal_ratio: float
+    """Stop when the model takes at most this many times as long as in ONNX Runtime."""
+    batch: int
+    """Number of candidates per batch."""
+    run_timeout_s: float
+    """Time limit for one run, in seconds."""
+    build_timeout_s: float
+    """Time limit for one build, in seconds."""
+    shapes: Mapping[str, Sequence[int] | Sequence[Sequence[int]]]
+    """Shapes of inputs, by name; several shapes of one input make one bundle for all of them."""
+    pad: bool
+    """Let the bundle pad smaller inputs with zeros to the next larger of its shapes."""
+    only_tvm: bool
+    """Leave nothing to ONNX Runtime."""
+    dtype: Literal["float32", "bfloat16", "int8"]
+    """Number type for convolutions and products with constant weights."""
+    samples: str
+    """Inputs to calibrate int8 on: a NumPy archive with one array per input, under its name."""
+    tolerance: float
+    """Largest relative change of the outputs that a lower precision may cause."""
+    layout: str
+    """Tensor layout."""
+    seed: int
+    """Random seed."""
+    reuse: Literal["auto", "off", "transfer", "share", "transfer-only"]
+    """How to reuse schedules of other kernels; see `tuneloom plan`."""
+    priority: int
+    """Jobs with a higher priority go first."""
+    deadline_s: float
+    """The job should finish within this many seconds of being submitted."""
+    arrival_s: float
+    """Start the job this many seconds after it is submitted."""
+    waits_for_devices: bool
+    """Wait for a device with this key to appear instead of failing."""
