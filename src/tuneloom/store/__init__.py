@@ -1,19 +1,9 @@
 """Jobs, records and events in SQLite or PostgreSQL: one schema, one interface."""
 
-from tuneloom.store.api import (
-    BlobStore,
-    JobStore,
-    LeaseStore,
-    LogStore,
-    RunStore,
-    Store,
-    TrialStore,
-    WishStore,
-)
 from tuneloom.store.database.addresses import default_place
 from tuneloom.store.database.fencing import taken_over
 from tuneloom.store.files.places import digest_of
-from tuneloom.store.opening import open_existing, open_store
+from tuneloom.store.opening import Store, open_existing, open_store
 from tuneloom.store.records import (
     BankRow,
     EventRecord,
@@ -54,18 +44,14 @@ from tuneloom.store.tenancy.records import (
 __all__ = [
     "AuditEntry",
     "BankRow",
-    "BlobStore",
     "BundleRecord",
     "DeviceNotes",
     "EventRecord",
     "JobRecord",
     "JobStatus",
-    "JobStore",
     "Json",
     "KeptTrial",
     "Lease",
-    "LeaseStore",
-    "LogStore",
     "ModelRecord",
     "ModelState",
     "Page",
@@ -74,7 +60,6 @@ __all__ = [
     "Role",
     "RunRecord",
     "RunStatus",
-    "RunStore",
     "SessionRecord",
     "Share",
     "SpanRecord",
@@ -86,10 +71,8 @@ __all__ = [
     "TenantUsage",
     "TokenRecord",
     "TrialRecord",
-    "TrialStore",
     "Wish",
     "WishKind",
-    "WishStore",
     "WorkloadRecord",
     "default_place",
     "digest_of",

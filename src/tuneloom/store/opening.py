@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tuneloom.errors import StoreError
-from tuneloom.store.api import Store
 from tuneloom.store.bank.lookup import BankQueries
 from tuneloom.store.bank.trials import TrialQueries
 from tuneloom.store.database.addresses import shown, url_of
@@ -33,7 +32,7 @@ PATIENCE_S = 30.0
 """How long a transaction waits for other processes before it gives up."""
 
 
-class SqlStore(
+class Store(
     SubmissionQueries,
     JobQueries,
     TrialQueries,
@@ -50,13 +49,22 @@ class SqlStore(
     WaitingQueries,
     RetentionQueries,
 ):
-    """The store for SQLite and PostgreSQL alike."""
+    """Everything Tuneloom keeps, on SQLite and PostgreSQL alike. Get one from `open_store`, and close it.
+
+    A store is used by one thread of one process; other processes may read and write the same store at
+    the same time. Every method is one short transaction: when a writing method returns, what it wrote
+    survives `kill -9` and a power cut. Times are seconds since the epoch unless a name says otherwise.
+    Every method raises StoreError when the database can't be reached, is locked for too long, or the
+    disk is full.
+    """
 
     @property
     def place(self) -> str:
+        """The file or address of the store, without a password."""
         return self._database.place
 
     def close(self) -> None:
+        """Let go of the database; the store can't be used afterwards."""
         self._database.close()
 
 
@@ -83,7 +91,7 @@ def open_store(
     except BaseException:
         database.close()
         raise
-    return SqlStore(database, clock)
+    return Store(database, clock)
 
 
 def open_existing(place: str | Path | None = None, *, files: str | None = None) -> Store:

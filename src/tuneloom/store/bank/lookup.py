@@ -19,11 +19,12 @@ FASTEST = (TRIALS.c.best_s, TRIALS.c.id)
 
 
 class BankQueries(Queries):
-    """The part of `TrialStore` that looks across jobs."""
+    """What trials of all jobs tell."""
 
     def best_trials(
         self, kernel_class: str, family: str, limit: int, *, device_key: str | None = None
     ) -> list[TrialRecord]:
+        """The fastest measured records of a class on a target family, fastest first."""
         of_class = (TRIALS.c.kernel_class == kernel_class) & (TRIALS.c.family == family)
         query = RECORDS.where(of_class & MEASURED).order_by(*FASTEST).limit(limit)
         if device_key is not None:
@@ -34,10 +35,16 @@ class BankQueries(Queries):
     def workload_trials(
         self, task_key: str, family: str, limit: int, *, reader: str | None = None
     ) -> list[TrialRecord]:
+        """The fastest measured records of one workload, of all jobs, fastest first.
+
+        With a `reader`, here and below, only what that tenant may learn from: its own records, those
+        that no tenant made, and those of tenants who share theirs.
+        """
         with self._database.reading() as connection:
             return _readable_fastest(connection, task_key, family, limit, reader)
 
     def donors(self, kernel_class: str, family: str, per_workload: int) -> list[TrialRecord]:
+        """The fastest few records of every workload of a class, workloads in the order of their keys."""
         with self._database.reading() as connection:
             found: list[TrialRecord] = []
             for key in sorted({workload.key for workload in _workloads(connection, kernel_class, family)}):
@@ -45,15 +52,18 @@ class BankQueries(Queries):
             return found
 
     def workloads(self, kernel_class: str, family: str, *, reader: str | None = None) -> list[WorkloadRecord]:
+        """The workloads of a class on a target family, without payloads; for a reader, those with records."""
         with self._database.reading() as connection:
             return _workloads(connection, kernel_class, family, reader)
 
     def kernel_classes(self, family: str) -> list[str]:
+        """The kernel classes that have a workload on a target family, in alphabetical order."""
         query = select(WORKLOADS.c.kernel_class).where(WORKLOADS.c.family == family).distinct()
         with self._database.reading() as connection:
             return sorted(connection.execute(query).scalars())
 
     def workload(self, task_key: str, tvm_version: str | None = None) -> WorkloadRecord | None:
+        """A workload with its payload, of this TVM version or the newest added."""
         query = select(WORKLOADS).where(WORKLOADS.c.task_key == task_key)
         if tvm_version is not None:
             query = query.where(WORKLOADS.c.tvm_version == tvm_version)
@@ -62,6 +72,7 @@ class BankQueries(Queries):
             return None if row is None else _workload(row, unpack(row.payload))
 
     def bank(self, *, reader: str | None = None) -> list[BankRow]:
+        """What is known, by kernel class and target family."""
         groups = (TRIALS.c.kernel_class, TRIALS.c.family)
         counts = (func.count(distinct(TRIALS.c.task_key)), func.count(TRIALS.c.best_s), func.count())
         query = select(*groups, *counts).where(readable_by(reader)).group_by(*groups).order_by(*groups)
@@ -78,6 +89,10 @@ class BankQueries(Queries):
         limit: int = 50,
         reader: str | None = None,
     ) -> list[KnownKernel]:
+        """What is known of single kernels, best first per device; a page of `limit` workloads by their keys.
+
+        `text` is a part of the name or of the shapes, `after` the key of the last workload seen.
+        """
         best = func.min(TRIALS.c.best_s).label("best_s")
         groups = (TRIALS.c.task_key, TRIALS.c.family, PROVENANCES.c.device_key)
         query = select(*groups, best, func.count().label("measured")).where(MEASURED, readable_by(reader))
@@ -90,6 +105,7 @@ class BankQueries(Queries):
             return _kernels(_described(connection, page), rows)
 
     def all_trials(self, family: str | None = None) -> Iterator[TrialRecord]:
+        """Every record of the bank in the order of commitment, fetched piece by piece (an export)."""
         wanted: ColumnElement[bool] = TRIALS.c.id > 0
         if family is not None:
             wanted = wanted & (TRIALS.c.family == family)
@@ -99,6 +115,10 @@ class BankQueries(Queries):
             seen = page[-1].id
 
     def prune_bank(self, keep_per_workload: int) -> int:
+        """Drop all but the fastest records per workload and family, failures too.
+
+        Trials of runs that may still go on are kept. Returns how many were dropped.
+        """
         if keep_per_workload < 0:
             raise StoreError(f"can't keep {keep_per_workload} records per workload: give 0 or more")
         with self._database.writing() as connection:

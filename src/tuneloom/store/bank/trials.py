@@ -16,7 +16,7 @@ from tuneloom.store.records import EMPTY, KeptTrial, Provenance, TrialRecord
 
 
 class TrialQueries(Queries):
-    """The part of `TrialStore` that a running job uses."""
+    """Trials of running jobs."""
 
     def add_trial(
         self,
@@ -28,6 +28,7 @@ class TrialQueries(Queries):
         build_s: float = 0.0,
         features: Mapping[str, float] = EMPTY,
     ) -> bool:
+        """Commit a trial of a task added before; False if the job has this candidate already."""
         kept = KeptTrial(
             job=job,
             task_key=task_key,
@@ -39,6 +40,7 @@ class TrialQueries(Queries):
         return self._add([kept]) == 1
 
     def add_trials(self, job: str, task_key: str, trials: Sequence[Trial], provenance: Provenance) -> int:
+        """Commit many trials of one task at once (an import); returns how many were new."""
         return self._add(
             [KeptTrial(job=job, task_key=task_key, trial=trial, provenance=provenance) for trial in trials]
         )
@@ -51,6 +53,11 @@ class TrialQueries(Queries):
             return insert_all_once(connection, TRIALS, self._rows(connection, kept))
 
     def keep_trials(self, kept: Sequence[KeptTrial]) -> list[str]:
+        """Commit trials of any runs in one transaction; those of runs that were lost are left out.
+
+        Returns the runs that were lost, as `write_pages` does. When this returns, the others survive
+        anything; if it raises, none was committed.
+        """
         with self._database.writing() as connection:
             lost = self._lost(connection, {each.run: None for each in kept})
             rows = self._rows(connection, [each for each in kept if each.run not in lost])
@@ -58,6 +65,7 @@ class TrialQueries(Queries):
         return sorted(lost)
 
     def trials(self, job: str, task_key: str | None = None) -> list[TrialRecord]:
+        """The trials of a job, or of one task of it, in the order in which they were committed."""
         query = RECORDS.where(TRIALS.c.job == job).order_by(TRIALS.c.id)
         if task_key is not None:
             query = query.where(TRIALS.c.task_key == task_key)
@@ -65,6 +73,7 @@ class TrialQueries(Queries):
             return [record_of(row) for row in connection.execute(query)]
 
     def trial_count(self, job: str) -> int:
+        """How many trials of the job are committed, failures among them."""
         query = select(func.count()).where(TRIALS.c.job == job)
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())

@@ -24,9 +24,11 @@ _YOUNG_S = 86_400.0  # a file that nobody owns may be on its way to an owner
 
 
 class BlobQueries(Queries):
-    """The part of a store that `BlobStore` describes."""
+    """Files by digest (SHA-256 in hexadecimal), each kept for as long as it has an owner."""
 
     def put_blob(self, pieces: Iterable[bytes], owner: str) -> str:
+        """Keep a file for an owner; returns its digest. The same content is kept once."""
+
         def noted(digest: str, connection: Connection | None) -> None:
             if connection is not None:
                 add_use(connection, digest, owner)
@@ -37,18 +39,22 @@ class BlobQueries(Queries):
         return self._files.put(pieces, noted)
 
     def has_blob(self, digest: str) -> bool:
+        """Whether a file is there."""
         return self._files.has(digest)
 
     def blob(self, digest: str) -> Iterator[bytes]:
+        """A file's content in pieces; raises StoreError if it is not there."""
         self._require_file(digest)
         return self._files.read(digest)
 
     def use_blob(self, digest: str, owner: str) -> None:
+        """Make another owner of a file; raises StoreError if it is not there."""
         with self._database.writing() as connection:
             add_use(connection, digest, owner)
             self._require_file(digest)
 
     def drop_blobs(self, owner: str) -> int:
+        """Let go of all files of an owner; returns how many had no other and were removed."""
         with self._database.writing() as connection:
             alone(connection)
             mine = set(connection.execute(_used_by(owner)).scalars())
@@ -60,11 +66,13 @@ class BlobQueries(Queries):
         return len(unused)
 
     def unused_blobs(self) -> list[tuple[str, int]]:
+        """Digests and sizes of files that nobody owns and that are not on their way to an owner."""
         with self._database.reading() as connection:
             used = set(connection.execute(select(BLOB_USES.c.digest).distinct()).scalars())
         return [(digest, size) for digest, size in self._files.digests(_YOUNG_S) if digest not in used]
 
     def remove_unused_blobs(self, digests: Iterable[str]) -> None:
+        """Remove those of these files that still nobody owns."""
         with self._database.writing() as connection:
             alone(connection)
             wanted = set(digests)

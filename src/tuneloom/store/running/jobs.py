@@ -21,9 +21,13 @@ PAYLOADS = TASKS.join(
 
 
 class JobQueries(Queries):
-    """The part of a store that `JobStore` describes."""
+    """Jobs and their tasks."""
 
     def add_job(self, run: str, name: str, spec: Mapping[str, Json] = EMPTY) -> JobRecord:
+        """Add a waiting job to a run and wish for it to be taken.
+
+        Raises StoreError if the run has ended, or has a job of this name.
+        """
         with self._database.writing() as connection:
             require_open(connection, run)
             job = insert_job(connection, run, name, spec, self._clock())
@@ -31,6 +35,10 @@ class JobQueries(Queries):
             return _record(_one(connection, job))
 
     def set_job(self, job: str, status: JobStatus, result: Mapping[str, Json] | None = None) -> None:
+        """Move a job; running notes the start once, an ended status notes the end.
+
+        A `result` replaces the earlier one; None keeps it.
+        """
         change: dict[str, Any] = {"status": status.value, "ended": self._clock() if status.ended else None}
         if status is JobStatus.RUNNING:
             change["started"] = func.coalesce(JOBS.c.started, self._clock())
@@ -42,23 +50,30 @@ class JobQueries(Queries):
             connection.execute(update(JOBS).where(JOBS.c.id == job).values(**change))
 
     def set_priority(self, job: str, priority: int) -> None:
+        """Give a job another priority, for whoever executes its run now or later."""
         with self._database.writing() as connection:
             row = _one(connection, job)
             self._guard(connection, row.run)
             change_priority(connection, row, priority)
 
     def jobs(self, run: str) -> list[JobRecord]:
+        """The jobs of a run in the order in which they were added."""
         query = select(JOBS).where(JOBS.c.run == run).order_by(JOBS.c.number)
         with self._database.reading() as connection:
             return [_record(row) for row in connection.execute(query)]
 
     def job(self, job: str) -> JobRecord:
+        """One job by its id; raises StoreError if there is none."""
         with self._database.reading() as connection:
             return _record(_one(connection, job))
 
     def add_tasks(
         self, job: str, tasks: Sequence[Task], *, family: str, target: str, tvm_version: str = ""
     ) -> None:
+        """Add tasks to a job, and their workloads if nobody has added them before.
+
+        Tasks the job has already are left as they are.
+        """
         origin = {"family": family, "target": target, "tvm_version": tvm_version}
         with self._database.writing() as connection:
             self._guard(connection, _one(connection, job).run)
@@ -70,6 +85,7 @@ class JobQueries(Queries):
                 insert_once(connection, TASKS, _described(task) | own)
 
     def set_plan(self, job: str, task_key: str, plan: Mapping[str, Json]) -> None:
+        """Keep what was planned for a task, replacing an earlier plan."""
         ours = (TASKS.c.job == job) & (TASKS.c.task_key == task_key)
         with self._database.writing() as connection:
             self._guard(connection, job.rpartition(".")[0])
@@ -78,6 +94,7 @@ class JobQueries(Queries):
                 raise StoreError(f"job {job} has no task {task_key!r}: add its tasks first")
 
     def tasks(self, job: str) -> list[PlannedTask]:
+        """The tasks of a job, payloads and all, in the order in which they were added."""
         query = select(TASKS, WORKLOADS.c.payload).select_from(PAYLOADS).where(TASKS.c.job == job)
         with self._database.reading() as connection:
             return [_planned(row) for row in connection.execute(query.order_by(TASKS.c.number))]

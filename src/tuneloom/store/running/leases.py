@@ -26,9 +26,15 @@ LIVING_S = 60.0
 
 
 class LeaseQueries(Queries):
-    """The part of a store that `LeaseStore` describes."""
+    """Who carries out which run."""
 
     def take_run(self, run: str, holder: str, ttl_s: float) -> Lease:
+        """Make `holder` the executor of a run, for so many seconds; again for its own holder is fine.
+
+        Raises StoreError if another executor lives, or can't be known to be dead yet. From
+        then on what this store writes for the run is refused with LeaseLost once another
+        has taken it.
+        """
         with self._database.writing() as connection:
             row = _locked(connection, run)
             now = self._now(connection)
@@ -36,6 +42,11 @@ class LeaseQueries(Queries):
             return self._taken(connection, run, holder, now + ttl_s)
 
     def claim_run(self, holder: str, ttl_s: float, *, beside: Collection[str] | None = None) -> Lease | None:
+        """Take a run that waits, or whose executor is gone; None if there is none.
+
+        Tenants take turns by their weights, priority and age decide among a tenant's own. With
+        `beside`, only a waiting run of a tenant that has none among these runs is taken.
+        """
         with self._database.reading() as connection:  # mostly there is nothing, and nobody has to wait
             if self._claimable(connection, beside, lock=False) is None:
                 return None
@@ -57,6 +68,7 @@ class LeaseQueries(Queries):
         return next(free, None)
 
     def renew_leases(self, leases: Collection[Lease], ttl_s: float) -> list[str]:
+        """Hold leases for so many seconds from now; returns the runs that others have."""
         if not leases:
             return []
         with self._database.writing() as connection:
@@ -68,6 +80,7 @@ class LeaseQueries(Queries):
             ]
 
     def release_run(self, lease: Lease, status: RunStatus, message: str = "") -> None:
+        """Give a run back that has not ended; raises LeaseLost if another has it."""
         self._held.pop(lease.run, None)
         with self._database.writing() as connection:
             if not connection.execute(delete(LEASES).where(is_lease(lease))).rowcount:
@@ -76,6 +89,7 @@ class LeaseQueries(Queries):
             connection.execute(update(RUNS).where(RUNS.c.id == lease.run).values(**change))
 
     def lease_of(self, run: str) -> Lease | None:
+        """The lease of a run, expired or not."""
         with self._database.reading() as connection:
             row = _lease_row(connection, run)
             return None if row is None else _record(row)

@@ -13,31 +13,36 @@ from tuneloom.store.records import EventRecord, Json, Page, SpanRecord
 
 
 class LogQueries(Queries):
-    """The part of a store that `LogStore` describes."""
+    """What happened when; append-only and written in batches."""
 
     def add_spans(self, run: str, spans: Sequence[SpanRecord]) -> None:
+        """Append spans."""
         if spans:
             with self._database.writing() as connection:
                 self._guard(connection, run)
                 connection.execute(insert(SPANS), [{"run": run} | asdict(span) for span in spans])
 
     def clock_of(self, run: str) -> float:
+        """When the last span of a run ended; 0 without one."""
         query = select(func.coalesce(func.max(SPANS.c.end_s), 0.0)).where(SPANS.c.run == run)
         with self._database.reading() as connection:
             return float(connection.execute(query).scalar_one())
 
     def spans(self, run: str) -> list[SpanRecord]:
+        """All spans of a run by their start."""
         query = select(SPANS).where(SPANS.c.run == run).order_by(SPANS.c.start_s, SPANS.c.id)
         with self._database.reading() as connection:
             return [_span(row) for row in connection.execute(query)]
 
     def log_events(self, run: str, events: Sequence[EventRecord]) -> None:
+        """Append to the core's log."""
         if events:
             with self._database.writing() as connection:
                 self._guard(connection, run)
                 connection.execute(insert(EVENTS), [_event_row(run, event) for event in events])
 
     def events(self, run: str) -> list[EventRecord]:
+        """The core's log in the order in which it was written."""
         query = select(EVENTS).where(EVENTS.c.run == run).order_by(EVENTS.c.id)
         with self._database.reading() as connection:
             return [
@@ -46,6 +51,10 @@ class LogQueries(Queries):
             ]
 
     def write_pages(self, pages: Sequence[Page]) -> list[str]:
+        """Write what was noted about several runs in one transaction; none at all if all pages are blank.
+
+        Returns the runs that other executors have taken over, of which nothing is written.
+        """
         written = [page for page in pages if not page.blank]
         if not written:
             return []
@@ -68,6 +77,7 @@ class LogQueries(Queries):
         replace_all(connection, VIEWS, views, ("run",))
 
     def view(self, run: str) -> Mapping[str, Json] | None:
+        """What the run looked like last."""
         with self._database.reading() as connection:
             content = connection.execute(select(VIEWS.c.content).where(VIEWS.c.run == run)).scalar()
             return None if content is None else from_json(content)

@@ -27,9 +27,10 @@ COUNTED = select(RUNS, JOB_COUNT.label("jobs"), TRIAL_COUNT.label("trials")).ord
 
 
 class RunQueries(LeaseQueries):
-    """The part of a store that `RunStore` describes."""
+    """Runs and their notes."""
 
     def create_run(self, command: str, options: Mapping[str, Json] = EMPTY) -> RunRecord:
+        """Begin a run owned by this process, under a new short id such as `amber-heron-42`."""
         with self._database.writing() as connection:
             run = self._insert(connection, command, options, RunStatus.RUNNING)
             return self._record(connection, _one(connection, run))
@@ -43,6 +44,10 @@ class RunQueries(LeaseQueries):
         holder: str | None = None,
         ttl_s: float = 30.0,
     ) -> RunRecord:
+        """Leave a run with its jobs for an executor to take; all of it is written or nothing.
+
+        With a `holder`, that executor has it from the very beginning.
+        """
         with self._database.writing() as connection:
             run = self._insert(connection, command, options, RunStatus.WAITING)
             for name, spec in jobs:
@@ -54,6 +59,11 @@ class RunQueries(LeaseQueries):
     def finish_run(
         self, run: str, status: RunStatus, message: str = "", *, unless_wished: bool = False
     ) -> bool:
+        """End a run and its lease; `message` is one line for people.
+
+        With `unless_wished` nothing happens, and the answer is False, while somebody wants
+        something of the run: a job that is added at the last moment is never missed.
+        """
         change = {"status": status.value, "message": printable(message), "ended": self._clock()}
         with self._database.writing() as connection:
             connection.execute(select(RUNS.c.id).where(RUNS.c.id == run).with_for_update())
@@ -66,10 +76,15 @@ class RunQueries(LeaseQueries):
         return True
 
     def runs(self, limit: int | None = None) -> list[RunRecord]:
+        """Runs, newest first; one that nobody carries out any more counts as interrupted."""
         with self._database.reading() as connection:
             return [self._record(connection, row) for row in connection.execute(COUNTED.limit(limit)).all()]
 
     def run(self, name: str) -> RunRecord:
+        """The run with this id, an unambiguous beginning of it, or the newest for `last`.
+
+        Raises StoreError naming the newest runs if there is no such run.
+        """
         with self._database.reading() as connection:
             found = _matching(connection, name)
             if len(found) != 1:
@@ -77,6 +92,7 @@ class RunQueries(LeaseQueries):
             return self._record(connection, found[0])
 
     def set_note(self, run: str, key: str, value: Json) -> None:
+        """Keep a value with the run, replacing an earlier one of this key."""
         row = {"run": run, "name": printable(key), "content": to_json(value)}
         with self._database.writing() as connection:
             _one(connection, run)
@@ -84,6 +100,7 @@ class RunQueries(LeaseQueries):
             insert_or_replace(connection, NOTES, row, ("run", "name"))
 
     def notes(self, run: str) -> dict[str, Json]:
+        """All notes of a run, in the order in which their keys were first set."""
         query = select(NOTES.c.name, NOTES.c.content).where(NOTES.c.run == run).order_by(NOTES.c.number)
         with self._database.reading() as connection:
             return {row.name: from_json(row.content) for row in connection.execute(query)}

@@ -14,9 +14,14 @@ _ENDED = tuple(status.value for status in JobStatus if status.ended)
 
 
 class WaitingQueries(Queries):
-    """The part of `WishStore` that concerns runs that wait."""
+    """Wishes for runs that wait."""
 
     def change_waiting(self, run: str, kind: WishKind, job: str, body: Mapping[str, Json] = EMPTY) -> bool:
+        """Pause, resume, cancel or prioritise a job of a run that waits, at once.
+
+        False, and nothing is changed, if an executor has the run or the job has ended. A run whose
+        last job is cancelled ends.
+        """
         with self._database.writing() as connection:
             # An executor that is about to take the run skips it while we hold the row, or had it first.
             query = select(RUNS.c.status).where(RUNS.c.id == run).with_for_update()

@@ -15,21 +15,24 @@ ENDED = (RunStatus.FINISHED.value, RunStatus.FAILED.value)
 
 
 class WishQueries(Queries):
-    """The part of a store that `WishStore` describes."""
+    """What others want of a run."""
 
     def add_wish(
         self, run: str, kind: WishKind, job: str | None = None, body: Mapping[str, Json] = EMPTY
     ) -> Wish:
+        """Leave a wish for the run's executor; raises StoreError if the run has ended."""
         with self._database.writing() as connection:
             require_open(connection, run)
             return insert_wish(connection, run, kind, job, body, self._clock())
 
     def open_wishes(self, *runs: str) -> list[Wish]:
+        """Wishes for these runs that were not applied yet, in the order in which they came."""
         query = select(WISHES).where(WISHES.c.run.in_(runs), WISHES.c.applied.is_(None))
         with self._database.reading() as connection:
             return [_record(row) for row in connection.execute(query.order_by(WISHES.c.number))]
 
     def close_wish(self, wish: Wish) -> None:
+        """Note that a wish was applied."""
         with self._database.writing() as connection:
             self._guard(connection, wish.run)
             change = update(WISHES).where(WISHES.c.number == wish.number, WISHES.c.applied.is_(None))

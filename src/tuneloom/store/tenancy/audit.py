@@ -12,9 +12,10 @@ from tuneloom.store.tenancy.records import AuditEntry
 
 
 class AuditQueries(Queries):
-    """The part of a store that `AuditStore` describes."""
+    """What was done by whom; append-only."""
 
     def add_audit(self, entry: AuditEntry) -> None:
+        """Append an entry with the present time."""
         with self._database.writing() as connection:
             insert_entry(connection, entry, self._clock())
 
@@ -26,6 +27,7 @@ class AuditQueries(Queries):
         before: int | None = None,
         limit: int = 50,
     ) -> list[AuditEntry]:
+        """A page of entries, newest first; `subject` is what something was done to."""
         query = select(AUDIT).order_by(AUDIT.c.number.desc()).limit(limit)
         if tenant is not None:
             query = query.where(AUDIT.c.tenant == tenant)

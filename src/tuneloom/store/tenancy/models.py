@@ -16,9 +16,10 @@ from tuneloom.store.tenancy.tenants import GOING_ON, locked_limits, usage_of
 
 
 class ModelQueries(Queries):
-    """The part of a store that `ModelStore` describes."""
+    """Models that tenants uploaded; their files are blobs."""
 
     def add_model(self, tenant: str, digest: str, name: str, size_bytes: int) -> ModelRecord:
+        """Note an uploaded model, once; raises QuotaError if the tenant has no room for it."""
         row = {"tenant": tenant, "digest": digest, "name": printable(name), "size_bytes": size_bytes}
         row |= {"created": self._clock(), "state": ModelState.CHECKING.value, "summary": "{}"}
         with self._database.writing() as connection:
@@ -39,16 +40,19 @@ class ModelQueries(Queries):
     def describe_model(
         self, tenant: str, digest: str, state: ModelState, summary: Mapping[str, Json]
     ) -> None:
+        """Keep what was found in a model."""
         change = {"state": state.value, "summary": to_json(dict(summary))}
         with self._database.writing() as connection:
             connection.execute(update(MODELS).where(is_model(tenant, digest)).values(**change))
 
     def model(self, tenant: str, digest: str) -> ModelRecord | None:
+        """A model of a tenant."""
         with self._database.reading() as connection:
             row = connection.execute(select(MODELS).where(is_model(tenant, digest))).first()
             return None if row is None else model_of(row)
 
     def models(self, tenant: str, *, before: int | None = None, limit: int = 50) -> list[ModelRecord]:
+        """A page of a tenant's models, newest first; `before` is the number of the last one seen."""
         query = select(MODELS).where(MODELS.c.tenant == tenant).order_by(MODELS.c.number.desc()).limit(limit)
         if before is not None:
             query = query.where(MODELS.c.number < before)
@@ -56,12 +60,14 @@ class ModelQueries(Queries):
             return [model_of(row) for row in connection.execute(query)]
 
     def unchecked_models(self, limit: int) -> list[ModelRecord]:
+        """Models that nobody has looked into yet, oldest first."""
         waiting = MODELS.c.state == ModelState.CHECKING.value
         query = select(MODELS).where(waiting).order_by(MODELS.c.number).limit(limit)
         with self._database.reading() as connection:
             return [model_of(row) for row in connection.execute(query)]
 
     def remove_model(self, tenant: str, digest: str) -> bool:
+        """Forget a model; raises ConflictError while a job that has not ended needs it."""
         needing = SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
         query = select(SUBMISSIONS.c.run).select_from(needing).limit(1)
         ours = (SUBMISSIONS.c.tenant == tenant) & (SUBMISSIONS.c.model == digest)

@@ -15,9 +15,10 @@ _LOGS = (EVENTS, SPANS, VIEWS)
 
 
 class RetentionQueries(Queries):
-    """The part of a store that `RetentionStore` describes."""
+    """What may be removed after a time; nothing that a job needs is ever among it."""
 
     def old_bundles(self, before: float) -> list[BundleRecord]:
+        """Bundles made before then, of runs that ended before then."""
         ended = select(RUNS.c.id).where(RUNS.c.status.in_(_ENDED), RUNS.c.ended < before)
         query = select(BUNDLES).where(BUNDLES.c.created < before, BUNDLES.c.run.in_(ended))
         with self._database.reading() as connection:
@@ -27,10 +28,12 @@ class RetentionQueries(Queries):
             ]
 
     def remove_bundle(self, run: str) -> None:
+        """Forget the bundle of a run; its file goes with its owner."""
         with self._database.writing() as connection:
             connection.execute(delete(BUNDLES).where(BUNDLES.c.run == run))
 
     def old_models(self, before: float) -> list[ModelRecord]:
+        """Models uploaded before then that no job has needed since."""
         used = SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
         lately = select(SUBMISSIONS.c.run).select_from(used)
         lately = lately.where(SUBMISSIONS.c.tenant == MODELS.c.tenant, SUBMISSIONS.c.model == MODELS.c.digest)
@@ -40,6 +43,7 @@ class RetentionQueries(Queries):
             return [model_of(row) for row in connection.execute(query.order_by(MODELS.c.number))]
 
     def old_logs(self, before: float) -> list[str]:
+        """Runs that ended before then and still have a log: events, spans, their last view."""
         old = select(RUNS.c.id).where(RUNS.c.status.in_(_ENDED), RUNS.c.ended < before)
         old = old.where(RUNS.c.id.not_in(select(LEASES.c.run)))
         kept = [select(table.c.run).where(table.c.run == RUNS.c.id).exists() for table in _LOGS]
@@ -48,6 +52,7 @@ class RetentionQueries(Queries):
             return list(connection.execute(query).scalars())
 
     def remove_logs(self, run: str) -> None:
+        """Remove the log of a run; its jobs, results and records stay."""
         with self._database.writing() as connection:
             for table in _LOGS:
                 connection.execute(delete(table).where(table.c.run == run))

@@ -15,9 +15,13 @@ _JOINED = select(
 
 
 class SessionQueries(Queries):
-    """The part of a store that `SessionStore` describes."""
+    """Who logged in to the page; the store keeps digests of their secrets only."""
 
     def add_session(self, token: str, digest: str, expires: float, most: int) -> SessionRecord:
+        """Note that somebody logged in with a token.
+
+        Expired sessions go, and the oldest ones of the token beyond `most`.
+        """
         now = self._clock()
         row = {"digest": digest, "token": token, "created": now, "expires": expires}
         with self._database.writing() as connection:
@@ -27,11 +31,13 @@ class SessionQueries(Queries):
             return _session(connection.execute(_JOINED.where(SESSIONS.c.digest == digest)).one())
 
     def session(self, digest: str) -> SessionRecord | None:
+        """The session with this digest."""
         with self._database.reading() as connection:
             row = connection.execute(_JOINED.where(SESSIONS.c.digest == digest)).first()
             return None if row is None else _session(row)
 
     def remove_session(self, digest: str) -> bool:
+        """Log out; False if there is no such session."""
         with self._database.writing() as connection:
             return bool(connection.execute(delete(SESSIONS).where(SESSIONS.c.digest == digest)).rowcount)
 

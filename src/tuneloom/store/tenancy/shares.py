@@ -15,9 +15,10 @@ DeviceUse = Mapping[tuple[str, str], float]
 
 
 class ShareQueries(Queries):
-    """The part of a store that `ShareStore` describes."""
+    """Who has what of the executors."""
 
     def share_of(self, run: str) -> Share | None:
+        """The tenant of a run and its weight; None for a run that no tenant submitted."""
         owned = SUBMISSIONS.join(TENANTS, TENANTS.c.id == SUBMISSIONS.c.tenant)
         query = select(TENANTS.c.id, TENANTS.c.weight).select_from(owned).where(SUBMISSIONS.c.run == run)
         with self._database.reading() as connection:
@@ -25,6 +26,7 @@ class ShareQueries(Queries):
             return None if row is None else Share(tenant=row.id, weight=row.weight)
 
     def add_use(self, used: DeviceUse) -> dict[tuple[str, str], float]:
+        """Add seconds of device time by tenant and device key; returns what all executors have added."""
         if not used:
             with self._database.reading() as connection:
                 return _totals(connection)

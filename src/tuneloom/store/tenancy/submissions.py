@@ -31,11 +31,20 @@ _OF_TRIAL = ("id", "task_key", "outcome", "best_s", "build_s", "profile_s", "cre
 
 
 class SubmissionQueries(RunQueries):
-    """The part of a store that `SubmissionStore` describes."""
+    """Jobs of tenants. Each is a run of its own."""
 
     def submit_job(
         self, submission: Submission, options: Mapping[str, Json], entry: AuditEntry | None = None
     ) -> tuple[SubmittedJob, bool]:
+        """Leave a job for an executor and say whether it is new; all is written or nothing.
+
+        Its files belong to its run from then on. With an `entry`, a new job is noted in the audit log; its
+        id becomes the subject.
+
+        The same idempotency key and request give the job that is there already. Raises
+        ConflictError for a key that was used for another request, QuotaError if the tenant
+        may not submit more.
+        """
         with self._database.writing() as connection:
             limits = locked_limits(connection, submission.tenant)
             earlier = _earlier(connection, submission)
@@ -53,6 +62,7 @@ class SubmissionQueries(RunQueries):
             return _submitted(connection.execute(_JOINED.where(SUBMISSIONS.c.run == run)).one()), True
 
     def submitted_job(self, run: str, tenant: str | None = None) -> SubmittedJob | None:
+        """A job by the name of its run, if it is this tenant's; None for `tenant` means anybody's."""
         query = _JOINED.where(SUBMISSIONS.c.run == run)
         if tenant is not None:
             query = query.where(SUBMISSIONS.c.tenant == tenant)
@@ -70,6 +80,7 @@ class SubmissionQueries(RunQueries):
         before: int | None = None,
         limit: int = 50,
     ) -> list[SubmittedJob]:
+        """A page of jobs, newest first; `name` is a part of the name."""
         wanted = []
         if tenant is not None:
             wanted.append(SUBMISSIONS.c.tenant == tenant)
@@ -86,6 +97,7 @@ class SubmissionQueries(RunQueries):
             return [_submitted(row) for row in connection.execute(query)]
 
     def job_counts(self, tenant: str | None = None) -> dict[str, int]:
+        """How many jobs there are by status, of one tenant or of all."""
         joined = SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
         query = select(JOBS.c.status, func.count()).select_from(joined).group_by(JOBS.c.status)
         if tenant is not None:
@@ -94,6 +106,7 @@ class SubmissionQueries(RunQueries):
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def trials_after(self, job: str, after: int, limit: int) -> list[dict[str, Json]]:
+        """Trials of a job committed after the one with this id, as small plain data."""
         columns = [TRIALS.c[name] for name in _OF_TRIAL]
         query = select(*columns).where(TRIALS.c.job == job, TRIALS.c.id > after)
         with self._database.reading() as connection:
@@ -101,16 +114,19 @@ class SubmissionQueries(RunQueries):
             return [dict(row) for row in rows]
 
     def last_trial(self, job: str) -> int:
+        """The id of the trial of a job that was committed last, 0 if there is none."""
         query = select(func.coalesce(func.max(TRIALS.c.id), 0)).where(TRIALS.c.job == job)
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
     def outcome_counts(self) -> dict[str, int]:
+        """How many trials there are by outcome: `ok`, or the kind of failure."""
         query = select(TRIALS.c.outcome, func.count()).group_by(TRIALS.c.outcome)
         with self._database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def live_views(self) -> list[tuple[str, Mapping[str, Json]]]:
+        """The views of runs whose leases stand, with the holders of these, oldest view first."""
         held = VIEWS.join(LEASES, LEASES.c.run == VIEWS.c.run)
         query = select(LEASES, VIEWS.c.content).select_from(held).order_by(VIEWS.c.updated)
         with self._database.reading() as connection:
@@ -119,12 +135,14 @@ class SubmissionQueries(RunQueries):
         return [(row.holder, from_json(row.content)) for row in lively if row.holder not in dead]
 
     def keep_bundle(self, run: str, digest: str, size_bytes: int) -> None:
+        """Note the bundle of a run that we carry out, replacing an earlier one."""
         row = {"run": run, "digest": digest, "size_bytes": size_bytes, "created": self._clock()}
         with self._database.writing() as connection:
             self._guard(connection, run)
             insert_or_replace(connection, BUNDLES, row, ("run",))
 
     def bundle(self, run: str) -> BundleRecord | None:
+        """The bundle of a run, if it has one."""
         with self._database.reading() as connection:
             row = connection.execute(select(BUNDLES).where(BUNDLES.c.run == run)).mappings().first()
             return None if row is None else BundleRecord(**row)

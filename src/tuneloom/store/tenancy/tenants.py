@@ -26,9 +26,10 @@ GOING_ON = tuple(status.value for status in JobStatus if not status.ended)
 
 
 class TenantQueries(Queries):
-    """The part of a store that `TenantStore` describes."""
+    """Tenants and their tokens."""
 
     def add_tenant(self, name: str, limits: TenantLimits) -> TenantRecord:
+        """Add a tenant; raises InputError for a name that can't be one, ConflictError if it is taken."""
         require_tenant_name(name)
         row = {"id": name, "created": self._clock(), **_limit_columns(limits)}
         with self._database.writing() as connection:
@@ -37,6 +38,7 @@ class TenantQueries(Queries):
             return _tenant(_tenant_row(connection, name))
 
     def change_tenant(self, name: str, limits: TenantLimits) -> TenantRecord | None:
+        """Give a tenant other limits; None if there is no such tenant."""
         with self._database.writing() as connection:
             change = update(TENANTS).where(TENANTS.c.id == name).values(**_limit_columns(limits))
             if not connection.execute(change).rowcount:
@@ -44,21 +46,25 @@ class TenantQueries(Queries):
             return _tenant(_tenant_row(connection, name))
 
     def tenant(self, name: str) -> TenantRecord | None:
+        """One tenant."""
         with self._database.reading() as connection:
             row = connection.execute(select(TENANTS).where(TENANTS.c.id == name)).first()
             return None if row is None else _tenant(row)
 
     def tenants(self) -> list[TenantRecord]:
+        """All tenants in alphabetical order."""
         with self._database.reading() as connection:
             return [_tenant(row) for row in connection.execute(select(TENANTS).order_by(TENANTS.c.id))]
 
     def usage(self, tenant: str) -> TenantUsage:
+        """What a tenant uses of its quotas now."""
         with self._database.reading() as connection:
             return usage_of(connection, tenant, self._clock())
 
     def add_token(
         self, tenant: str, name: str, role: Role, digest: str, expires: float | None = None
     ) -> TokenRecord:
+        """Add a token under a new id; `digest` stands for its secret."""
         row: dict[str, Any] = {"tenant": tenant, "name": printable(name), "role": role.value}
         row |= {"id": secrets.token_hex(8), "digest": digest, "created": self._clock(), "expires": expires}
         with self._database.writing() as connection:
@@ -68,11 +74,13 @@ class TenantQueries(Queries):
             return token_of(connection.execute(select(TOKENS).where(TOKENS.c.id == row["id"])).one())
 
     def token_with_digest(self, token: str) -> tuple[TokenRecord, str] | None:
+        """A token and the digest of its secret."""
         with self._database.reading() as connection:
             row = connection.execute(select(TOKENS).where(TOKENS.c.id == token)).first()
             return None if row is None else (token_of(row), row.digest)
 
     def tokens(self, tenant: str | None = None) -> list[TokenRecord]:
+        """The tokens of a tenant or of all, oldest first."""
         query = select(TOKENS).order_by(TOKENS.c.created, TOKENS.c.id)
         if tenant is not None:
             query = query.where(TOKENS.c.tenant == tenant)
@@ -80,6 +88,7 @@ class TenantQueries(Queries):
             return [token_of(row) for row in connection.execute(query)]
 
     def revoke_token(self, token: str) -> bool:
+        """Let a token open nothing from now on; False if there is none that does."""
         change = update(TOKENS).where(TOKENS.c.id == token, TOKENS.c.revoked.is_(None))
         with self._database.writing() as connection:
             return bool(connection.execute(change.values(revoked=self._clock())).rowcount)

@@ -17,15 +17,17 @@ _TOLD = ("resources", "canary")
 
 
 class WatchQueries(Queries):
-    """The part of a store that `WatchStore` describes."""
+    """What people watch while jobs run, and afterwards."""
 
     def spans_after(self, run: str, after: int, limit: int) -> list[dict[str, Json]]:
+        """Spans of a run written after the one with this id, as small plain data."""
         query = select(*(SPANS.c[name] for name in _OF_SPAN)).where(SPANS.c.run == run, SPANS.c.id > after)
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(SPANS.c.id).limit(limit)).mappings()
             return [dict(row) for row in rows]
 
     def failed_trials(self, job: str, limit: int) -> list[dict[str, Json]]:
+        """The trials of a job that failed, with their messages, newest first."""
         failed = (TRIALS.c.job == job) & TRIALS.c.best_s.is_(None)
         query = select(*(TRIALS.c[name] for name in _OF_FAILURE)).where(failed)
         with self._database.reading() as connection:
@@ -33,6 +35,7 @@ class WatchQueries(Queries):
             return [dict(row) for row in rows]
 
     def device_notes(self, limit: int) -> list[DeviceNotes]:
+        """What the jobs that started last noted about devices, newest first."""
         recent = select(JOBS.c.run, JOBS.c.started, JOBS.c.spec).where(JOBS.c.started.is_not(None))
         recent = recent.order_by(JOBS.c.started.desc()).limit(limit)
         with self._database.reading() as connection:
