@@ -67,6 +67,12 @@ def test_space_that_cannot_be_generated_leaves_one_schedule(
 
 
 def test_last_resort_is_a_space_of_one(odd_task: Task) -> None:
+    from tvm.s_tir.meta_schedule import TuneContext
+
     odd = unpack_kernel(odd_task.payload)
     module, target = odd.module, odd.target
-    assert last_resort(module, target) is not None
+    with target.to_tvm() as made:
+        space = last_resort(module, target)
+        (only,) = TuneContext(mod=module, target=made, space_generator=space).generate_design_space()
+    default = _default(module, target)
+    assert default is not None and only.mod.script() == default.mod.script()

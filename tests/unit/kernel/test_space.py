@@ -23,8 +23,8 @@ def test_the_size_counts_what_is_allowed() -> None:
 
 def test_points_and_configurations_are_each_others_inverse() -> None:
     space = Space({"a": [1, 2], "mode": ["x", "y", "z"], "flag": [True, False]})
-    for point in space.points():
-        assert space.point(space.configuration(point)) == tuple(point)
+    points = [tuple(point) for point in space.points()]
+    assert len(points) == 12 and [space.point(space.configuration(point)) for point in points] == points
 
 
 def test_samples_are_uniform_over_the_allowed_points() -> None:

@@ -63,7 +63,8 @@ def test_logarithmic_ticks_lie_on_the_axis(low: float, ratio: float) -> None:
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_linear_ticks_lie_on_the_axis(low: float, width: float) -> None:
     axis = Linear(low, low + width, 0.0, 100.0)
-    assert all(-1 <= axis(tick) <= 101 for tick in axis.ticks(6))
+    ticks = axis.ticks(6)
+    assert ticks and all(-1 <= axis(tick) <= 101 for tick in ticks)
 
 
 @pytest.mark.parametrize(("rough", "step"), [(0.013, 0.02), (1.0, 1.0), (3.0, 5.0), (7.0, 10.0)])

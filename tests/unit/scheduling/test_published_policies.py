@@ -51,12 +51,14 @@ def test_interleaved_waits_for_all_parts_of_a_stage() -> None:
 def test_sequential_runs_one_job_after_the_other() -> None:
     result = play("sequential", *two(rounds=2))
     assert result.completed_s == {"a": 28.0, "b": 56.0}
+    assert len(result.spans) == 2 * 2 * len(STAGES)
     assert all(span.job == ("a" if span.end_s <= 28.0 else "b") for span in result.spans)
 
 
 def test_sequential_never_overlaps_stages_even_of_several_lanes() -> None:
     job = RoundsJob(name="a", rounds=4, stages=STAGES, lanes_in_flight=2)
     spans = sorted(play("sequential", job).spans, key=lambda span: span.start_s)
+    assert len(spans) == 4 * len(STAGES)
     assert all(before.end_s <= after.start_s for before, after in pairwise(spans))
 
 
@@ -96,4 +98,5 @@ def test_synchronous_job_keeps_to_the_capacity_for_its_own_parts() -> None:
     job = RoundsJob(name="a", rounds=1, stages=STAGES, parts=4)
     spans = [span for span in play("synchronous", job).spans if span.kind == "profile"]
     spans.sort(key=lambda span: span.start_s)
+    assert len(spans) == 4
     assert all(before.end_s <= after.start_s for before, after in pairwise(spans))

@@ -32,7 +32,9 @@ def test_the_document_has_no_inline_script_or_style_and_names_no_other_host(serv
 
 def test_every_file_that_the_document_names_is_there(served: Served) -> None:
     text = served.client.get("/").text
-    for address in re.findall(rf'(?:href|src)="({FILES}/[^"]+)"', text):
+    named = re.findall(rf'(?:href|src)="({FILES}/[^"]+)"', text)
+    assert any(address.endswith(".js") for address in named) and any(one.endswith(".css") for one in named)
+    for address in named:
         assert served.client.get(address).status_code == 200, address
 
 

@@ -22,6 +22,7 @@ def compared(cores: int, ratio: float, **more: float) -> dict[str, object]:
 
 
 def test_every_section_names_the_program_that_measures_it(tables: ModuleType) -> None:
+    assert len(tables.SECTIONS) > 10
     for section in tables.SECTIONS:
         program = section.command.split()[0]
         assert (ROOT / program).is_file(), section.title
@@ -48,5 +49,6 @@ def test_results_of_any_form_become_tables(tables: ModuleType) -> None:
 def test_every_page_that_the_readme_names_exists() -> None:
     readme = (ROOT / "README.md").read_text()
     named = [piece.partition(")")[0] for piece in readme.split("](")[1:]]
+    assert len(named) > 10
     for name in named:
         assert name.startswith("http") or (ROOT / name).exists(), name

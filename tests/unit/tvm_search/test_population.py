@@ -34,7 +34,9 @@ def test_samples_come_from_every_sketch_and_stay_in_range(population: Population
 
 
 def test_mutants_keep_their_sketch_and_stay_in_range(population: Population) -> None:
-    for row in population.sample(100):
+    rows = population.sample(100)
+    assert len(rows) == 100
+    for row in rows:
         mutant = population.mutate(row)
         assert mutant[0] == row[0]
         knobs = SKETCHES[row[0]].knobs
@@ -53,8 +55,9 @@ def test_parents_of_different_sketches_give_the_first(population: Population) ->
 
 
 def test_a_row_survives_the_way_through_its_decisions(population: Population) -> None:
-    for row in population.sample(50):
-        assert population.row(SKETCHES[row[0]].kinds, population.decisions(row)) == row
+    rows = population.sample(50)
+    assert len(rows) == 50
+    assert [population.row(SKETCHES[row[0]].kinds, population.decisions(row)) for row in rows] == list(rows)
 
 
 def test_decisions_no_sketch_can_make_have_no_row(population: Population) -> None:
