@@ -20,7 +20,7 @@ from kernel_runs import BLIND, CEILING, OURS, PRESAMPLED, RANDOM_START, Line, Ru
 from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.search.guided import GuidedSearch, Vector
 from tuneloom.tuners.kernel.search.presampling import presampled
-from tuneloom.tuners.kernel.search.terms import Start, Terms
+from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation
 from tuneloom.tuners.replay.recording import Recording
@@ -74,7 +74,7 @@ def _run(recording: Recording, piece: Piece) -> Run:
         case str(name) if name == CEILING:
             return ours(replace(terms, knowledge=perfect_knowledge(recording)))
         case str(name) if name == RANDOM_START:
-            return ours(replace(terms, start=Start.RANDOM))
+            return ours(replace(terms, start=StartingPoint.RANDOM))
         case str(name) if name == BLIND:
             return blind(recording, piece.seed, piece.trials)
         case strategy:
@@ -87,7 +87,7 @@ def _no_opinion(points: Points) -> Vector:
 
 def blind(recording: Recording, seed: int, trials: int) -> Run:
     """A random start, then the same model of time, to which a failure is the slowest time seen."""
-    search = GuidedSearch(recording.space, Terms(seed, Start.RANDOM, trials, _no_opinion))
+    search = GuidedSearch(recording.space, Terms(seed, StartingPoint.RANDOM, trials, _no_opinion))
 
     def taken(run: Run) -> float | None:
         return max((time for time in run if time is not None), default=None) if run[-1] is None else run[-1]

@@ -2,7 +2,6 @@
 
 from tuneloom.report.assembling import TaskTrial, failure_counts, progress_of, task_result
 from tuneloom.report.data import (
-    Cluster,
     CurvePoint,
     DriftPoint,
     Fact,
@@ -13,6 +12,7 @@ from tuneloom.report.data import (
     ReportData,
     ResourceInfo,
     ResourceSpan,
+    ShownCluster,
     TaskResult,
     Validity,
     ValidityCell,
@@ -20,7 +20,6 @@ from tuneloom.report.data import (
 from tuneloom.report.page import render_report
 
 __all__ = [
-    "Cluster",
     "CurvePoint",
     "DriftPoint",
     "Fact",
@@ -31,6 +30,7 @@ __all__ = [
     "ReportData",
     "ResourceInfo",
     "ResourceSpan",
+    "ShownCluster",
     "TaskResult",
     "TaskTrial",
     "Validity",

@@ -165,7 +165,7 @@ class FailureCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class ShownCluster:
     """Tasks that share a representative's schedules."""
 
     representative: str
@@ -251,7 +251,7 @@ class ReportData:
     resources: tuple[ResourceInfo, ...] = ()
     spans: tuple[ResourceSpan, ...] = ()
     failures: tuple[FailureCount, ...] = ()
-    clusters: tuple[Cluster, ...] = ()
+    clusters: tuple[ShownCluster, ...] = ()
     gifts: tuple[Gift, ...] = ()
     validity: tuple[Validity, ...] = ()
     facts: tuple[Fact, ...] = ()

@@ -25,7 +25,7 @@ from tuneloom.tuners.kernel.cargo import Cargo, for_build, for_profile, runner_o
 from tuneloom.tuners.kernel.kernel import as_ran, spare_process
 from tuneloom.tuners.kernel.opening import keep_functions, kept_functions, open_kernel
 from tuneloom.tuners.kernel.search.searches import SEARCHES as BUILT_IN
-from tuneloom.tuners.kernel.search.terms import Start
+from tuneloom.tuners.kernel.search.terms import StartingPoint
 from tuneloom.tuners.kernel.searching import insight, presample
 from tuneloom.tuners.kernel.tuner import KernelTuner
 
@@ -61,7 +61,7 @@ class TestKernelTuner(TunerContract):
 
 def test_the_names_that_the_command_line_offers_are_those_there_are() -> None:
     assert set(SEARCHES) == set(BUILT_IN)
-    assert set(STARTS) == {start.value for start in Start}
+    assert set(STARTS) == {start.value for start in StartingPoint}
 
 
 @pytest.mark.parametrize(

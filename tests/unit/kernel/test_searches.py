@@ -10,7 +10,7 @@ from tuneloom.kernel import Space
 from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.guided import GuidedSearch
 from tuneloom.tuners.kernel.search.searches import SEARCHES, new_search
-from tuneloom.tuners.kernel.search.terms import Start, Terms
+from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 
 SPACE = Space({"a": [1, 2, 4, 8, 16], "b": range(1, 8), "c": [0, 1, 2]}, where=["a * b <= 64"])
 
@@ -23,7 +23,9 @@ def fate(space: Space, point: Point) -> float | None:
     return 1 + abs(math.log2(values[0]) - 3) + 0.3 * abs(values[1] - 4) + 0.5 * (values[2] != 1)
 
 
-def run(name: str, seed: int, count: int, batch: int = 1, start: Start = Start.VALIDITY) -> list[Point]:
+def run(
+    name: str, seed: int, count: int, batch: int = 1, start: StartingPoint = StartingPoint.VALIDITY
+) -> list[Point]:
     search = new_search(name, SPACE, Terms(seed, start))
     seen: list[Point] = []
     while len(seen) < count:
@@ -130,14 +132,14 @@ def test_of_many_first_points_only_a_few_lie_in_corners() -> None:
     assert sum(outward[4:]) / 20 == pytest.approx(5 / 9, abs=0.1)
 
 
-@pytest.mark.parametrize("start", Start)
-def test_every_start_arrives(start: Start) -> None:
+@pytest.mark.parametrize("start", StartingPoint)
+def test_every_start_arrives(start: StartingPoint) -> None:
     best = min(t for t in (fate(SPACE, p) for p in run("guided", 0, 40, start=start)) if t is not None)
     assert best < 1.5
 
 
 def test_the_default_start_begins_with_first_values() -> None:
-    assert run("guided", 0, 1, start=Start.DEFAULT) == [(0, 0, 0)]
+    assert run("guided", 0, 1, start=StartingPoint.DEFAULT) == [(0, 0, 0)]
 
 
 def test_a_space_where_nothing_works_is_spent_without_an_error() -> None:

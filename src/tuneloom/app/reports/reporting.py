@@ -23,12 +23,12 @@ from tuneloom.app.kinds.finding import FALLBACK, kind_named
 from tuneloom.app.reports.notes import disturbed_facts, facts_of, measuring_facts, resources_of, shared_facts
 from tuneloom.errors import InputError, OutputError
 from tuneloom.report import (
-    Cluster,
     DriftPoint,
     Gift,
     ModelResult,
     ReportData,
     ResourceSpan,
+    ShownCluster,
     TaskResult,
     TaskTrial,
     Validity,
@@ -215,12 +215,12 @@ def _validity(job: JobRecord, records: Sequence[TrialRecord]) -> Validity | None
         return None
 
 
-def _clusters(tasks: Sequence[PlannedTask]) -> tuple[Cluster, ...]:
+def _clusters(tasks: Sequence[PlannedTask]) -> tuple[ShownCluster, ...]:
     members: dict[str, list[str]] = {}
     for planned in tasks:
         if representative := planned.plan.get("representative"):
             members.setdefault(representative, []).append(planned.task.key)
-    return tuple(Cluster(representative=key, members=tuple(found)) for key, found in members.items())
+    return tuple(ShownCluster(representative=key, members=tuple(found)) for key, found in members.items())
 
 
 def _gifts(tasks: Sequence[PlannedTask], results: Sequence[TaskResult]) -> list[Gift]:

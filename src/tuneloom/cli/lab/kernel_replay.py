@@ -110,10 +110,10 @@ def _finite(value: Any) -> Any:
 
 
 def _summaries(arguments: argparse.Namespace, recording: "Recording") -> "list[Summary]":
-    from tuneloom.tuners.kernel.search.terms import Start, Terms
+    from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
     from tuneloom.tuners.replay.study import replayed, summarised
 
-    seeds, start, trials = range(arguments.seeds), Start(arguments.init), arguments.trials
+    seeds, start, trials = range(arguments.seeds), StartingPoint(arguments.init), arguments.trials
     runs = [replayed(recording, arguments.search, Terms(seed, start, trials)) for seed in seeds]
     found = [summarised(recording, f"tuneloom {arguments.search}", runs)]
     if arguments.compare:

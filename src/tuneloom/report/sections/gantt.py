@@ -12,7 +12,7 @@ from tuneloom.report.drawing.kinds import kinds_in_order, look_of, swatch
 from tuneloom.report.drawing.markup import EMPTY, Markup, data_script, el, joined
 from tuneloom.report.drawing.scales import nice_seconds
 from tuneloom.report.drawing.units import clipped, count, duration
-from tuneloom.report.sections.tracks import Layout, Placed, Track, lay_out
+from tuneloom.report.sections.tracks import Placed, Track, TrackLayout, lay_out
 
 WIDTH = 1120.0
 LEFT = 150.0
@@ -67,7 +67,7 @@ def _controls(data: ReportData, order: list[str]) -> Markup:
     )
 
 
-def _chart(layout: Layout, order: list[str], end_s: float) -> Markup:
+def _chart(layout: TrackLayout, order: list[str], end_s: float) -> Markup:
     return el(
         "svg",
         [_track(track, end_s) for track in layout.tracks],
@@ -147,7 +147,7 @@ def clock(seconds: float, step: float) -> str:
     return f"{seconds:.{digits}f} s"
 
 
-def _marks(layout: Layout, order: list[str], end_s: float) -> list[Markup]:
+def _marks(layout: TrackLayout, order: list[str], end_s: float) -> list[Markup]:
     scale = PLOT / end_s
     track_of = [track for track in layout.tracks for _ in range(track.rows)]
     marks = []
@@ -187,7 +187,7 @@ def _column(track: Track, row: int, column: int, shares: dict[int, float], scale
     return marks
 
 
-def _remark(layout: Layout, data: ReportData) -> Markup:
+def _remark(layout: TrackLayout, data: ReportData) -> Markup:
     parts = [
         f"{count(len(data.spans))} stages. Gaps are idle time; where stages are too short to be visible,",
         "columns show the fraction of time that each kind took.",
@@ -199,7 +199,7 @@ def _remark(layout: Layout, data: ReportData) -> Markup:
     return el("p", " ".join(parts), class_="remark")
 
 
-def _numbers(data: ReportData, layout: Layout, order: list[str], end_s: float) -> dict[str, object]:
+def _numbers(data: ReportData, layout: TrackLayout, order: list[str], end_s: float) -> dict[str, object]:
     jobs = sorted({item.span.job for item in layout.placed})
     tasks = sorted({item.span.task for item in layout.placed})
     job_at = {job: index for index, job in enumerate(jobs)}

@@ -2,7 +2,7 @@
 
 import math
 
-from tuneloom.report.data import Cluster, Gift, ReportData
+from tuneloom.report.data import Gift, ReportData, ShownCluster
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
 from tuneloom.report.drawing.units import clipped, duration, times
 
@@ -37,7 +37,7 @@ def _clusters(data: ReportData) -> Markup:
     return el("ul", [_cluster(cluster, data) for cluster in data.clusters], class_="clusters")
 
 
-def _cluster(cluster: Cluster, data: ReportData) -> Markup:
+def _cluster(cluster: ShownCluster, data: ReportData) -> Markup:
     others = [member for member in cluster.members if member != cluster.representative]
     return el(
         "li",

@@ -37,7 +37,7 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class TrackLayout:
     """All tracks from top to bottom with the spans in them; some resources may be left out."""
 
     tracks: tuple[Track, ...]
@@ -46,7 +46,7 @@ class Layout:
     left_out: int = 0
 
 
-def lay_out(resources: Sequence[ResourceInfo], spans: Sequence[ResourceSpan]) -> Layout:
+def lay_out(resources: Sequence[ResourceInfo], spans: Sequence[ResourceSpan]) -> TrackLayout:
     """Give every span of a shown resource rows that nothing else holds at that time."""
     shown = _shown(resources, spans)
     by_resource: dict[str, list[tuple[int, ResourceSpan]]] = {resource.name: [] for resource in shown}
@@ -65,7 +65,7 @@ def lay_out(resources: Sequence[ResourceInfo], spans: Sequence[ResourceSpan]) ->
         top, first_row = top + rows * height + GAP, first_row + rows
     ordered = tuple(sorted(placed, key=lambda item: item.span.start_s))
     left_out = len(_known(resources, spans)) - len(shown)
-    return Layout(tracks=tuple(tracks), placed=ordered, height=max(0.0, top - GAP), left_out=left_out)
+    return TrackLayout(tracks=tuple(tracks), placed=ordered, height=max(0.0, top - GAP), left_out=left_out)
 
 
 def _known(resources: Sequence[ResourceInfo], spans: Sequence[ResourceSpan]) -> list[ResourceInfo]:

@@ -6,7 +6,6 @@ from random import Random
 
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.report import (
-    Cluster,
     DriftPoint,
     Fact,
     Gift,
@@ -15,6 +14,7 @@ from tuneloom.report import (
     ReportData,
     ResourceInfo,
     ResourceSpan,
+    ShownCluster,
     TaskResult,
     TaskTrial,
     Validity,
@@ -179,11 +179,11 @@ def _model(job: str, name: str, device: ResourceInfo, found: list[tuple[Task, li
     )
 
 
-def _clusters(results: list[TaskResult]) -> tuple[Cluster, ...]:
+def _clusters(results: list[TaskResult]) -> tuple[ShownCluster, ...]:
     groups: dict[str, list[str]] = {}
     for result in results:
         groups.setdefault(result.kernel_class, []).append(result.key)
-    return tuple(Cluster(representative=keys[0], members=tuple(keys)) for keys in groups.values())
+    return tuple(ShownCluster(representative=keys[0], members=tuple(keys)) for keys in groups.values())
 
 
 def _gifts(results: list[TaskResult], chance: Random) -> tuple[Gift, ...]:

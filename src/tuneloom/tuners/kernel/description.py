@@ -23,7 +23,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class DescribedKernel:
     """A kernel and how its file wants it tuned.
 
     `fingerprint` changes with everything that a measurement depends on.
@@ -34,7 +34,7 @@ class Description:
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
 
-def described(path: Path) -> Description:
+def described(path: Path) -> DescribedKernel:
     """Read a description; raises SpaceError naming the file and the section that is wrong."""
     try:
         data = tomllib.loads(path.read_text())
@@ -48,14 +48,14 @@ def described(path: Path) -> Description:
         raise SpaceError(f"{path}: {error}") from None
 
 
-def _described(path: Path, data: dict[str, Any]) -> Description:
+def _described(path: Path, data: dict[str, Any]) -> DescribedKernel:
     require_described(data)
     head = _section(data, "kernel")
     space = Space(_section(data, "knobs"), data.get("restrictions", {}).get("where", []), data.get("when"))
     arguments = tuple(_argument(i, given) for i, given in enumerate(data.get("arguments", [])))
     build, run = _language(path, head, arguments, data.get("launch", {}))
     kernel = Kernel(str(head.get("name", path.stem)), space, build, run)
-    return Description(kernel, _fingerprint(path, head, data), data.get("tuning", {}))
+    return DescribedKernel(kernel, _fingerprint(path, head, data), data.get("tuning", {}))
 
 
 def _fingerprint(path: Path, head: Mapping[str, Any], data: Mapping[str, Any]) -> str:

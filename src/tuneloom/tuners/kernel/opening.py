@@ -8,7 +8,7 @@ from tuneloom.errors import InputError, SpaceError
 from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.tuners.kernel import FUNCTIONS, ON_DEVICE
 from tuneloom.tuners.kernel.cargo import kernel_bytes, kernel_from, task_of
-from tuneloom.tuners.kernel.description import Description, described
+from tuneloom.tuners.kernel.description import DescribedKernel, described
 from tuneloom.tuners.kernel.kernel import Kernel
 
 
@@ -33,7 +33,7 @@ def open_kernel(recipe: ModelRecipe) -> ModelSummary | InputError:
     )
 
 
-def opened(path: Path) -> Description:
+def opened(path: Path) -> DescribedKernel:
     """A kernel from its file; raises SpaceError naming the file and what is wrong."""
     return kept_functions(path) if path.suffix == FUNCTIONS else described(path)
 
@@ -53,7 +53,7 @@ def keep_functions(kernel: Kernel, folder: Path) -> Path:
     return path
 
 
-def kept_functions(path: Path) -> Description:
+def kept_functions(path: Path) -> DescribedKernel:
     """Read what `keep_functions` wrote; its functions may run from then on."""
     try:
         data = path.read_bytes()
@@ -62,7 +62,7 @@ def kept_functions(path: Path) -> Description:
         raise SpaceError(f"{path} can't be read: {error.strerror or error}") from None
     except Exception as error:
         raise SpaceError(f"{path} can't be loaded: {type(error).__name__}: {error}") from None
-    return Description(kernel, hashlib.sha256(data).hexdigest()[:12])
+    return DescribedKernel(kernel, hashlib.sha256(data).hexdigest()[:12])
 
 
 def _prepared(kernel: Kernel) -> Kernel:

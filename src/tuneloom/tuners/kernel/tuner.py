@@ -20,7 +20,7 @@ from tuneloom.tuners.kernel.cargo import space_of
 from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.presampling import Presample
 from tuneloom.tuners.kernel.search.searches import PointSearch, new_search
-from tuneloom.tuners.kernel.search.terms import Start, Terms
+from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.kernel.space import Space
 
 
@@ -89,10 +89,10 @@ def candidate_of(space: Space, point: Point) -> Candidate:
 
 def search_of(options: SearchOptions, space: Space) -> KernelSearch:
     """The search that the options ask for; raises InputError for an unknown search or start."""
-    name = options.extra.get("init", Start.VALIDITY)
-    if name not in list(Start):
-        raise SpaceError(f"no start {name!r}; known: {', '.join(Start)}")
-    terms = Terms(options.seed, Start(name), options.trials)
+    name = options.extra.get("init", StartingPoint.VALIDITY)
+    if name not in list(StartingPoint):
+        raise SpaceError(f"no start {name!r}; known: {', '.join(StartingPoint)}")
+    terms = Terms(options.seed, StartingPoint(name), options.trials)
     return KernelSearch(space, new_search(options.extra.get("search", "guided"), space, terms))
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tuneloom.tuners.kernel.factors import Point, Points
 from tuneloom.tuners.kernel.search.encoding import Encoding
 from tuneloom.tuners.kernel.search.pool import Score, Visited, as_point, coded, open_points
-from tuneloom.tuners.kernel.search.terms import Start, Terms
+from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import spread
 
@@ -95,7 +95,7 @@ class AutoTvmSearch:
 
     def _first_plan(self) -> list[Point]:
         """Points that build, far from each other; none where nothing was built beforehand."""
-        if self._terms.start is not Start.VALIDITY or not any(self._built.values()):
+        if self._terms.start is not StartingPoint.VALIDITY or not any(self._built.values()):
             return []
         self._speeds |= dict.fromkeys(self._far_apart(builds=False), 0.0)
         plan = self._far_apart(builds=True)

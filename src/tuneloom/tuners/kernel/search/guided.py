@@ -14,7 +14,7 @@ from tuneloom.tuners.kernel.search.encoding import Encoding
 from tuneloom.tuners.kernel.search.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.search.pool import Visited, as_point, best_point, open_points, unseen
 from tuneloom.tuners.kernel.search.promise import log_improvement, promising
-from tuneloom.tuners.kernel.search.terms import Start, Terms
+from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import ValidityModel, spread
 
@@ -91,7 +91,7 @@ class GuidedSearch:
         pool = open_points(self._space, self._proposed, self._rng)
         if not len(pool):
             return None
-        if not self._proposed and self._terms.start is Start.DEFAULT:
+        if not self._proposed and self._terms.start is StartingPoint.DEFAULT:
             return self._default(pool)
         if self._starting():
             return self._start_point(pool)
@@ -112,7 +112,7 @@ class GuidedSearch:
         What is far from all others lies in a corner, and corners of a space are seldom fast:
         of many that run at once only the first are sent there.
         """
-        if self._terms.start is Start.RANDOM or not self._proposed:
+        if self._terms.start is StartingPoint.RANDOM or not self._proposed:
             return as_point(pool[0])
         candidates = pool[:_CANDIDATES]
         chances = self.validity(candidates)

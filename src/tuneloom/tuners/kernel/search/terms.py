@@ -13,7 +13,7 @@ Knowledge = Callable[[Points], NDArray[np.float64]]
 """The probability of points to be valid, known instead of learned."""
 
 
-class Start(StrEnum):
+class StartingPoint(StrEnum):
     """Where the first points come from."""
 
     VALIDITY = "validity"
@@ -29,6 +29,6 @@ class Terms:
     """
 
     seed: int
-    start: Start = Start.VALIDITY
+    start: StartingPoint = StartingPoint.VALIDITY
     trials: int = 200
     knowledge: Knowledge | None = None

@@ -11,7 +11,7 @@ from tuneloom.errors import SpaceError
 from tuneloom.model import Candidate, SearchOptions, Seed, Task, Trial
 from tuneloom.model.configuration import configured, values_in
 from tuneloom.tuners.kernel.search.searches import new_search
-from tuneloom.tuners.kernel.search.terms import Start, Terms
+from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.kernel.space import Space
 
 _MOST_LISTED = 20_000
@@ -29,7 +29,9 @@ class ClaimSearch:
         rows += [one for one in self._guesses if one not in rows]
         names = list(claim.space.knobs)
         self._space = Space.of_rows(names, [[row[knob] for knob in names] for row in rows])
-        self._points = new_search("guided", self._space, Terms(options.seed, Start.VALIDITY, options.trials))
+        self._points = new_search(
+            "guided", self._space, Terms(options.seed, StartingPoint.VALIDITY, options.trials)
+        )
         self._seeds: list[Seed] = []
         self._proposed: set[str] = set()
         self._only_seeds = options.only_seeds

@@ -26,7 +26,7 @@ def spectrum(bb: Any, lines: Any, count: int, length: int) -> Any:
     if rows == 1:
         whole = bb.emit(relax.op.matmul(lines, _constant(_both(_waves(length, half)))))
         return _side_by_side(bb, whole, (count, 2, half), (0, 2, 1))
-    turned = _columns(bb, lines, _Matrix(count, rows, columns))
+    turned = _columns(bb, lines, _LineMatrices(count, rows, columns))
     kept = columns // 2 + 1
     cos, sin = _waves(columns, kept)
     last = _constant(np.block([[cos, -sin], [sin, cos]]))
@@ -37,7 +37,7 @@ def spectrum(bb: Any, lines: Any, count: int, length: int) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Matrix:
+class _LineMatrices:
     """Lines as matrices."""
 
     count: int
@@ -45,7 +45,7 @@ class _Matrix:
     columns: int
 
 
-def _columns(bb: Any, lines: Any, size: _Matrix) -> Any:
+def _columns(bb: Any, lines: Any, size: _LineMatrices) -> Any:
     """All columns transformed and turned: (count, rows, 2 × columns), real parts before imaginary ones."""
     from tvm import relax
 
