@@ -7,11 +7,14 @@ GPU, and timed in CUDA graphs, inputs rotated where they would fit the cache oth
 """
 
 import argparse
+import ctypes
 import json
 import os
 import random
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -19,6 +22,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES
+from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.meaning import Meaning
 from tuneloom.model.trial import Failure
@@ -227,6 +232,47 @@ def timed(launches: Sequence[Callable[[], Any]], goal_s: float = 0.003) -> float
     return statistics.median(seconds[1:])
 
 
+def vendor_times(
+    meaning: Meaning, sets: Sequence[Any], right: Sequence[Any], count: int = 8
+) -> list[dict[str, Any]]:
+    """What cuBLASLt's algorithms take, where it can compute a kernel."""
+    import torch
+
+    implementer = CublasImplementer()
+    claim = implementer.claim(meaning, TARGET)
+    if claim is None:
+        return []
+    found: list[dict[str, Any]] = []
+    workspace = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
+    out = torch.empty_like(right[0], dtype=getattr(torch, meaning.type_of(meaning.outputs[0]).dtype))
+    for algorithm in range(count):
+        code = implementer.build(claim, {"algorithm": algorithm}, "product")
+        assert isinstance(code, bytes), code
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "it.o").write_bytes(code)
+            subprocess.run(["cc", "-shared", "-o", f"{folder}/it.so", f"{folder}/it.o", "-ldl"], check=True)
+            function = ctypes.CDLL(f"{folder}/it.so").product_on
+
+        def launch(inputs: Any, function: Any = function) -> None:
+            values = (inputs[claim.first.value], inputs[claim.second.value])
+            extra = (None if each is None else inputs[each] for each in (claim.bias, claim.residual))
+            tensors = (*values, *extra, workspace, out)
+            pointers = [ctypes.c_void_p(0 if each is None else each.data_ptr()) for each in tensors]
+            status = function(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), *pointers)
+            if status:
+                raise RuntimeError(f"status {status}")
+
+        try:
+            out.fill_(float("nan"))
+            launch(sets[0])
+            off = difference(out, right[0])
+            us = timed([lambda inputs=inputs, launch=launch: launch(inputs) for inputs in sets])
+        except RuntimeError:
+            break
+        found.append({"algorithm": algorithm, "us": us, "off": off})
+    return found
+
+
 def checked_cases(pool: ProcessPoolExecutor) -> list[dict[str, Any]]:
     """Every case of the contract, with its guesses and some more, on the GPU."""
     from tuneloom.testing.kernels.launching import LoadedCode
@@ -294,12 +340,13 @@ def searched(name: str, meaning: Meaning, built: list[tuple[dict[str, int], Any]
             print(f"{name}: {configuration}: {str(error)[:160]}", flush=True)
             break
     rows.sort(key=lambda row: row["us"])
+    vendor = vendor_times(meaning, sets, right)
     ours = timed([lambda inputs=inputs: reference(meaning, inputs, double=False) for inputs in sets])
     own = difference(reference(meaning, sets[0], double=False)[0], right[0])
     guessed = [row["us"] for row in rows if row["configuration"] == built[0][0]]
     return {
         "problem": name, "best": rows[:8], "torch_us": ours, "torch_off": own,
-        "guess_us": guessed[0] if guessed else None,
+        "guess_us": guessed[0] if guessed else None, "cublaslt": vendor,
         "failed": failed[:4], "failures": len(failed), "wrong": wrong, "tried": len(built), "all": rows,
     }  # fmt: skip
 
@@ -353,6 +400,10 @@ def main() -> None:
                 f"  {list(best['configuration'].values())}",
                 flush=True,
             )
+            for each in sorted(row["cublaslt"], key=lambda each: each["us"])[:1]:
+                print(
+                    f"    cuBLASLt {each['us']:.2f} us, algorithm {each['algorithm']}, off {each['off']:.1e}"
+                )
             if asked.out:
                 Path(asked.out).write_text(json.dumps(results))
         print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)

@@ -16,14 +16,9 @@ from tuneloom.backends.cuda.triton.templates.tiles import sums_type, tiled
 from tuneloom.backends.cuda.triton.writing import Draft
 from tuneloom.backends.meaning import Meaning, TensorType
 
-_PRODUCTS_PER_CYCLE = {
-    "float16": 1700.0,
-    "bfloat16": 1700.0,
-    "int8": 3400.0,
-    "float8_e4m3fn": 3400.0,
-    "float8_e5m2": 3400.0,
-}
-_FLOAT32_PER_CYCLE = (140.0, 500.0, 470.0)
+_PRODUCTS_PER_CYCLE = {"float16": 2000.0, "bfloat16": 2000.0}
+_SMALL_PER_CYCLE = 4000.0
+_FLOAT32_PER_CYCLE = (98.0, 262.0, 559.0)
 """By the knob `precision`."""
 
 _LEAST_DEPTH = {"float32": 8, "float16": 16, "bfloat16": 16}
@@ -89,7 +84,7 @@ def matrix_space(
         "group": (1, 4, 8, 16) if found.rows > 256 else (1,),
         "split": tuple(each for each in splits if found.depth >= 128 * each or each == 1),
         "precision": precisions,
-        "persistent": (0, 1) if found.rows * found.columns > _MUCH * gpu.multiprocessors else (0,),
+        "persistent": (0, 1) if 1 in more.get("descriptors", ()) and _is_much(found, gpu) else (0,),
         **more,
     }
     guesses = _best(
@@ -99,6 +94,10 @@ def matrix_space(
         _GUESSES,
     )
     return Space(knobs=knobs, guesses=guesses)
+
+
+def _is_much(found: Sums, gpu: Gpu) -> bool:
+    return found.rows * found.columns > _MUCH * gpu.multiprocessors
 
 
 def _tiles(extent: int, least: int, most: int) -> tuple[int, ...]:
@@ -158,9 +157,15 @@ def refused(found: Sums, gpu: Gpu, configuration: Configuration) -> str:
     steps = ceil(found.depth / depth)
     if configuration["split"] > steps:
         return f"{steps} steps can't be split in {configuration['split']}"
-    if configuration["persistent"] and _blocks(found, configuration) <= gpu.multiprocessors:
+    return _persistent_refusal(found, gpu, configuration) if configuration["persistent"] else ""
+
+
+def _persistent_refusal(found: Sums, gpu: Gpu, configuration: Configuration) -> str:
+    if _blocks(found, configuration) <= gpu.multiprocessors:
         return "no block would get a second tile"
-    return "tiles are not split" if configuration["persistent"] and configuration["split"] > 1 else ""
+    if not configuration.get("descriptors"):
+        return "loads without descriptors are not overlapped across tiles"
+    return "tiles are not split" if configuration["split"] > 1 else ""
 
 
 def _blocks(found: Sums, configuration: Configuration) -> int:
@@ -173,18 +178,26 @@ def _estimate(found: Sums, gpu: Gpu, configuration: Configuration) -> float:
     split = configuration["split"]
     rounds = found.batch * _blocks(found, configuration) * split / gpu.multiprocessors
     steps = ceil(ceil(found.depth / tile_k) / split)
-    wide = min(1.0, (tile_m * tile_n) / (128 * 128)) ** 0.15
-    rate = _PRODUCTS_PER_CYCLE.get(found.dtype) or _FLOAT32_PER_CYCLE[configuration["precision"]]
+    wide = min(1.0, (tile_m * tile_n) / (128 * 256)) ** 0.2
     busy = max(
-        tile_m * tile_n * tile_k / (rate * wide), (tile_m + tile_n) * tile_k * BYTES[found.dtype] / 67.0
+        tile_m * tile_n * tile_k / (_rate(found.dtype, configuration) * wide),
+        (tile_m + tile_n) * tile_k * BYTES[found.dtype] / 68.0,
     )
-    alone = max(busy, 490.0 / max(configuration["stages"] - 1, 1)) + 50.0
-    together = min(ceil(rounds), 2, max(1, gpu.shared_bytes // _shared_bytes(configuration, found.dtype)))
+    alone = max(busy, 343.0 / max(configuration["stages"] - 1, 1)) + 13.0
+    together = min(ceil(rounds), 3, max(1, gpu.shared_bytes // _shared_bytes(configuration, found.dtype)))
     cycles = ceil(rounds / together) * steps * max(busy * together, alone)
-    cycles += 2500.0 + tile_m * tile_n / 11.0 * max(1.0, rounds)
+    cycles += 1750.0 + tile_m * tile_n / 14.0 * max(1.0, rounds)
     if split > 1:
-        cycles += 740.0 + split * found.batch * found.rows * found.columns * 4 / (gpu.multiprocessors * 14.0)
+        cycles += 590.0 + split * found.batch * found.rows * found.columns * 4 / (gpu.multiprocessors * 11.0)
     return float(cycles)
+
+
+def _rate(dtype: str, configuration: Configuration) -> float:
+    """Products a multiprocessor makes in a cycle; tiles of few rows can't use the widest instruction."""
+    if dtype == "float32":
+        return _FLOAT32_PER_CYCLE[configuration["precision"]]
+    rate = _PRODUCTS_PER_CYCLE.get(dtype, _SMALL_PER_CYCLE)
+    return rate if configuration["tile_m"] >= 64 else 0.43 * rate
 
 
 def finished(

@@ -15,6 +15,7 @@ from tuneloom.backends.meaning import Meaning, Step
 
 _FIRST_WITH_DESCRIPTORS = 90
 _LEAST_DESCRIBED = 64
+_ALIGNED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,66 +138,62 @@ def _multiply(
 
 
 @dataclass(frozen=True, slots=True)
-class _Matrix:
-    """A factor as a matrix in memory: an input from `base` on; `turned` if its depth is the outer axis."""
+class Matrix:
+    """A factor as a matrix in memory: an input from `shift` on; `turned` if its depth is the outer axis.
+
+    Neighbouring rows are `stride` elements apart, matrices of a batch `batch_stride`.
+    """
 
     value: int
-    base: str
+    shift: int
     stride: int
+    batch_stride: int
     turned: bool
 
 
-def _matrix(
-    draft: Draft, found: Product, operand: int, variables: tuple[Variable, Variable, Variable]
-) -> _Matrix | None:
-    """The factor behind views as a matrix that a descriptor can describe; None if it is none."""
-    batch, side, depth = variables
-    other = Variable("other", found.columns if operand == 0 else found.rows)
-    sides = (side, other) if operand == 0 else (other, side)
-    place = found.factors(batch, *sides, (depth, depth))[operand]
+def matrices(found: Product) -> tuple[Matrix, Matrix] | None:
+    """Both factors behind views as plain matrices, all strides multiples of 16; None if one is none."""
+    first, second = _matrix(found, 0), _matrix(found, 1)
+    return None if first is None or second is None else (first, second)
+
+
+def _matrix(found: Product, operand: int) -> Matrix | None:
+    draft = Draft(found.meaning)
+    batch, depth = Variable("batch", found.batch), Variable("depth", found.depth)
+    row, column = Variable("row", found.rows), Variable("column", found.columns)
+    place = found.factors(batch, row, column, (depth, depth))[operand]
     source = draft.source(found.step.operands[operand], place)
     if source is None:
         return None
-    terms, constant = strides(source[1], draft.meaning.inputs[source[0]].shape)
+    terms, shift = strides(source[1], draft.meaning.inputs[source[0]].shape)
     whole = {digit.variable: step for digit, step in terms if digit.extent == digit.variable.extent}
-    outer = [times(digit.text, step) for digit, step in terms if digit.variable == batch]
-    mine, deep = whole.get(side), whole.get(depth)
-    aligned = all(step % 16 == 0 for step in (mine, deep) if step != 1 and step is not None)
-    if mine is None or deep is None or 1 not in (mine, deep) or not aligned or constant % 16:
+    mine, deep = whole.get((row, column)[operand]), whole.get(depth)
+    if len(whole) < len(terms) or mine is None or deep is None or 1 not in (mine, deep):
         return None
-    if any(digit.variable == batch and step % 16 for digit, step in terms):
+    if any(step % _ALIGNED for step in (*whole.values(), shift) if step != 1) or mine == deep:
         return None
-    return _Matrix(source[0], " + ".join([*outer, str(constant)]), max(mine, deep), turned=deep != 1)
+    return Matrix(source[0], shift, max(mine, deep), whole.get(batch, 0), turned=deep != 1)
 
 
 def _has_descriptors(found: Product) -> bool:
-    draft = Draft(found.meaning)
-    batch, depth = Variable("batch", found.batch), Variable("depth", found.depth)
-    sides = (Variable("m", found.rows), Variable("n", found.columns))
-    return min(found.rows, found.columns, found.depth) >= _LEAST_DESCRIBED and all(
-        _matrix(draft, found, operand, (batch, side, depth)) is not None for operand, side in enumerate(sides)
-    )
+    return min(found.rows, found.columns, found.depth) >= _LEAST_DESCRIBED and matrices(found) is not None
 
 
 def _blocks(draft: Draft, found: Product, configuration: Configuration) -> tuple[str, str]:
     """Describe both factors; returns how their tiles are loaded, with `{}` for the first of the depth."""
-    forms = []
+    factors = matrices(found)
+    if factors is None:
+        raise Unfit("a factor that is no plain matrix")
+    forms, deep = [], configuration["tile_k"]
     sides = ((found.rows, "tile_m", "row"), (found.columns, "tile_n", "column"))
-    depth, deep = Variable("depth", found.depth), configuration["tile_k"]
-    for operand, (extent, knob, number) in enumerate(sides):
+    for operand, (matrix, (extent, knob, number)) in enumerate(zip(factors, sides, strict=True)):
         wide = configuration[knob]
-        matrix = _matrix(
-            draft, found, operand, (Variable("batch", found.batch), Variable(knob, extent), depth)
-        )
-        if matrix is None:
-            raise Unfit("a factor that is no plain matrix")
-        shape, block = (
-            ([found.depth, extent], [deep, wide]) if matrix.turned else ([extent, found.depth], [wide, deep])
-        )
-        pointer = f"input{matrix.value} + {matrix.base}"
-        draft.line(
-            f"matrix{operand} = tl.make_tensor_descriptor({pointer}, {shape}, [{matrix.stride}, 1], {block})"
-        )
+        shape, block = [extent, found.depth], [wide, deep]
+        if matrix.turned:
+            shape, block = shape[::-1], block[::-1]
+        pointer = f"input{matrix.value} + {times('batch', matrix.batch_stride)} + {matrix.shift}"
+        strided = f"{shape}, [{matrix.stride}, 1], {block}"
+        draft.line(f"matrix{operand} = tl.make_tensor_descriptor({pointer}, {strided})")
         start = f"[{{}}, {number} * {wide}]" if matrix.turned else f"[{number} * {wide}, {{}}]"
         turn = ".T" if matrix.turned == (operand == 0) else ""
         forms.append(f"matrix{operand}.load({start}){turn}")

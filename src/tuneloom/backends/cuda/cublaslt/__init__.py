@@ -1,0 +1,1 @@
+"""Products by NVIDIA's cuBLASLt, which is loaded at run time."""

@@ -1,0 +1,95 @@
+"""cuBLASLt as an implementer: a C function for each product, which loads the library when it first runs."""
+
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, CublasClaim, claim_of
+from tuneloom.backends.cuda.triton.claims import Configuration
+from tuneloom.backends.meaning import Meaning, TensorType
+from tuneloom.model.trial import Failure, FailureKind
+
+LIBRARY, PACKAGE = "libcublasLt.so.13", "nvidia-cublas"
+"""What a bundle with its code needs; version 12 of the library does as well."""
+
+
+class CublasImplementer:
+    """Products by NVIDIA's library, with its epilogues; building needs a C compiler but nothing of CUDA."""
+
+    name = "cublaslt"
+
+    def claim(self, meaning: Meaning, target: Mapping[str, Any]) -> CublasClaim | None:
+        """A claim if the library can compute the kernel; nothing is compiled or loaded."""
+        return claim_of(meaning, target)
+
+    def build(self, claim: CublasClaim, configuration: Configuration, symbol: str) -> bytes | Failure:
+        """The C function of a configuration as an object file."""
+        refusal = claim.refusal(configuration)
+        if refusal:
+            return Failure(kind=FailureKind.BUILD_ERROR, message=refusal)
+        flags = [f"-D{name}={value}" for name, value in claim.macros(configuration, symbol).items()]
+        with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
+            built = Path(folder) / "product.o"
+            source = resources.files(__package__) / "product.c"
+            with resources.as_file(source) as path:
+                command = ["cc", "-O2", "-fPIC", *flags, "-c", "-o", str(built), str(path)]
+                return _compiled(command, built)
+
+    def insert(
+        self, claim: CublasClaim, configuration: Configuration, symbol: str
+    ) -> tuple[Any, Any] | Failure:
+        """A PrimFunc in the place of the kernel, and the module with the function that it calls."""
+        from tvm.runtime import load_static_library
+
+        code = self.build(claim, configuration, symbol)
+        if isinstance(code, Failure):
+            return code
+        with tempfile.NamedTemporaryFile(suffix=".o") as file:
+            Path(file.name).write_bytes(code)
+            return _calling(claim, symbol), load_static_library(file.name, [symbol])
+
+
+def _compiled(command: list[str], built: Path) -> bytes | Failure:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        return Failure(kind=FailureKind.BUILD_ERROR, message=f"no C compiler: {error}")
+    if done.returncode:
+        return Failure(kind=FailureKind.BUILD_ERROR, message=done.stderr[-500:])
+    return built.read_bytes()
+
+
+def _calling(claim: CublasClaim, symbol: str) -> Any:
+    """A PrimFunc with the kernel's parameters that calls the C function, and fails where that does."""
+    from tvm import te, tirx
+    from tvm.ir import StringImm
+
+    meaning = claim.meaning
+    inputs = [_placeholder(each, number) for number, each in enumerate(meaning.inputs)]
+    result = meaning.type_of(meaning.outputs[0])
+
+    def call(ins: Any, outs: Any) -> Any:
+        null = tirx.reinterpret("handle", tirx.const(0, "uint64"))
+        pointers = [ins[claim.first.value].access_ptr("r"), ins[claim.second.value].access_ptr("r")]
+        pointers += [
+            null if each is None else ins[each].access_ptr("r") for each in (claim.bias, claim.residual)
+        ]
+        status = tirx.call_extern(
+            "int32", symbol, *pointers, outs[1].access_ptr("rw"), outs[0].access_ptr("w")
+        )
+        message = [StringImm(f"cuBLASLt could not compute {symbol}")]
+        # the names of its parameters are the other way round
+        return tirx.AssertStmt(tirx.EQ(status, tirx.const(0, "int32")), StringImm("RuntimeError"), message)
+
+    shapes, dtypes = [result.shape, (WORKSPACE_BYTES,)], [result.dtype, "uint8"]
+    output, _workspace = te.extern(shapes, inputs, call, name="cublaslt", dtype=dtypes)
+    return te.create_prim_func([*inputs, output]).with_attr("tirx.is_scheduled", True)
+
+
+def _placeholder(tensor: TensorType, number: int) -> Any:
+    from tvm import te
+
+    return te.placeholder(tensor.shape, dtype=tensor.dtype, name=f"input{number}")
