@@ -55,9 +55,9 @@ def test_a_job_takes_what_another_found_for_the_same_kernel_meanwhile(store: Sto
     for seconds, tiles in ((3.0, GOOD), (2.0, BETTER), (1.0, BEST)):
         store.add_trial(first, "mine", trial(seconds, tiles), HERE)
     asking.look_for_news(progress)
-    parcel = asking.collect(progress)
-    assert [seed.decisions for seed in parcel.seeds] == [tuple(BEST), tuple(BETTER)]
-    assert [told.seconds for told in parcel.witnessed] == [3.0]
+    hints = asking.collect(progress)
+    assert [seed.decisions for seed in hints.seeds] == [tuple(BEST), tuple(BETTER)]
+    assert [told.seconds for told in hints.witnessed] == [3.0]
     asking.look_for_news(progress)
     assert asking.collect(progress).seeds == () and asking.collect(progress).witnessed == ()
 
@@ -76,8 +76,8 @@ def test_what_is_slower_than_the_tasks_own_best_is_no_news(store: Store) -> None
     asking, progress = started(store, second)
     store.add_trial(first, "mine", trial(11.0, GOOD), HERE)
     asking.look_for_news(progress)
-    parcel = asking.collect(progress)
-    assert parcel.seeds == () and [told.seconds for told in parcel.witnessed] == [11.0]
+    hints = asking.collect(progress)
+    assert hints.seeds == () and [told.seconds for told in hints.witnessed] == [11.0]
 
 
 @pytest.mark.parametrize(("reuse", "heard"), [("auto", 1), ("share", 1), ("transfer", 0)])

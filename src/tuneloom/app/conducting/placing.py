@@ -58,20 +58,20 @@ class Placing:
         """A call where its resource is: on its cores, or in the one process that owns a GPU."""
         offer = self._offers[resource]
         machine = offer.resource.machine
-        place = Place(resource=resource, machine=machine)
-        call = replace(
+        owned = offer.resident and call.worker is None
+        if call.worker is not None:
+            self._workers[call.worker, machine] = KeptWorker(name=call.worker, job=job, machine=machine)
+        return replace(
             _reaching(call, offer),
-            place=place,
+            place=Place(resource=resource, machine=machine),
             environment=offer.environment,
             locks=offer.locks,
             alone=not _is_host(offer),
             reads=self._reads.get(job),
+            worker=resident_of(resource) if owned else call.worker,
+            memory_bytes=None if owned else call.memory_bytes,
+            cores=call.cores if owned else offer.cores,
         )
-        if call.worker is not None:
-            self._workers[call.worker, machine] = KeptWorker(name=call.worker, job=job, machine=machine)
-        elif offer.resident:
-            return replace(call, worker=resident_of(resource), memory_bytes=None)
-        return replace(call, cores=offer.cores)
 
     def workers_on(self, machine: str) -> list[KeptWorker]:
         """The named workers that live on a machine."""

@@ -17,7 +17,7 @@ Point = tuple[int | None, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class Hints:
     """What a search gets with its next batch: seeds to try, and trials of its kernel that others made."""
 
     seeds: tuple[Seed, ...] = ()
@@ -26,16 +26,16 @@ class Parcel:
 
 @dataclass(slots=True)
 class _Account:
-    """What one task was given: `first` before its search, `parcel` is not collected yet."""
+    """What one task was given: `first` before its search, `hints` is not collected yet."""
 
     first: tuple[FittedSeed, ...] | None = None
-    parcel: Parcel = field(default_factory=Parcel)
+    hints: Hints = field(default_factory=Hints)
     points: set[Point] = field(default_factory=set)
     newest: int = 0
     heard: int = 0
 
 
-class GiftDesk:
+class Gifts:
     """Keeps an account for every task, so that nothing is given twice.
 
     Without `within_job` only other jobs give. `donors` are those who gave, by the origin of
@@ -63,33 +63,33 @@ class GiftDesk:
             found = self._fresh(account, task, favourite)
             fitted, _ = fitted_seeds(space, found, count, favourite)
             account.first = (*fitted, *foreign)[:count]
-            account.parcel = Parcel(seeds=tuple(fit.seed for fit in account.first))
+            account.hints = Hints(seeds=tuple(fit.seed for fit in account.first))
             self._note(account, account.first)
         return len(account.first)
 
     def news(self, progress: TaskProgress, space: TaskSpace, favourite: str | None) -> None:
-        """Add to the next parcel of a task what others found since it was last given something."""
+        """Add to the next hints of a task what others found since it was last given something."""
         task, account = progress.task, self._account(progress.task.key)
         better = [d for d in self._fresh(account, task, favourite) if beats(d, progress)]
         fitted, _ = fitted_seeds(space, better, _LOOKED_AT, favourite)
         new = [fit for fit in fitted if _point(fit) not in account.points][:_NEWS]
         self._note(account, new)
         told = self._witnessed(account, task, {fit.donor.record for fit in new})
-        account.parcel = Parcel(
-            seeds=(*account.parcel.seeds, *(fit.seed for fit in new)),
-            witnessed=(*account.parcel.witnessed, *told),
+        account.hints = Hints(
+            seeds=(*account.hints.seeds, *(fit.seed for fit in new)),
+            witnessed=(*account.hints.witnessed, *told),
         )
 
-    def collect(self, key: str) -> Parcel:
+    def collect(self, key: str) -> Hints:
         """What waits for a search that is open already, once."""
         account = self._account(key)
-        parcel, account.parcel = account.parcel, Parcel()
-        return parcel
+        hints, account.hints = account.hints, Hints()
+        return hints
 
     def begin(self, key: str) -> tuple[Seed, ...]:
         """All first gifts of a task, for a search that is opened with them."""
         account = self._account(key)
-        account.parcel = Parcel()
+        account.hints = Hints()
         return tuple(fit.seed for fit in account.first or ())
 
     def _account(self, key: str) -> _Account:

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.reuse.donors import TEACHERS, DonorBank
-from tuneloom.app.reuse.gifts import GiftDesk, Parcel, of_others
+from tuneloom.app.reuse.gifts import Gifts, Hints, of_others
 from tuneloom.app.reuse.planning import (
     BORROWING_MODES,
     SHARING_MODES,
@@ -137,7 +137,7 @@ class JobReuse:
         if plan is not None and key in self._spaces and self._spec.reuse != "transfer-only":
             self._desk.news(progress, self._spaces[key], plan.representative)
 
-    def collect(self, progress: TaskProgress) -> Parcel:
+    def collect(self, progress: TaskProgress) -> Hints:
         """What waits for a search that is open already, once."""
         return self._desk.collect(progress.task.key)
 
@@ -188,8 +188,8 @@ class JobReuse:
         seeds = (*found, *self._foreign.get(task.key, ()))[:_PLANNED]
         return Known(seeds=seeds, names=self._bank.names)
 
-    def _open_desk(self) -> GiftDesk:
-        return GiftDesk(self._bank, self._spec.device_key, within_job=self._spec.reuse in SHARING_MODES)
+    def _open_desk(self) -> Gifts:
+        return Gifts(self._bank, self._spec.device_key, within_job=self._spec.reuse in SHARING_MODES)
 
     def _formless(self, task: Task) -> list[Donor]:
         space = self._spaces[task.key]

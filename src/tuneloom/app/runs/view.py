@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tuneloom.app.kinds.base import JobProgram, JobProgress
@@ -45,6 +45,12 @@ class ResourcePicture:
     queue: int
     now: str
 
+    @property
+    def still(self) -> tuple[Any, ...]:
+        """What people would notice of it."""
+        now, used = self.now, round(self.utilisation, 2)
+        return self.name, self.key, self.slots, self.taken, used, self.queue, now
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
@@ -68,14 +74,19 @@ class RunView:
         """Whether nobody would notice the difference: clocks go on while nothing happens."""
         return other is not None and self._still() == other._still()
 
-    def _still(self) -> "RunView":
-        jobs = tuple(replace(job, left_s=_about(job.left_s, -1)) for job in self.jobs)
-        resources = tuple(replace(each, utilisation=_about(each.utilisation, 2)) for each in self.resources)
-        return replace(self, at_s=0.0, jobs=jobs, resources=resources)
+    def _still(self) -> tuple[Any, ...]:
+        jobs = [{**_plain(job, _OF_JOB), "left_s": _about(job.left_s, -1)} for job in self.jobs]
+        return self.run, self.policy, jobs, [each.still for each in self.resources]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs and for the store."""
-        return asdict(self)
+        return {
+            "run": self.run,
+            "policy": self.policy,
+            "at_s": self.at_s,
+            "resources": [_plain(each, _OF_RESOURCE) for each in self.resources],
+            "jobs": [{**_plain(job, _OF_JOB), "failures": dict(job.failures)} for job in self.jobs],
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "RunView":
@@ -83,6 +94,14 @@ class RunView:
         resources = tuple(ResourcePicture(**each) for each in data["resources"])
         jobs = tuple(JobPicture(**each) for each in data["jobs"])
         return cls(run=data["run"], policy=data["policy"], at_s=data["at_s"], resources=resources, jobs=jobs)
+
+
+_OF_JOB = tuple(each.name for each in fields(JobPicture))
+_OF_RESOURCE = tuple(each.name for each in fields(ResourcePicture))
+
+
+def _plain(picture: JobPicture | ResourcePicture, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(picture, name) for name in names}
 
 
 def _about(number: Any, digits: int) -> Any:

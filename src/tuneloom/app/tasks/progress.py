@@ -17,11 +17,11 @@ class Contender:
 
     trial: Trial
     artifact: Artifact | None = None
+    seconds: float = field(init=False)
 
-    @property
-    def seconds(self) -> float:
+    def __post_init__(self) -> None:
         assert self.trial.seconds is not None
-        return self.trial.seconds
+        self.seconds = self.trial.seconds
 
 
 @dataclass(slots=True)
@@ -58,8 +58,9 @@ class TaskProgress:
     @property
     def best_s(self) -> float | None:
         """The fastest time seen, of the default schedule too."""
-        times = [c.seconds for c in (*self.best, self.default) if c is not None]
-        return min(times, default=None)
+        best_s = self.best[0].seconds if self.best else None
+        default_s = self.default.seconds if self.default is not None else None
+        return min((seconds for seconds in (best_s, default_s) if seconds is not None), default=None)
 
     @property
     def due(self) -> int:

@@ -21,11 +21,6 @@ class Goal:
     scale: float = 1.0
 
     @property
-    def needs_reference(self) -> bool:
-        """Whether ONNX Runtime has to be timed before anybody can tell what the goal is."""
-        return self.budget.goal_ratio is not None and self.reference_s is None
-
-    @property
     def latency_s(self) -> float | None:
         """What the model may take; None without a goal."""
         wanted = []

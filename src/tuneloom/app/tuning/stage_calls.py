@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tuneloom.app.reuse.gifts import Parcel
+from tuneloom.app.reuse.gifts import Hints
 from tuneloom.app.tasks.limits import SEARCH_S
 from tuneloom.app.tasks.progress import DEFAULT, TaskProgress
 from tuneloom.engine.calls import Call
@@ -33,11 +33,11 @@ class StageCalls:
             function=f"{STAGES}:open_and_select", arguments=arguments, worker=worker, timeout_s=SEARCH_S
         )
 
-    def select(self, progress: TaskProgress, count: int, parcel: Parcel) -> Call:
+    def select(self, progress: TaskProgress, count: int, hints: Hints) -> Call:
         """Ask a search that is open for candidates, and tell it what others found."""
         arguments: tuple[object, ...] = (self._key(progress), count)
-        if parcel.seeds or parcel.witnessed:
-            arguments = (*arguments, parcel.seeds, parcel.witnessed)
+        if hints.seeds or hints.witnessed:
+            arguments = (*arguments, hints.seeds, hints.witnessed)
         worker = self.search_worker(progress)
         return Call(function=f"{STAGES}:select", arguments=arguments, worker=worker, timeout_s=SEARCH_S)
 

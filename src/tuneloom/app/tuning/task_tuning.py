@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.reuse.gifts import Parcel
+from tuneloom.app.reuse.gifts import Hints
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import TaskProgress
@@ -49,7 +49,7 @@ class Lane:
     trials: list[Trial] = field(default_factory=list)
     tries: int = 0
     kills: int = 0
-    parcel: Parcel = field(default_factory=Parcel)
+    hints: Hints = field(default_factory=Hints)
     building: set[int] = field(default_factory=set)
 
 
@@ -137,7 +137,7 @@ class TaskTuning:
     def _open_lane(self, progress: TaskProgress, count: int) -> Step:
         lane = Lane(f"{progress.index}.{progress.batches}", progress, count)
         if self._reuse is not None and progress.opened:
-            lane.parcel = self._reuse.collect(progress)
+            lane.hints = self._reuse.collect(progress)
         progress.batches += 1
         progress.lanes += 1
         progress.in_flight += count
@@ -151,7 +151,7 @@ class TaskTuning:
     def _select_call(self, lane: Lane) -> Call:
         progress = lane.progress
         if progress.opened:
-            return self._calls.select(progress, lane.planned, lane.parcel)
+            return self._calls.select(progress, lane.planned, lane.hints)
         progress.opened = True
         return self._calls.open_and_select(progress, lane.planned, self._options(progress))
 

@@ -83,14 +83,15 @@ class Hold:
 
 def receipts_in(call: Call) -> list[Receipt]:
     """What a call needs from machines that built something for it."""
-    found: list[Receipt] = []
+    return [receipt for argument in call.arguments for receipt in _receipts(argument)]
 
-    def note(receipt: Receipt) -> bytes:
-        found.append(receipt)
-        return receipt
 
-    unpacked(call, note)
-    return found
+def _receipts(value: Any) -> list[Receipt]:
+    if isinstance(value, Artifact):
+        value = value.payload
+    if isinstance(value, Receipt):
+        return [value]
+    return [each for each in value if isinstance(each, Receipt)] if isinstance(value, list) else []
 
 
 def unpacked(call: Call, fetched: Callable[[Receipt], bytes]) -> Call:

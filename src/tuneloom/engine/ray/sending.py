@@ -158,9 +158,11 @@ class Desk:
             holder = self._links.get(receipt.machine)
             if holder is not None and holder is not link:
                 link.holders[receipt.machine] = holder.line
-        if link.node.here:
-            call = replace(call, reads=None, writes=None)
-        link.orders.append(Start(id=under, call=replace(call, reads=mentioned(call))))
+        reads = None if link.node.here else mentioned(call)
+        writes = None if link.node.here else call.writes
+        if reads is not call.reads or writes != call.writes:
+            call = replace(call, reads=reads, writes=writes)
+        link.orders.append(Start(id=under, call=call))
         self._unsent[link] = None
 
     def _send_files(self, link: Link, reads: ReadFiles) -> None:

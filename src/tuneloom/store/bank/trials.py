@@ -1,10 +1,10 @@
 """Trials of jobs in the database."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from tuneloom.errors import StoreError
 from tuneloom.model import Measurement, Outcome, Trial
@@ -13,6 +13,10 @@ from tuneloom.store.database.encoding import pack_text, printable, to_json
 from tuneloom.store.database.queries import Queries, insert_all_once, insert_new, insert_once
 from tuneloom.store.database.tables.runs import PROVENANCES, TASKS, TRIALS
 from tuneloom.store.records import EMPTY, KeptTrial, Provenance, TrialRecord
+
+_SAME_PROVENANCE = select(PROVENANCES.c.id).where(
+    *(PROVENANCES.c[each.name] == bindparam(each.name) for each in fields(Provenance))
+)
 
 
 class TrialQueries(Queries):
@@ -80,35 +84,44 @@ class TrialQueries(Queries):
 
     def _rows(self, connection: Connection, kept: Sequence[KeptTrial]) -> list[dict[str, Any]]:
         """What is told of trials in their table; tasks and provenances are looked up once each."""
-        tasks: dict[tuple[str, str], dict[str, Any]] = {}
-        provenances: dict[Provenance, int] = {}
-        now, rows = self._clock(), []
-        for each in kept:
-            task, origin = (each.job, each.task_key), each.provenance
-            if task not in tasks:
-                tasks[task] = _task_columns(connection, *task)
-            if origin not in provenances:
-                provenances[origin] = _provenance_id(connection, origin)
-            of_origin = {"family": origin.family, "provenance": provenances[origin], "created": now}
-            rows.append(tasks[task] | of_origin | _columns(each))
-        return rows
+        classes = _kernel_classes(connection, kept)
+        provenances = {each.provenance: 0 for each in kept}
+        for origin in provenances:
+            provenances[origin] = _provenance_id(connection, origin)
+        now = self._clock()
+        return [
+            {
+                "job": each.job,
+                "task_key": each.task_key,
+                "kernel_class": classes[each.job, each.task_key],
+                "family": each.provenance.family,
+                "provenance": provenances[each.provenance],
+                "created": now,
+                **_columns(each),
+            }
+            for each in kept
+        ]
 
 
-def _task_columns(connection: Connection, job: str, task_key: str) -> dict[str, Any]:
-    ours = (TASKS.c.job == job) & (TASKS.c.task_key == task_key)
-    kernel_class = connection.execute(select(TASKS.c.kernel_class).where(ours)).scalar()
-    if kernel_class is None:
-        raise StoreError(f"job {job} has no task {task_key!r}: add its tasks before its trials")
-    return {"job": job, "task_key": task_key, "kernel_class": kernel_class}
+def _kernel_classes(connection: Connection, kept: Sequence[KeptTrial]) -> dict[tuple[str, str], str]:
+    """The kernel classes of the tasks of trials; raises StoreError if a job has no such task."""
+    wanted = {(each.job, each.task_key): None for each in kept}
+    jobs, keys = {job for job, _ in wanted}, {key for _, key in wanted}
+    query = select(TASKS.c.job, TASKS.c.task_key, TASKS.c.kernel_class)
+    rows = connection.execute(query.where(TASKS.c.job.in_(jobs), TASKS.c.task_key.in_(keys)))
+    classes = {(row.job, row.task_key): row.kernel_class for row in rows}
+    for job, key in wanted:
+        if (job, key) not in classes:
+            raise StoreError(f"job {job} has no task {key!r}: add its tasks before its trials")
+    return classes
 
 
 def _provenance_id(connection: Connection, provenance: Provenance) -> int:
     columns = asdict(provenance)
-    query = select(PROVENANCES.c.id).filter_by(**columns)
-    known = connection.execute(query).scalar()
+    known = connection.execute(_SAME_PROVENANCE, columns).scalar()
     if known is None:
         insert_once(connection, PROVENANCES, columns)
-        known = connection.execute(query).scalar_one()
+        known = connection.execute(_SAME_PROVENANCE, columns).scalar_one()
     return int(known)
 
 

@@ -7,11 +7,12 @@ from tuneloom.store.records import Json
 
 PLAIN, ZLIB = b"\x00", b"\x01"
 WORTH_COMPRESSING = 256
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def to_json(value: Json) -> str:
     """JSON in ASCII, which every database and encoding carries; NaN and infinity are kept."""
-    return json.dumps(value, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def from_json(text: str) -> Json:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, func, select, update
 from tuneloom.errors import StoreError
 from tuneloom.model import Task
 from tuneloom.store.database.encoding import from_json, pack, printable, to_json, unpack
-from tuneloom.store.database.queries import Queries, insert_once
+from tuneloom.store.database.queries import Queries, insert_new, insert_once
 from tuneloom.store.database.tables.runs import JOBS, TASKS, WORKLOADS
 from tuneloom.store.database.tables.tenancy import SUBMISSIONS
 from tuneloom.store.records import EMPTY, JobRecord, JobStatus, Json, PlannedTask, WishKind
@@ -77,12 +77,11 @@ class JobQueries(Queries):
         origin = {"family": family, "target": target, "tvm_version": tvm_version}
         with self._database.writing() as connection:
             self._guard(connection, _one(connection, job).run)
-            for task in tasks:
-                insert_once(
-                    connection, WORKLOADS, _described(task) | origin | {"payload": pack(task.payload)}
-                )
-                own = {"job": job, "weight": task.weight, "tvm_version": tvm_version, "plan": "{}"}
-                insert_once(connection, TASKS, _described(task) | own)
+            described = [_described(task) for task in tasks]
+            own = {"job": job, "tvm_version": tvm_version, "plan": "{}"}
+            pairs = list(zip(described, tasks, strict=True))
+            insert_new(connection, WORKLOADS, [d | origin | {"payload": pack(t.payload)} for d, t in pairs])
+            insert_new(connection, TASKS, [d | own | {"weight": t.weight} for d, t in pairs])
 
     def set_plan(self, job: str, task_key: str, plan: Mapping[str, Json]) -> None:
         """Keep what was planned for a task, replacing an earlier plan."""

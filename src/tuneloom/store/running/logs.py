@@ -1,7 +1,7 @@
 """What executors note about runs: spans, events, and what runs look like."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
@@ -10,6 +10,8 @@ from tuneloom.store.database.encoding import from_json, printable, to_json
 from tuneloom.store.database.queries import Queries, replace_all
 from tuneloom.store.database.tables.runs import EVENTS, NOTES, SPANS, VIEWS
 from tuneloom.store.records import EventRecord, Json, Page, SpanRecord
+
+_OF_SPAN = tuple(each.name for each in fields(SpanRecord))
 
 
 class LogQueries(Queries):
@@ -20,7 +22,7 @@ class LogQueries(Queries):
         if spans:
             with self._database.writing() as connection:
                 self._guard(connection, run)
-                connection.execute(insert(SPANS), [{"run": run} | asdict(span) for span in spans])
+                connection.execute(insert(SPANS), [_span_row(run, span) for span in spans])
 
     def clock_of(self, run: str) -> float:
         """When the last span of a run ended; 0 without one."""
@@ -64,7 +66,7 @@ class LogQueries(Queries):
         return sorted(lost)
 
     def _write(self, connection: Connection, pages: Sequence[Page]) -> None:
-        spans = [{"run": page.run} | asdict(span) for page in pages for span in page.spans]
+        spans = [_span_row(page.run, span) for page in pages for span in page.spans]
         events = [_event_row(page.run, event) for page in pages for event in page.events]
         notes = [_note_row(page.run, *note) for page in pages for note in page.notes.items()]
         now = self._clock()
@@ -95,14 +97,9 @@ def _event_row(run: str, event: EventRecord) -> dict[str, Any]:
     return {"run": run, "at_s": event.at_s, "kind": event.kind, "body": to_json(dict(event.body))}
 
 
+def _span_row(run: str, span: SpanRecord) -> dict[str, Any]:
+    return {"run": run} | {name: getattr(span, name) for name in _OF_SPAN}
+
+
 def _span(row: Row[Any]) -> SpanRecord:
-    return SpanRecord(
-        job=row.job,
-        task=row.task,
-        kind=row.kind,
-        resource=row.resource,
-        start_s=row.start_s,
-        end_s=row.end_s,
-        ready_s=row.ready_s,
-        slots=row.slots,
-    )
+    return SpanRecord(**{name: getattr(row, name) for name in _OF_SPAN})

@@ -1,7 +1,6 @@
 """What a run writes into the store, and when."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from typing import Any
 
 from tuneloom.app.conducting.listening import Span
@@ -112,13 +111,18 @@ class Book:
 
     def ran(self, span: Span) -> None:
         """Remember a span until the next flush."""
-        moved = replace(
-            span,
-            ready_s=self.on_run_clock(span.ready_s),
-            start_s=self.on_run_clock(span.start_s),
-            end_s=self.on_run_clock(span.end_s),
+        self._spans.append(
+            SpanRecord(
+                job=span.job,
+                task=span.task,
+                kind=span.kind,
+                resource=span.resource,
+                slots=span.slots,
+                ready_s=self.on_run_clock(span.ready_s),
+                start_s=self.on_run_clock(span.start_s),
+                end_s=self.on_run_clock(span.end_s),
+            )
         )
-        self._spans.append(SpanRecord(**asdict(moved)))
 
     def logged_with(self, other: str) -> None:
         """Note that what the core decides is logged with another run, at the next flush."""

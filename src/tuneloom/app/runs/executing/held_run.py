@@ -165,10 +165,12 @@ class HeldRun:
         if program is not None:
             kind_named(program.spec.tuner).ended(program.spec)
 
-    def page(self, view: RunView) -> Page:
+    def page(self, view: RunView | None) -> Page:
         """What was noted since the last page, with the view if it looks different from the last one."""
-        shown, self.shown = self.shown, view
-        return self.book.page(None if view.looks_like(shown) else view)
+        if view is None or view.looks_like(self.shown):
+            return self.book.page(None)
+        self.shown = view
+        return self.book.page(view)
 
     def close(self, view: RunView) -> bool:
         """End the run unless somebody still wants something of it."""

@@ -11,6 +11,8 @@ from tuneloom.errors import StoreError
 from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import KeptTrial, Store, taken_over
 
+_REST = 20.0  # looking at a thousand devices and writing that takes a while: at most a twentieth of the time
+
 Part = TypeVar("Part")
 
 
@@ -20,13 +22,17 @@ class RunWriter:
     What the core decides is logged in the `journal`: the book of the first run, or of the executor's own.
     """
 
-    def __init__(self, store: Store, runs: HeldRuns, seen: Callable[[], Snapshot]) -> None:
+    def __init__(
+        self, store: Store, runs: HeldRuns, seen: Callable[[], Snapshot], now_s: Callable[[], float]
+    ) -> None:
         self.journal: Book | None = None
         self._own = False
         self._shown: RunView | None = None
         self._store = store
         self._runs = runs
         self._seen = seen
+        self._now_s = now_s
+        self._look_s = 0.0
 
     def begin(self, journal: Book, policy: str, *, own: bool) -> None:
         """Log with this book from now on; `own` says that it belongs to the executor, not to a run."""
@@ -51,11 +57,15 @@ class RunWriter:
 
     def write_down(self) -> None:
         """Write what was noted, and what has come to look different: in one transaction, or none."""
-        seen = self._seen()
-        pages = {held.id: held.page(seen.of(held)) for held in self._runs}
+        began_s = self._now_s()
+        seen = self._seen() if began_s >= self._look_s else None
+        pages = {held.id: held.page(seen.of(held) if seen is not None else None) for held in self._runs}
         if self.journal is not None and self.journal.run not in self._runs.held:
-            pages[self.journal.run] = self.journal.page(self._own_view(seen) if self._own else None)
+            own = self._own_view(seen) if self._own and seen is not None else None
+            pages[self.journal.run] = self.journal.page(own)
         self._drop(_written(pages, self._store.write_pages))
+        if seen is not None:
+            self._look_s = began_s + _REST * (self._now_s() - began_s)
 
     def close(self) -> bool:
         """End the runs whose jobs have all ended; says whether somebody still wants something of one."""
