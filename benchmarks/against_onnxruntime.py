@@ -45,11 +45,12 @@ from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls, kernel_key, kernel_module, unpack
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import OpenModel, RunningModel, build_model
-from tuneloom.tuners.tvm.models.kernel_times import kernel_times
-from tuneloom.tuners.tvm.models.own_runtime import all_in_turn
-from tuneloom.tuners.tvm.models.stages import seeded_inputs
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.kernel_times import kernel_times
+from tuneloom.tuners.tvm.models.compiling.running import OpenModel, RunningModel
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
+from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
 SHAPES: dict[str, dict[str, tuple[int, ...]]] = {

@@ -30,7 +30,7 @@ from tuneloom.model import Artifact, Budget, JobSpec, MeasuringRules, ModelRecip
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.measuring.contest import contest
 from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
-from tuneloom.tuners.tvm.models.stages import open_model
+from tuneloom.tuners.tvm.models.opening import open_model
 
 KERNELS = (
     ("resnet18", "fused_conv2d", 1),

@@ -23,10 +23,10 @@ from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.importing.sources import import_model
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import RunningModel
-from tuneloom.tuners.tvm.models.own_runtime import all_in_turn
-from tuneloom.tuners.tvm.models.stages import seeded_inputs
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.running import RunningModel
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
+from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn
 
 ANY = 10.0
 """How far outputs are off is shown, not judged."""

@@ -26,8 +26,9 @@ from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.models.final import RunningModel, build_model
-from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, warmed
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.running import RunningModel
+from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, warmed
 
 SIZES = (64, 4096, 65_536, 1_048_576)
 SECONDS = 4.0

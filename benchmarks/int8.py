@@ -34,11 +34,12 @@ from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import RunningModel, build_model
-from tuneloom.tuners.tvm.models.own_runtime import all_in_turn
-from tuneloom.tuners.tvm.models.stages import seeded_inputs
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.running import RunningModel
+from tuneloom.tuners.tvm.models.precision.calibrating import Quantising, quantise
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
+from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
 SAMPLES = 4

@@ -166,7 +166,7 @@ def difference(case: Any, inputs: Sequence[Any], outputs: Sequence[Any], way: Wa
     """What differs from the expected outputs; nothing if all agree within the case's tolerance."""
     from tuneloom.backends.resolving import resolve_target
     from tuneloom.tuners.tvm.lowering.graph import lower
-    from tuneloom.tuners.tvm.models.final import build_model
+    from tuneloom.tuners.tvm.models.compiling.building import build_model
 
     imported, values = imported_case(case, inputs, way)
     got = build_model(lower(imported, resolve_target("cpu")), {}).open().run(values)

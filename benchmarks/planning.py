@@ -34,7 +34,7 @@ from tuneloom.model import (
 )
 from tuneloom.store import Provenance, Store, open_store
 from tuneloom.transfer.fitting import divisors
-from tuneloom.tuners.tvm.models.stages import open_model
+from tuneloom.tuners.tvm.models.opening import open_model
 from tuneloom.tuners.tvm.search.spaces import describe
 
 PER_WORKLOAD = 200

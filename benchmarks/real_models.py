@@ -254,9 +254,9 @@ def tolerance(lowered: Any) -> float:
 
 def compare(path: Path, lowered: Any, row: dict[str, Any]) -> None:
     """How far the outputs of the untuned model are from those of its own runtime."""
-    from tuneloom.tuners.tvm.models.final import build_model
-    from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
-    from tuneloom.tuners.tvm.models.rivals import open_rival, rival_of
+    from tuneloom.tuners.tvm.models.compiling.building import build_model
+    from tuneloom.tuners.tvm.models.compiling.kernel_times import foreign_shares
+    from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
 
     compiled = build_model(lowered, {}, guess=True)
     values = seeded(lowered.inputs)
@@ -285,7 +285,7 @@ def assess(got: Any, rival: Any, values: list[Any], row: dict[str, Any]) -> None
 
 
 def difference(got: Any, expected: Any) -> float:
-    from tuneloom.tuners.tvm.models.differences import relative_difference
+    from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 
     return max(relative_difference(ours, theirs) for ours, theirs in zip(got, expected, strict=True))
 
@@ -353,8 +353,8 @@ def asked_again(path: Path, shapes: Shapes) -> float:
 def judge(path: Path, folder: Path, row: dict[str, Any]) -> None:
     """How far a bundle's outputs are from those of the model's own runtime, and what both take, in turn."""
     from tuneloom.tuners.tvm.bundles.loading import load_bundle
-    from tuneloom.tuners.tvm.models.own_runtime import in_turn
-    from tuneloom.tuners.tvm.models.rivals import open_rival, rival_of
+    from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
+    from tuneloom.tuners.tvm.models.rivals.turns import in_turn
 
     bundle = load_bundle(folder)
     values = seeded(bundle.inputs)

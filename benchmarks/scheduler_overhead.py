@@ -225,7 +225,7 @@ def measure_pair(
 
 def measure(model: str, trials: int, pairs: int, out: Path) -> dict[str, Any]:
     recipe = ModelRecipe(key="overhead", source=model, shapes={}, target="cpu")
-    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.models.stages:open_model", recipe)
+    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.models.opening:open_model", recipe)
     task = max(summary.tasks, key=lambda each: each.weight * each.gflop)
     raw: dict[str, Any] = {"model": model, "task": task.name, "trials": trials, "pairs": []}
     engine = LocalEngine(KIND.warm_up)

@@ -17,8 +17,9 @@ from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.store import open_store
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
-from tuneloom.tuners.tvm.models.final import RunningModel, build_model
-from tuneloom.tuners.tvm.models.stages import seeded_inputs
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.running import RunningModel
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
 ROUNDS = 60
 LONGEST_S = 6.0

@@ -22,7 +22,8 @@ from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, JobSpec
 from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
-from tuneloom.tuners.tvm.models.stages import relative_difference, seeded_inputs
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
 MODELS = ("squeezenet", "mobilenet_v2", "resnet18")

@@ -12,10 +12,12 @@ from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.testing.models.onnx_files import write_network
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
-from tuneloom.tuners.tvm.models import stages as model_stages
-from tuneloom.tuners.tvm.models import times as model_times
-from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.models.stages import compile_model, open_model
+from tuneloom.tuners.tvm.models import in_model as model_times
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.making import compiled as making
+from tuneloom.tuners.tvm.models.making.compiled import compile_model, tuned_model
+from tuneloom.tuners.tvm.models.opening import open_model
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
 RECIPE = ModelRecipe(key="weighed", source="", shapes={}, target="cpu")
 
@@ -32,8 +34,8 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> ModelSummary:
 
 
 def test_every_kernel_of_a_model_is_timed_by_name(summary: ModelSummary) -> None:
-    model = model_stages._tuned["weighed"].open("cpu")
-    values = model_stages.seeded_inputs(summary.inputs, 0)
+    model = tuned_model(RECIPE, {}).open_here()
+    values = seeded_inputs(summary.inputs, 0)
     times = model_times.kernel_times(model, values)
     assert {task.name for task in summary.tasks} <= times.keys()
     assert all(0 < seconds < 10 for seconds in times.values())
@@ -59,8 +61,8 @@ class Known:
     schedules: dict[str, str]
     unscheduled: Mapping[str, str] = field(default_factory=dict)
 
-    def open_here(self, device: str) -> "Known":
-        return Known(self.model.open_here(device), self.schedules)
+    def open_here(self) -> "Known":
+        return Known(self.model.open_here(), self.schedules)
 
 
 def test_a_kernel_is_compared_with_its_own_replacement_among_the_same_neighbours(
@@ -76,7 +78,7 @@ def test_a_kernel_is_compared_with_its_own_replacement_among_the_same_neighbours
     def times(model: Known, _values: object) -> dict[str, float]:
         return {name: 1.0 + (key in model.schedules) for name, key in names.items()}
 
-    for module in (model_stages, model_times):
+    for module in (making, model_times):
         monkeypatch.setattr(module, "build_model", build)
     monkeypatch.setattr(model_times, "kernel_times", times)
     compile_model(RECIPE, slow)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
-from tuneloom.tuners.tvm.models.final import CompiledModel
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 
 Check = Callable[[Any, CompiledModel], None]
 

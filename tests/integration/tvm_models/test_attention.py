@@ -13,7 +13,8 @@ from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_module
-from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 
 Import = Callable[[Any], ImportedModel]
 MASKED = [("Mul", "scale"), ("Add", "mask")]

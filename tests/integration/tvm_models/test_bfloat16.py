@@ -11,13 +11,14 @@ from onnx.reference import ReferenceEvaluator
 
 from tuneloom.backends.cpu.templates.generator import has_template
 from tuneloom.compiler.target import TargetSpec
-from tuneloom.tuners.tvm.bundles.stages import _write
+from tuneloom.tuners.tvm.bundles.using import _write
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import build_model, load_compiled
-from tuneloom.tuners.tvm.models.tolerances import BY_TYPE, tolerance_for
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.compiled import load_compiled
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.tolerances import BY_TYPE, tolerance_for
 
 RANDOM = np.random.default_rng(5)
 HALF = np.dtype(ml_dtypes.bfloat16)

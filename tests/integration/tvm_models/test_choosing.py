@@ -9,9 +9,12 @@ from onnx import TensorProto, helper
 
 from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
-from tuneloom.tuners.tvm.models import choosing, stages
-from tuneloom.tuners.tvm.models.final import load_compiled
-from tuneloom.tuners.tvm.models.foreign import ForeignModel
+from tuneloom.tuners.tvm.models.compiling.compiled import load_compiled
+from tuneloom.tuners.tvm.models.compiling.foreign import ForeignModel
+from tuneloom.tuners.tvm.models.making.compiled import export_model
+from tuneloom.tuners.tvm.models.making.lowered import lowered_model
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
+from tuneloom.tuners.tvm.models.rivals import choosing
 
 ALWAYS, NEVER = 0.0, float("inf")
 
@@ -43,11 +46,11 @@ def test_a_model_that_is_faster_in_onnx_runtime_is_left_there(
     ((part,),) = handover.foreign
     assert part["operators"] == ["Relu", "Exp"] and set(handover.shares) == {part["function"]}
     (tmp_path / "out").mkdir()
-    assert stages.export_model(recipe.leaving(handover.left), {}, str(tmp_path / "out")) is None
-    inputs, outputs = stages.lowered_model(recipe).inputs, stages.lowered_model(recipe).outputs
+    assert export_model(recipe.leaving(handover.left), {}, str(tmp_path / "out")) is None
+    inputs, outputs = lowered_model(recipe).inputs, lowered_model(recipe).outputs
     loaded = load_compiled(tmp_path / "out", inputs, outputs, [part]).open()
     assert isinstance(loaded, ForeignModel), "a session, and no program around it"
-    values = stages.seeded_inputs(inputs, seed=1)
+    values = seeded_inputs(inputs, seed=1)
     np.testing.assert_allclose(loaded.run(values)[0], np.exp(np.maximum(values[1], 0)), rtol=1e-5)
 
 

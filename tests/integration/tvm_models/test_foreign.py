@@ -19,9 +19,10 @@ from tuneloom.tuners.tvm.importing.onnx.crossing import require_tensors
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
-from tuneloom.tuners.tvm.models.facts import target_facts
-from tuneloom.tuners.tvm.models.final import build_model, load_compiled, part_file
-from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.compiled import load_compiled, part_file
+from tuneloom.tuners.tvm.models.compiling.facts import target_facts
+from tuneloom.tuners.tvm.models.compiling.kernel_times import foreign_shares
 
 Runtime = Callable[[Any, list[Any]], list[Any]]
 

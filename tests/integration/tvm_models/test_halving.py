@@ -17,10 +17,10 @@ from tuneloom.errors import TargetError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_module
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.models.halving import halve
-from tuneloom.tuners.tvm.models.stages import seeded_inputs
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.precision.halving import halve
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
 Import = Callable[[Any], ImportedModel]
 

@@ -21,7 +21,8 @@ from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_key, unpack
-from tuneloom.tuners.tvm.models.final import LIBRARY, PARAMETERS, CompiledModel, build_model, load_compiled
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, PARAMETERS, CompiledModel, load_compiled
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_networks import Net, network

@@ -17,8 +17,9 @@ from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
-from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
-from tuneloom.tuners.tvm.models.stages import open_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
+from tuneloom.tuners.tvm.models.opening import open_model
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_networks import NETWORKS, network

@@ -11,7 +11,8 @@ from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 
 
 def test_a_kernel_without_loops_is_compiled_as_it_is(

@@ -14,7 +14,7 @@ import pytest
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
 
 # Cases by the module of onnx that defines them, and their names.
 AS_THEY_ARE = (

@@ -9,10 +9,10 @@ from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.models import own_runtime
-from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.models.own_runtime import against_own_runtime
-from tuneloom.tuners.tvm.models.stages import seeded_inputs
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
+from tuneloom.tuners.tvm.models.rivals import turns as own_runtime
+from tuneloom.tuners.tvm.models.rivals.turns import against_own_runtime
 
 
 @pytest.fixture

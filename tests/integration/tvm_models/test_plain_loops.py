@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.models.final import build_model, build_plain
+from tuneloom.tuners.tvm.models.compiling.building import build_model, build_plain
 
 TILED = [
     ((2, 3, 4, 5), (7, 6, 4, 2)),

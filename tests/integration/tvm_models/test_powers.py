@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
 
 
 def network(exponent: float, at: str) -> bytes:

@@ -19,7 +19,7 @@ from tuneloom.errors import InputError, TargetError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_module, unpack
-from tuneloom.tuners.tvm.models.calibrating import Quantising, quantise
+from tuneloom.tuners.tvm.models.precision.calibrating import Quantising, quantise
 
 CHANNELS = 32
 

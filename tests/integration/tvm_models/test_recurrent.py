@@ -14,7 +14,7 @@ from tuneloom.gpus import visible_gpus
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
-from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
 
 Runtime = Callable[[Any, list[Any]], list[Any]]
 STEPS, BATCH, WIDTH = 5, 3, 6

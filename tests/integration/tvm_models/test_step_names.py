@@ -12,8 +12,8 @@ from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import kernel_key, kernel_module
-from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.models.kernels import scheduled
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.kernels import scheduled
 
 SIZE = [6, 7]
 """Lines too short for a kernel of ours, so that the sum is TVM's own."""

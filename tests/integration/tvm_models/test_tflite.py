@@ -19,8 +19,9 @@ from tuneloom.testing.models.tflite_graphs import branched, write_branching_tfli
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract
-from tuneloom.tuners.tvm.models.final import build_model, load_compiled
-from tuneloom.tuners.tvm.models.rivals import open_rival
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.compiled import load_compiled
+from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -21,10 +21,10 @@ from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_module
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.facts import target_facts
-from tuneloom.tuners.tvm.models.final import build_model
-from tuneloom.tuners.tvm.models.stages import seeded_inputs
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.facts import target_facts
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
 ALL = frozenset(("bf16", "int8"))
 SIZES = [(64, 64, 64), (16, 40, 128), (96, 256, 192), (37, 64, 64)]

@@ -13,7 +13,7 @@ from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.importing.torch.files import write_module
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -10,7 +10,7 @@ from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import kernel_key, kernel_module
-from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
 
 SIZE = [62, 95]
 """Not a whole number of vectors, so that a schedule in vectors has to treat the last places apart."""

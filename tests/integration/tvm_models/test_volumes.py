@@ -11,7 +11,8 @@ from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
-from tuneloom.tuners.tvm.models.final import CompiledModel, build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 
 
 def net(nodes: list[Any], shape: tuple[int, ...], **weights: tuple[int, ...]) -> Any:

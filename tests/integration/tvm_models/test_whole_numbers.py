@@ -13,7 +13,7 @@ from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
-from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
 
 RANDOM = np.random.default_rng(11)
 node = helper.make_node

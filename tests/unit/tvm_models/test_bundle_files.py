@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tuneloom.errors import InputError, OutputError
-from tuneloom.tuners.tvm.bundles.stages import _read, _write
+from tuneloom.tuners.tvm.bundles.using import _read, _write
 
 
 def test_an_array_is_read_as_it_was_saved(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Which proposal to leave a model to ONNX Runtime is taken, and what is said when none is."""
 
 from tuneloom.model import Handover
-from tuneloom.tuners.tvm.models.choosing import inexact, taken
+from tuneloom.tuners.tvm.models.rivals.choosing import inexact, taken
 
 TOLERANCE = 1e-3
 

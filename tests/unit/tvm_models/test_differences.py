@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.models.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 
 INF, NAN = float("inf"), float("nan")
 

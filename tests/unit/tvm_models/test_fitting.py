@@ -6,8 +6,8 @@ import pytest
 from tuneloom.errors import InputError
 from tuneloom.model import CheckResult, OwnRuntime, Task, TensorInfo
 from tuneloom.tuners.tvm.bundles.fitting import choose, fits_exactly, forms
-from tuneloom.tuners.tvm.models.shapes import added
-from tuneloom.tuners.tvm.models.stages import merged
+from tuneloom.tuners.tvm.models.checking import added
+from tuneloom.tuners.tvm.models.opening import merged
 
 
 def inputs(*shapes: tuple[int, ...]) -> list[TensorInfo]:

@@ -8,7 +8,7 @@ import pytest
 
 from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
-from tuneloom.tuners.tvm.models import stages
+from tuneloom.tuners.tvm.models import checking
 
 
 class Builds:
@@ -27,15 +27,15 @@ class Builds:
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> Builds:
     found = Builds(wrong="bad")
-    monkeypatch.setattr(stages, "build_model", found)
-    monkeypatch.setattr(stages, "tolerance_of", lambda _recipe: 1e-3)
+    monkeypatch.setattr(checking, "build_model", found)
+    monkeypatch.setattr(checking, "tolerance_of", lambda _recipe: 1e-3)
     return found
 
 
 def guilty_on(kind: str, schedules: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lowered = SimpleNamespace(target=SimpleNamespace(kind=kind), inputs=())
-    monkeypatch.setattr(stages, "lowered_model", lambda _recipe: lowered)
-    return stages.guilty_kernels(
+    monkeypatch.setattr(checking, "lowered_model", lambda _recipe: lowered)
+    return checking.guilty_kernels(
         ModelRecipe(key="net", source="net.onnx", target=kind, shapes={}), schedules, 0
     )
 

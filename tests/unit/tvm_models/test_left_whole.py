@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
-from tuneloom.tuners.tvm.models.foreign import ForeignModel
+from tuneloom.tuners.tvm.models.compiling.foreign import ForeignModel
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4) - 3
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tuneloom.tuners.tvm import runner
-from tuneloom.tuners.tvm.models import foreign
+from tuneloom.tuners.tvm.models.compiling import foreign
 
 ALLOWED = {"numpy", "tvm", "tvm_ffi", "onnxruntime", "ai_edge_litert"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from tuneloom.errors import InputError
 from tuneloom.model import Budget, JobSpec, TensorInfo
-from tuneloom.tuners.tvm.models.samples import MOST, read_samples
+from tuneloom.tuners.tvm.models.precision.samples import MOST, read_samples
 
 IMAGE = TensorInfo(name="x", shape=(1, 3, 4, 4), dtype="float32")
 WORDS = TensorInfo(name="ids", shape=(2, 8), dtype="int64")

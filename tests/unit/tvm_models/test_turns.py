@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
-from tuneloom.tuners.tvm.models import own_runtime
-from tuneloom.tuners.tvm.models.choosing import choice_is_clear
-from tuneloom.tuners.tvm.models.final import Array
-from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, wait_for_rest
-from tuneloom.tuners.tvm.models.stages import time_in_turn
+from tuneloom.tuners.tvm.models.checking import time_in_turn
+from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.models.rivals import turns as own_runtime
+from tuneloom.tuners.tvm.models.rivals.choosing import choice_is_clear
+from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, wait_for_rest
 
 
 class Clock:

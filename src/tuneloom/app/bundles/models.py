@@ -51,7 +51,7 @@ def list_tasks(model: str, target: str, shape_sets: Sequence[Shapes], place: str
 
 
 def _opened(recipe: ModelRecipe) -> ModelSummary:
-    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.models.stages:open_model", recipe)
+    summary: ModelSummary = call_in_worker("tuneloom.tuners.tvm.models.opening:open_model", recipe)
     return summary
 
 
@@ -71,7 +71,7 @@ def evaluate_bundle(folder: Path, seconds: float, device_cores: int | None = Non
     manifest = read_manifest(folder)
     cores = _cores_for(folder, manifest, device_cores)
     times = call_in_worker(
-        "tuneloom.tuners.tvm.bundles.stages:time_bundle",
+        "tuneloom.tuners.tvm.bundles.using:time_bundle",
         str(folder),
         seconds,
         cores=cores,
@@ -97,7 +97,7 @@ def compare_bundle(
     manifest = read_manifest(folder)
     cores = _cores_for(folder, manifest, device_cores)
     found = call_in_worker(
-        "tuneloom.tuners.tvm.bundles.stages:compare_bundle",
+        "tuneloom.tuners.tvm.bundles.using:compare_bundle",
         str(folder),
         against,
         seconds,
@@ -145,7 +145,7 @@ def run_bundle(folder: Path, inputs: list[Path], outputs: list[Path]) -> None:
     """Run a bundle on NumPy files; the outputs are written all or not at all."""
     read_manifest(folder)
     call_in_worker(
-        "tuneloom.tuners.tvm.bundles.stages:run_on_files",
+        "tuneloom.tuners.tvm.bundles.using:run_on_files",
         str(folder),
         list(map(str, inputs)),
         list(map(str, outputs)),

@@ -16,9 +16,10 @@ from tuneloom.model import CheckResult, Handover, JobSpec, ModelRecipe, RuntimeC
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
-MODEL_STAGES = "tuneloom.tuners.tvm.models.stages"
-HAND_OVER = "tuneloom.tuners.tvm.models.choosing:choose"
-WEIGH = "tuneloom.tuners.tvm.models.times:slower_in_model"
+COMPILING = "tuneloom.tuners.tvm.models.making.compiled"
+CHECKING = "tuneloom.tuners.tvm.models.checking"
+HAND_OVER = "tuneloom.tuners.tvm.models.rivals.choosing:choose"
+WEIGH = "tuneloom.tuners.tvm.models.in_model:slower_in_model"
 
 
 @dataclass(slots=True)
@@ -90,7 +91,7 @@ class Finish:
         self._steps.models += 1
         self._model_lost = False
         call = Call(
-            function=f"{MODEL_STAGES}:compile_model",
+            function=f"{COMPILING}:compile_model",
             arguments=(self.recipe, self.schedules),
             worker=self._worker,
             timeout_s=2 * compile_s(self.tasks),
@@ -125,7 +126,7 @@ class Finish:
     def _check_step(self) -> Step:
         arguments = (self.recipe, self.schedules, self.spec.seed)
         call = Call(
-            function=f"{MODEL_STAGES}:check_model",
+            function=f"{CHECKING}:check_model",
             arguments=arguments,
             worker=self._worker,
             timeout_s=2 * compile_s(self.tasks) + check_s(self.tasks),
@@ -237,7 +238,7 @@ class Finish:
         arguments = (self.recipe, self.schedules, self.spec.seed)
         each_s = compile_s(self.tasks) + check_s(self.tasks)
         call = Call(
-            function=f"{MODEL_STAGES}:guilty_kernels",
+            function=f"{CHECKING}:guilty_kernels",
             arguments=arguments,
             worker=self._worker,
             timeout_s=(1 + len(self.schedules)) * each_s,
@@ -264,7 +265,7 @@ class Finish:
 
     def _export_step(self) -> Step:
         call = Call(
-            function=f"{MODEL_STAGES}:export_model",
+            function=f"{COMPILING}:export_model",
             arguments=(self._exported_recipe, self.schedules, self.export_to),
             worker=self._worker,
             timeout_s=2 * compile_s(self.tasks) + EXPORT_S,

@@ -9,7 +9,7 @@ from tuneloom.engine.calls import Call, CallResult
 from tuneloom.model import ModelRecipe, StageKind
 from tuneloom.scheduling.stages import SlotDemand
 
-_COMPILE = "tuneloom.tuners.tvm.models.stages:compile_plain"
+_COMPILE = "tuneloom.tuners.tvm.models.making.compiled:compile_plain"
 
 Follow = Callable[[], Sequence[Step]]
 

@@ -9,7 +9,7 @@ from tuneloom.app.reuse.steps import FIT, fits_wanted
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec, ModelRecipe, ModelSummary, Task, TaskSpace
 from tuneloom.store import Store, open_existing
-from tuneloom.tuners.tvm.models.stages import open_model
+from tuneloom.tuners.tvm.models.opening import open_model
 from tuneloom.tuners.tvm.search.spaces import describe
 
 _SURVEY = "tuneloom.app.reuse.asking:survey"

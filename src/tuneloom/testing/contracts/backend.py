@@ -25,7 +25,7 @@ from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.inserting import claims_on, inserted
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
-from tuneloom.tuners.tvm.models.final import build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.tuner import TvmTuner
 
 _KEYS = "import json, sys; from tuneloom.testing.contracts.backend import keys_for; "
@@ -138,7 +138,7 @@ class ImplementerContract(BackendContract):
         chosen = {task.key: configured(self.implementer, guesses[-1]) for task, _, guesses in self.claimed()}
         compiled = build_model(self.lowered(model), chosen)
         compiled.export(tmp_path)
-        from tuneloom.tuners.tvm.models.final import load_compiled
+        from tuneloom.tuners.tvm.models.compiling.compiled import load_compiled
 
         again = load_compiled(tmp_path, compiled.inputs, compiled.outputs, device=compiled.device)
         for one in (compiled, again):

@@ -41,7 +41,8 @@ def warm_up() -> None:
     import tuneloom.tuners.tvm.measuring.canary
     import tuneloom.tuners.tvm.measuring.contest
     import tuneloom.tuners.tvm.measuring.rebuilding
-    import tuneloom.tuners.tvm.models.stages
+    import tuneloom.tuners.tvm.models.checking
+    import tuneloom.tuners.tvm.models.opening
     import tuneloom.tuners.tvm.search.search
 
     tuneloom.tuners.stages.tuner_named("tvm")

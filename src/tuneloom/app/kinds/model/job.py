@@ -8,7 +8,7 @@ from typing import Any
 
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.contests import FinishingSteps
-from tuneloom.app.finishing.finish import MODEL_STAGES, Finish
+from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.finishing.untuned import UntunedModel
 from tuneloom.app.kinds.base import JobContext
 from tuneloom.app.kinds.model import bundle
@@ -54,7 +54,7 @@ class ModelJob(TuningJob):
 
     def open_call(self) -> Call:
         return Call(
-            function=f"{MODEL_STAGES}:open_model",
+            function="tuneloom.tuners.tvm.models.opening:open_model",
             arguments=(self.recipe,),
             worker=self.model_worker,
             timeout_s=OPEN_S,

@@ -9,7 +9,7 @@ import numpy as np
 
 from tuneloom.errors import InputError
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm.models.final import Array
+from tuneloom.tuners.tvm.models.compiling.running import Array
 
 Shape = tuple[int, ...]
 

@@ -12,8 +12,9 @@ from tuneloom.compiler.threads import use_cores
 from tuneloom.errors import BundleError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.bundles.fitting import Form, choose, fits_exactly, forms
-from tuneloom.tuners.tvm.models.final import LIBRARY, Array, CompiledModel, OpenModel, load_compiled
-from tuneloom.tuners.tvm.models.shapes import variant_folder
+from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, CompiledModel, load_compiled
+from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
+from tuneloom.tuners.tvm.models.compiling.shapes import variant_folder
 
 MANIFEST = "bundle.json"
 SCHEDULES = "schedules.json"
@@ -51,7 +52,7 @@ class Bundle:
 
     def time(self, seconds: float, least: int = 5) -> list[float]:
         """Seconds of single runs on seeded inputs, for so long, at least so many."""
-        from tuneloom.tuners.tvm.models.stages import seeded_inputs
+        from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
         timer = self.model.timer(seeded_inputs(self.inputs, seed=0))
         timer()

@@ -11,9 +11,10 @@ from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.boards.handshake import hello
 from tuneloom.tuners.tvm.bundles.loading import read_manifest, tensor_info
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import LIBRARY, PARAMETERS, Array, BoardModel
-from tuneloom.tuners.tvm.models.rivals import open_rival, rival_of
+from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, PARAMETERS
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.running import Array, BoardModel
+from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
 
 _LEAST = 5
 _MOST_RUNS = 10_000
@@ -24,7 +25,7 @@ def evaluate_on_board(folder: str, seconds: float) -> dict[str, Any] | TuneloomE
 
     That runs on this machine; where it can't, `difference` is None and `uncompared` says why.
     """
-    from tuneloom.tuners.tvm.models.stages import seeded_inputs
+    from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
     try:
         manifest = read_manifest(Path(folder))

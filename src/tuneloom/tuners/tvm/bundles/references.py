@@ -8,7 +8,7 @@ from typing import Any
 from tuneloom.errors import TargetError, TuneloomError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.bench import board_session
-from tuneloom.tuners.tvm.models.rivals import open_rival
+from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival
 
 _WARM_UPS = 3
 _LEAST = 5
@@ -19,7 +19,7 @@ def reference_s(
     model: str, inputs: tuple[TensorInfo, ...], outputs: tuple[TensorInfo, ...], threads: int, seed: int
 ) -> float | TuneloomError:
     """The median of single runs of a model in ONNX Runtime, in seconds; an expected error is a value."""
-    from tuneloom.tuners.tvm.models.stages import seeded_inputs
+    from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
     if board_session() is not None:
         return TargetError("a board has no ONNX Runtime to be compared with; give a goal in milliseconds")

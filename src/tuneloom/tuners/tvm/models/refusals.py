@@ -7,9 +7,9 @@ from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.linking import require_linker
 from tuneloom.errors import InputError
 from tuneloom.model import Shapes
+from tuneloom.tuners.tvm.models.making.lowered import imported_model
+from tuneloom.tuners.tvm.models.precision.samples import read_samples
 from tuneloom.tuners.tvm.models.remembering import was_taken
-from tuneloom.tuners.tvm.models.samples import read_samples
-from tuneloom.tuners.tvm.models.stages import imported_model
 
 
 def refusal(

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_key
-from tuneloom.tuners.tvm.models import stages as model_stages
-from tuneloom.tuners.tvm.models.final import Array, RunningModel, build_model
-from tuneloom.tuners.tvm.models.kernel_times import kernel_times
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.kernel_times import kernel_times
+from tuneloom.tuners.tvm.models.compiling.running import Array, RunningModel
+from tuneloom.tuners.tvm.models.making.compiled import tuned_model
+from tuneloom.tuners.tvm.models.making.lowered import lowered_model
+from tuneloom.tuners.tvm.models.precision.samples import values_for
 
 _TURNS = 5
 _NOISE = 1.05  # slower by less than this may be chance
@@ -42,9 +45,9 @@ def _slower(
     instead: dict[str, str],
     seed: int,
 ) -> dict[str, float]:
-    tuned = model_stages.tuned_model(recipe, schedules)
-    lowered = model_stages._models[recipe.key]
-    values = model_stages.values_for(recipe, lowered.inputs, seed)
+    tuned = tuned_model(recipe, schedules)
+    lowered = lowered_model(recipe)
+    values = values_for(recipe, lowered.inputs, seed)
     other = build_model(lowered, instead, guess=True)
     given, own = times_in_turn(tuned.open_here(), other.open_here(), values)
     names: dict[str, list[str]] = {}

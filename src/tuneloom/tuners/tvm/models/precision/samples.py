@@ -1,4 +1,4 @@
-"""Inputs that a user gives to find out which values a model meets."""
+"""Values that a model is run on: samples that a user gives, or seeded ones."""
 
 import zipfile
 import zlib
@@ -10,11 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuneloom.errors import InputError
-from tuneloom.model import TensorInfo
+from tuneloom.model import ModelRecipe, TensorInfo
+from tuneloom.tuners.tvm.measuring.profiling import random_values
 
 Array = NDArray[Any]
 MOST = 64
 """How many samples are looked at."""
+
+
+def values_for(recipe: ModelRecipe, inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:
+    """What a model is checked and timed with: seeded values, or a sample where precision is lower.
+
+    Values that were not calibrated for would tell nothing about the outputs.
+    """
+    if not recipe.samples:
+        return seeded_inputs(inputs, seed)
+    return read_samples(recipe.samples, inputs)[0]
+
+
+def seeded_inputs(inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:
+    """The same values for the same seed, for every input of the model."""
+    random = np.random.default_rng(seed)
+    return [random_values(random, info.dtype, info.shape) for info in inputs]
 
 
 def read_samples(path: str, inputs: Sequence[TensorInfo]) -> list[list[Array]]:

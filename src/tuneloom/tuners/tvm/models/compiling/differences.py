@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tuneloom.tuners.tvm.models.final import Array
+from tuneloom.tuners.tvm.models.compiling.running import Array
 
 
 def relative_difference(got: Array, expected: Array) -> float:

@@ -8,9 +8,10 @@ from typing import Any
 from tuneloom.errors import ModelError, TuneloomError, reason_of
 from tuneloom.model import ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import Array, CompiledModel, OpenModel
-from tuneloom.tuners.tvm.models.rivals import open_rival, rival_of
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
+from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
 
 Times = list[list[float]]
 """Seconds of every turn, for each of the things that are timed."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from tuneloom.errors import InputError, ModelError, reason_of
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm.models.final import Array
+from tuneloom.tuners.tvm.models.compiling.running import Array
 
 Run = Callable[[Sequence[Array]], list[Array]]
 _ZOO = "zoo:"

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuneloom.compiler.fast_import import load_tvm
-from tuneloom.tuners.tvm.models.final import Array, CompiledModel, RunningModel
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
+from tuneloom.tuners.tvm.models.compiling.running import Array, RunningModel
 
 _RUNS = 3
 

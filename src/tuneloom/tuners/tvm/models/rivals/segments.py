@@ -16,9 +16,10 @@ from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured
 from tuneloom.tuners.tvm.importing.onnx.cutting import first_output
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
-from tuneloom.tuners.tvm.models.final import Array, build_model
-from tuneloom.tuners.tvm.models.foreign import opened
-from tuneloom.tuners.tvm.models.own_runtime import all_in_turn, warmed
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.foreign import opened
+from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, warmed
 
 MOST = 8
 _SECONDS = 0.3

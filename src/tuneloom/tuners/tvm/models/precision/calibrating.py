@@ -14,9 +14,10 @@ from tuneloom.errors import InputError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import Array, build_model
-from tuneloom.tuners.tvm.models.samples import read_samples
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.models.precision.samples import read_samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

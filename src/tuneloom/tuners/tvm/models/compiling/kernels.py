@@ -12,7 +12,7 @@ from tuneloom.model.configuration import TVM, implementer_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
-from tuneloom.tuners.tvm.models.inserts import Inserts
+from tuneloom.tuners.tvm.models.compiling.inserts import Inserts
 
 
 def with_schedules(

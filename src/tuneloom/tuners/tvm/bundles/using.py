@@ -9,10 +9,10 @@ import numpy as np
 
 from tuneloom.errors import InputError, OutputError, TuneloomError
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import Array
-from tuneloom.tuners.tvm.models.own_runtime import in_turn
-from tuneloom.tuners.tvm.models.rivals import open_rival
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival
+from tuneloom.tuners.tvm.models.rivals.turns import in_turn
 
 
 def time_bundle(folder: str, seconds: float) -> list[float] | TuneloomError:
@@ -25,7 +25,7 @@ def time_bundle(folder: str, seconds: float) -> list[float] | TuneloomError:
 
 def compare_bundle(folder: str, against: str, seconds: float, threads: int) -> dict[str, Any] | TuneloomError:
     """Times of a bundle and of its model's own runtime, taken in turn, and how far their outputs differ."""
-    from tuneloom.tuners.tvm.models.stages import seeded_inputs
+    from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
     try:
         bundle = load_bundle(Path(folder))

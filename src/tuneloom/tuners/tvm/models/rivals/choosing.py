@@ -15,13 +15,17 @@ from tuneloom.errors import reason_of
 from tuneloom.model import Handover, ModelRecipe, RuntimeChoice
 from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
 from tuneloom.tuners.tvm.importing.sources import clean_graph
-from tuneloom.tuners.tvm.models import stages
-from tuneloom.tuners.tvm.models.differences import relative_difference
-from tuneloom.tuners.tvm.models.final import Array, CompiledModel
-from tuneloom.tuners.tvm.models.kernel_times import foreign_shares
-from tuneloom.tuners.tvm.models.own_runtime import Times, all_in_turn, warmed
-from tuneloom.tuners.tvm.models.rivals import open_rival
-from tuneloom.tuners.tvm.models.segments import slower_nodes
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel, foreign_entries
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.kernel_times import foreign_shares
+from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.models.making.compiled import tuned_model
+from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_of
+from tuneloom.tuners.tvm.models.making.made import MODELS
+from tuneloom.tuners.tvm.models.precision.samples import values_for
+from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival
+from tuneloom.tuners.tvm.models.rivals.segments import slower_nodes
+from tuneloom.tuners.tvm.models.rivals.turns import Times, all_in_turn, warmed
 
 _SECONDS = 2.0
 _QUIET = 25
@@ -46,11 +50,11 @@ def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, pieces: bo
         tried += [_tried(recipe, left, schedules, seed) for left in found]
     except Exception as error:  # the choice between all and nothing remains
         notes.append(f"pieces of the model could not be tried in ONNX Runtime: {reason_of(error)}")
-        stages.forget(recipe.leaving(ALL))
-    best = taken(tried, stages.tolerance_of(recipe))
+        MODELS.forget(recipe.leaving(ALL))
+    best = taken(tried, tolerance_of(recipe))
     if best is not tried[-1]:
-        stages.forget(recipe.leaving(ALL))  # another one is compiled, or none is wanted
-    notes += [] if best else inexact(tried, stages.tolerance_of(recipe))
+        MODELS.forget(recipe.leaving(ALL))  # another one is compiled, or none is wanted
+    notes += [] if best else inexact(tried, tolerance_of(recipe))
     rejected = tuple(one for one in tried if one is not best)
     return RuntimeChoice(handover=best, rejected=rejected, notes=tuple(notes))
 
@@ -92,8 +96,8 @@ def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[t
     """The pieces of a model that ONNX Runtime runs faster; none under several shapes or in int8."""
     if recipe.more_shapes or recipe.dtype != "float32":
         return []
-    tuned = stages.tuned_model(recipe, schedules)
-    values = stages.values_for(recipe, tuned.inputs, seed)
+    tuned = tuned_model(recipe, schedules)
+    values = values_for(recipe, tuned.inputs, seed)
     run = _run(tuned, values)
     warmed(run)
     if median(all_in_turn([run], 0.0)[0]) < _LEAST_S:
@@ -104,7 +108,7 @@ def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[t
 
 def _tried(recipe: ModelRecipe, left: tuple[str, ...], schedules: dict[str, str], seed: int) -> Handover:
     """The model with these nodes left to ONNX Runtime, timed in turn with both alternatives."""
-    stages.forget(recipe.leaving(left))
+    MODELS.forget(recipe.leaving(left))
     pairs = list(zip(recipe.variants(), recipe.leaving(left).variants(), strict=True))
     rounds = [_round(own, other, schedules, seed) for own, other in pairs]
     # The model as a whole in ONNX Runtime is what ONNX Runtime alone is.
@@ -117,7 +121,7 @@ def _tried(recipe: ModelRecipe, left: tuple[str, ...], schedules: dict[str, str]
         tvm_s=tvm_s,
         rival_s=rival_s,
         difference=max(one.difference for one in rounds),
-        foreign=tuple(stages.foreign_entries(stages.lowered_model(other)) for _, other in pairs),
+        foreign=tuple(foreign_entries(lowered_model(other).foreign) for _, other in pairs),
         shares={name: share for one in rounds for name, share in one.shares.items()},
     )
 
@@ -132,9 +136,9 @@ class _Round:
 
 
 def _round(recipe: ModelRecipe, divided: ModelRecipe, schedules: dict[str, str], seed: int) -> _Round:
-    tuned = stages.tuned_model(recipe, schedules)
-    proposed = stages.tuned_model(divided, schedules)
-    values = stages.values_for(recipe, proposed.inputs, seed)
+    tuned = tuned_model(recipe, schedules)
+    proposed = tuned_model(divided, schedules)
+    values = values_for(recipe, proposed.inputs, seed)
     runs = [_run(tuned, values), _run(proposed, values)]
     if divided.left != ALL:
         rival = open_rival(RUNTIME, recipe.source, proposed.inputs, proposed.outputs, recipe.cores)

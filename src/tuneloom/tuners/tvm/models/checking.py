@@ -1,0 +1,127 @@
+"""A tuned model compared with the untuned one: outputs and times, under each of its sets of shapes."""
+
+import time
+from collections.abc import Sequence
+from itertools import starmap
+from statistics import median
+
+from tuneloom.backends.finding import backend_of
+from tuneloom.model import CheckResult, ModelRecipe, OwnRuntime
+from tuneloom.tuners.tvm.boards.bench import board_session
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.models.compiling.kernel_times import foreign_shares
+from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
+from tuneloom.tuners.tvm.models.making.compiled import compile_plain, plain_model, tuned_model
+from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_of
+from tuneloom.tuners.tvm.models.precision.samples import values_for
+from tuneloom.tuners.tvm.models.rivals.turns import against_own_runtime
+
+_TIMING_S = 1.0
+_LONG_S = 4.0
+_MOST_RUNS = 300
+
+
+def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckResult:
+    """Run both on seeded inputs, compare, and time them in turn; once under each set of shapes."""
+    return added([_check(variant, schedules, seed) for variant in recipe.variants()])
+
+
+def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckResult:
+    compiled = tuned_model(recipe, schedules)
+    compile_plain(recipe)
+    tuned, plain = compiled.open(), plain_model(recipe).open()
+    values = values_for(recipe, compiled.inputs, seed)
+    started = time.perf_counter()
+    expected = plain.run(values)
+    first_s, got = time.perf_counter() - started, tuned.run(values)
+    difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
+    tuned_s, untuned_s = time_in_turn(tuned, plain, values, first_s)
+    # A board or a GPU is not what the own runtime would run on here.
+    here = backend_of(lowered_model(recipe).target).on_host and board_session() is None
+    own = against_own_runtime(recipe, compiled, tuned, values, _TIMING_S) if here else ""
+    return CheckResult(
+        difference=difference,
+        tolerance=tolerance_of(recipe),
+        tuned_s=tuned_s,
+        untuned_s=untuned_s,
+        foreign_shares=foreign_shares(compiled, values),
+        own_runtime=None if isinstance(own, str) else own,
+        uncompared=own if isinstance(own, str) else "",
+    )
+
+
+def added(checks: Sequence[CheckResult]) -> CheckResult:
+    """One run under each set of shapes, as one run."""
+    if len(checks) == 1:
+        return checks[0]
+    return CheckResult(
+        difference=max(check.difference for check in checks),
+        tolerance=checks[0].tolerance,
+        tuned_s=_sums([check.tuned_s for check in checks]),
+        untuned_s=_sums([check.untuned_s for check in checks]),
+        foreign_shares={name: share for check in checks for name, share in check.foreign_shares.items()},
+        own_runtime=_own_runtime([check.own_runtime for check in checks]),
+        uncompared=next((check.uncompared for check in checks if check.uncompared), ""),
+        by_shape=tuple((median(check.untuned_s), median(check.tuned_s)) for check in checks),
+    )
+
+
+def _sums(times: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(starmap(lambda *runs: sum(runs), zip(*times, strict=False)))
+
+
+def _own_runtime(found: Sequence[OwnRuntime | None]) -> OwnRuntime | None:
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    return OwnRuntime(
+        name=known[0].name,
+        difference=max(one.difference for one in known),
+        seconds=_sums([one.seconds for one in known]),
+        tuned_s=_sums([one.tuned_s for one in known]),
+    )
+
+
+def guilty_kernels(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[str]:
+    """Which schedules change the model's outputs, found by compiling with each alone."""
+    found = [_guilty(variant, schedules, seed) for variant in recipe.variants()]
+    return list(dict.fromkeys(task for tasks in found for task in tasks))
+
+
+def _guilty(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[str]:
+    lowered = lowered_model(recipe)
+    values = values_for(recipe, lowered.inputs, seed)
+    expected = build_model(lowered, {}).open().run(values)
+    guilty = []
+    for task, trace in schedules.items():
+        if trace == NO_TRACE:
+            continue
+        got = build_model(lowered, {task: trace}).open().run(values)
+        if max(relative_difference(a, b) for a, b in zip(got, expected, strict=True)) > tolerance_of(recipe):
+            guilty.append(task)
+    return guilty
+
+
+def time_in_turn(
+    tuned: OpenModel, plain: OpenModel, values: list[Array], first_s: float
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Runs of both models, one after the other, for about a second each; of the tuned one at least three.
+
+    A plain model whose first run took many seconds is not run again.
+    """
+    timers = (tuned.timer(values), plain.timer(values))
+    long = first_s > _LONG_S
+    times: tuple[list[float], list[float]] = ([], [first_s] if long else [])
+    ended = [False, long]
+    while not all(ended):
+        for n, timer in enumerate(timers):
+            if not ended[n]:
+                times[n].append(timer())
+                ended[n] = _timed_enough(times[n], least=1 if n else 3)
+    return tuple(times[0]), tuple(times[1])
+
+
+def _timed_enough(times: list[float], least: int) -> bool:
+    return len(times) >= _MOST_RUNS or (len(times) >= least and sum(times) > _TIMING_S)

@@ -1,0 +1,164 @@
+"""A compiled model: saved, loaded and opened."""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.linking import link_with
+from tuneloom.compiler.quiet import quiet_stderr
+from tuneloom.errors import BundleError, reason_of
+from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.boards.bench import board_session
+from tuneloom.tuners.tvm.importing.relax import ForeignPart
+from tuneloom.tuners.tvm.models.compiling.foreign import ForeignModel, provide
+from tuneloom.tuners.tvm.models.compiling.running import Array, BoardModel, OpenModel, RunningModel
+
+LIBRARY = "model.so"
+PARAMETERS = "parameters.npz"
+SHARED = "shared.json"
+"""For each parameter of a further variant, which of the first variant's it is, or null if it has its own."""
+
+
+def part_file(number: int, runtime: str = "onnxruntime") -> str:
+    """Where a bundle keeps a part that another runtime runs."""
+    return f"part_{number}.{'tflite' if runtime == 'tflite' else 'onnx'}"
+
+
+def foreign_entries(parts: Sequence[ForeignPart]) -> tuple[dict[str, Any], ...]:
+    """How a bundle tells of the parts that ONNX Runtime runs."""
+    return tuple(
+        {
+            "function": part.function,
+            "file": part_file(number, part.runtime),
+            "operators": list(part.operators),
+            **({"whole": True} if part.whole else {}),
+        }
+        for number, part in enumerate(parts)
+    )
+
+
+def parameter_name(number: int) -> str:
+    """Under which name a bundle keeps a parameter; names are in the order of the parameters."""
+    return f"p{number:05d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledModel:
+    """An executable and its parameters; runs in this process."""
+
+    executable: Any = field(repr=False, compare=False)
+    parameters: tuple[Array, ...] = field(repr=False, compare=False)
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    foreign: tuple[ForeignPart, ...] = field(default=(), repr=False)
+    linker: str = ""
+    """What links it for another machine than this one."""
+    threads: int = 1
+    """How many threads its foreign parts may use."""
+    device: str = "cpu"
+    """What TVM's runtime calls the device that it runs on."""
+    unscheduled: Mapping[str, str] = field(default_factory=dict)
+    """Why the schedules of some kernels could not be used, by the key of their task."""
+
+    def export(self, folder: Path) -> None:
+        """Write the library and, beside it, the parameters."""
+        self.export_program(folder)
+        named: dict[str, Any] = {parameter_name(i): value for i, value in enumerate(self.parameters)}
+        np.savez(folder / PARAMETERS, **named)
+
+    def export_program(self, folder: Path) -> None:
+        """Write the library, and the parts that another runtime runs, without the parameters."""
+        self.export_library(folder / LIBRARY)
+        for number, part in enumerate(self.foreign):
+            (folder / part_file(number, part.runtime)).write_bytes(part.content)
+
+    def export_library(self, path: Path) -> None:
+        """Write the library alone."""
+        with_linker = {"fcompile": link_with(self.linker)} if self.linker else {}
+        self.executable.export_library(str(path), **with_linker)
+
+    def open(self) -> OpenModel:
+        """Put the parameters on its device, ready to run; on the board, if this process holds one.
+
+        Raises BundleError if a part needs ONNX Runtime and that is not there.
+        """
+        board = board_session()
+        if board is None:
+            return self.deployed()
+        if self.foreign:
+            raise BundleError("parts of this model need another runtime, which boards lack; add --only-tvm")
+        return BoardModel(board, self._library(), self.parameters, self.device)
+
+    def deployed(self) -> OpenModel:
+        """As a bundle runs it in this process: what another runtime has as a whole runs in that alone."""
+        whole = next((part for part in self.foreign if part.whole), None)
+        return self.open_here() if whole is None else ForeignModel(whole, self.threads)
+
+    def open_here(self) -> RunningModel:
+        """The program in this process, whatever that holds."""
+        provide(self.foreign, self.threads)
+        return RunningModel(self.executable, self.parameters, self.outputs, self.device)
+
+    def _library(self) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
+            self.export_library(Path(folder) / LIBRARY)
+            return (Path(folder) / LIBRARY).read_bytes()
+
+
+def load_compiled(
+    folder: Path,
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    foreign: Sequence[Mapping[str, Any]] = (),
+    shared: Sequence[Array] = (),
+    threads: int = 1,
+    device: str = "cpu",
+) -> CompiledModel:
+    """Load what `export` wrote; raises BundleError when it can't be loaded.
+
+    `shared` are the parameters of the bundle's first variant, for a further one that has some of them.
+    """
+    tvm = load_tvm()
+    try:
+        with quiet_stderr():
+            executable = tvm.runtime.load_module(str(folder / LIBRARY))
+        parameters = _parameters(folder, shared)
+        parts = [_stored_part(folder, entry) for entry in foreign]
+    except (OSError, ValueError, RuntimeError) as error:
+        raise BundleError(f"{folder}: can't load the compiled model: {reason_of(error)}") from error
+    return CompiledModel(
+        executable=executable,
+        parameters=parameters,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        foreign=tuple(parts),
+        threads=threads,
+        device=device,
+    )
+
+
+def _parameters(folder: Path, shared: Sequence[Array]) -> tuple[Array, ...]:
+    with np.load(folder / PARAMETERS) as stored:
+        if not (folder / SHARED).is_file():
+            return tuple(stored[name] for name in sorted(stored.files))
+        places: list[int | None] = json.loads((folder / SHARED).read_text())
+        return tuple(
+            stored[parameter_name(number)] if place is None else shared[place]
+            for number, place in enumerate(places)
+        )
+
+
+def _stored_part(folder: Path, entry: Mapping[str, Any]) -> ForeignPart:
+    return ForeignPart(
+        function=entry["function"],
+        operators=tuple(entry["operators"]),
+        content=(folder / Path(entry["file"]).name).read_bytes(),
+        runtime="tflite" if entry["file"].endswith(".tflite") else "onnxruntime",
+        whole=bool(entry.get("whole")),
+    )

@@ -1,0 +1,96 @@
+"""A compiled model with its parameters on a device: in this process, or on a board."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.threads import use_own_cores
+from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.boards.session import BoardSession
+from tuneloom.tuners.tvm.runner import InputTensors, array_of
+
+Array = NDArray[Any]
+
+
+class OpenModel(Protocol):
+    """A model with its parameters on a device; used by one thread."""
+
+    def run(self, values: Sequence[Array]) -> list[Array]:
+        """NumPy in, NumPy out, in the order of the model's interface."""
+
+    def timer(self, values: Sequence[Array]) -> Callable[[], float]:
+        """A function that runs the model once on these values and returns the seconds."""
+
+
+class RunningModel:
+    """A model in this process."""
+
+    def __init__(
+        self, executable: Any, parameters: Sequence[Array], outputs: Sequence[TensorInfo], device: str
+    ) -> None:
+        tvm = load_tvm()
+        from tvm import relax
+
+        use_own_cores()
+        self._tvm = tvm
+        self._outputs = tuple(outputs)
+        self.device = tvm.device(device)
+        self._machine = relax.VirtualMachine(executable, self.device)
+        self._parameters = [tvm.runtime.tensor(value, self.device) for value in parameters]
+        self._inputs = InputTensors(tvm.runtime.tensor, self.device)
+
+    def run(self, values: Sequence[Array]) -> list[Array]:
+        """NumPy in, NumPy out, in the order of the model's interface."""
+        result = self.invoke(self._inputs.holding(values))
+        fields = [result] if len(self._outputs) == 1 else [result[i] for i in range(len(self._outputs))]
+        return [array_of(one) for one in fields]
+
+    def timer(self, values: Sequence[Array]) -> Callable[[], float]:
+        tensors = [self._tvm.runtime.tensor(value, self.device) for value in values]
+
+        def once() -> float:
+            started = time.perf_counter()
+            self.invoke(tensors)
+            self.device.sync()
+            return time.perf_counter() - started
+
+        return once
+
+    def invoke(self, values: Sequence[Any]) -> Any:
+        """Run on tensors that are on the device already; for timing."""
+        return self._machine["main"](*values, *self._parameters)
+
+    def watch(self, instrument: Any) -> None:
+        """Call a function before and after everything the model calls, from now on."""
+        self._machine.set_instrument(instrument)
+
+
+class BoardModel:
+    """A model on a board. Times are taken there, so that the network does not count."""
+
+    def __init__(self, board: BoardSession, library: bytes, parameters: Sequence[Array], device: str) -> None:
+        tvm = load_tvm()
+        from tvm import relax
+
+        self._tensor = tvm.runtime.tensor
+        self.device = board.device(device)
+        self._machine = relax.VirtualMachine(board.load(library), self.device)
+        self._parameters = [self._tensor(value, self.device) for value in parameters]
+
+    def run(self, values: Sequence[Array]) -> list[Array]:
+        self._give(values)
+        self._machine.invoke_stateful("main")
+        result = self._machine.get_outputs("main")
+        return [one.numpy() for one in (result if isinstance(result, tuple) else (result,))]
+
+    def timer(self, values: Sequence[Array]) -> Callable[[], float]:
+        self._give(values)
+        evaluate = self._machine.time_evaluator("invoke_stateful", self.device, number=1, repeat=1)
+        return lambda: float(evaluate("main").results[0])
+
+    def _give(self, values: Sequence[Array]) -> None:
+        tensors = [self._tensor(value, self.device) for value in values]
+        self._machine.set_input("main", *tensors, *self._parameters)

@@ -1,0 +1,73 @@
+"""Models of this process, compiled with their schedules and as they came in."""
+
+from pathlib import Path
+
+from tuneloom.errors import OutputError
+from tuneloom.model import ModelRecipe
+from tuneloom.tuners.tvm.models.compiling.building import build_model, build_plain
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
+from tuneloom.tuners.tvm.models.compiling.shapes import export_all
+from tuneloom.tuners.tvm.models.making.lowered import lowered_in, lowered_model
+from tuneloom.tuners.tvm.models.making.made import MODELS
+
+
+def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> dict[str, str]:
+    """Compile the model with its schedules, and as it came in unless that was done.
+
+    Kernels nobody tuned get the first guess of their template. Returns which tasks have neither, because
+    TVM can't compile it, and why.
+    """
+    failed: dict[str, str] = {}
+    for variant in recipe.variants():
+        failed |= _compile_tuned(variant, schedules).unscheduled
+    compile_plain(recipe)
+    return failed
+
+
+def _compile_tuned(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:
+    made, lowered = MODELS.of(recipe), lowered_model(recipe)
+    made.tuned = build_model(lowered, schedules, guess=True)
+    made.schedules = dict(schedules)
+    return made.tuned
+
+
+def compile_plain(recipe: ModelRecipe) -> None:
+    """Compile the model as it came in, to compare the tuned one with.
+
+    It keeps its layout and loops, so that it shares no rewriting with the tuned one.
+    """
+    all_made = [MODELS.of(variant) for variant in recipe.variants()]
+    for variant in recipe.variants():
+        plain_model(variant)
+    if all(made.lowered is not None for made in all_made):
+        MODELS.drop_imports()
+
+
+def plain_model(recipe: ModelRecipe) -> CompiledModel:
+    """The model compiled as it came in; compiled here and now if it was not before."""
+    made = MODELS.of(recipe)
+    if made.plain is None:
+        made.plain = build_plain(lowered_in(recipe, "plain"))
+    return made.plain
+
+
+def tuned_model(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:
+    """The model compiled with these schedules; compiled here and now if another process did it so far.
+
+    The device may belong to another machine than the one that compiled the model.
+    """
+    made = MODELS.of(recipe)
+    if made.tuned is None or made.schedules != schedules:
+        return _compile_tuned(recipe, schedules)
+    return made.tuned
+
+
+def export_model(recipe: ModelRecipe, schedules: dict[str, str], folder: str) -> OutputError | None:
+    """Write the compiled model and its parameters into an existing folder; a full disk is a value."""
+    models = [tuned_model(variant, schedules) for variant in recipe.variants()]
+    try:
+        export_all(models, Path(folder))
+    except (OSError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return OutputError(f"can't write {folder}: {reason}; free some space or choose another --out")
+    return None

@@ -1,0 +1,74 @@
+"""A model opened in a worker: imported, lowered, and what the program needs to know of it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.errors import InputError, ModelError
+from tuneloom.model import ModelRecipe, ModelSummary, ShapeVariant, Task
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel
+from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
+from tuneloom.tuners.tvm.measuring.canary import canary_payload
+from tuneloom.tuners.tvm.models.compiling.compiled import foreign_entries
+from tuneloom.tuners.tvm.models.compiling.facts import target_facts
+from tuneloom.tuners.tvm.models.making.lowered import lowered_model
+from tuneloom.tuners.tvm.models.remembering import keep, recall
+
+
+def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
+    """Import a model and find its kernels; a model that can't be used is a value.
+
+    Under several sets of shapes it has the kernels of all of them, each once. If all that was kept when
+    it was opened before, the model is imported only when it is to be compiled.
+    """
+    known = recall(recipe)
+    if known is not None:
+        return known
+    try:
+        all_lowered = [lowered_model(variant) for variant in recipe.variants()]
+    except InputError as error:
+        return error
+    summary = _summary(all_lowered)
+    if not summary.tasks:
+        return ModelError(f"{recipe.source}: {_nothing(summary)}")
+    keep(recipe, summary)
+    return summary
+
+
+def _nothing(summary: ModelSummary) -> str:
+    """Why there is nothing to tune in a model."""
+    others = sorted({kind for part in summary.foreign for kind in part["operators"]})
+    if not others:
+        return "it only passes values on, so there is nothing to tune"
+    return f"TVM takes nothing of it ({', '.join(others)}), so there is nothing to tune; use its own runtime"
+
+
+def _summary(all_lowered: Sequence[LoweredModel]) -> ModelSummary:
+    lowered = all_lowered[0]
+    return ModelSummary(
+        name=lowered.name,
+        digest="+".join(one.digest for one in all_lowered),
+        target=lowered.target.text,
+        family=lowered.target.family,
+        tvm_version=str(load_tvm().__version__),
+        tasks=tuple(merged([extract(one) for one in all_lowered])),
+        inputs=lowered.inputs,
+        outputs=lowered.outputs,
+        canary=canary_payload(lowered.target),
+        facts=target_facts(lowered.target, kernel_calls(lowered.module)),
+        notes=tuple(dict.fromkeys(note for one in all_lowered for note in one.notes)),
+        foreign=foreign_entries(lowered.foreign),
+        variants=tuple(
+            ShapeVariant(inputs=one.inputs, outputs=one.outputs, foreign=foreign_entries(one.foreign))
+            for one in all_lowered[1:]
+        ),
+    )
+
+
+def merged(lists: Sequence[Sequence[Task]]) -> list[Task]:
+    """Tasks of several variants of a model, each once, with how often all of them together run it."""
+    found: dict[str, Task] = {}
+    for task in (task for tasks in lists for task in tasks):
+        known = found.get(task.key)
+        found[task.key] = task if known is None else replace(known, weight=known.weight + task.weight)
+    return list(found.values())
