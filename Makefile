@@ -11,10 +11,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 setup: $(STAMP)
 
-# What running needs; what testing needs comes on top.
+# What running needs, with ONNX Runtime to compare with; what testing needs comes on top.
 $(RUNS): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[onnxruntime]'
 	touch $(RUNS)
 
 $(STAMP): $(RUNS)
