@@ -41,6 +41,7 @@ ONLY_IN = {
     "uvicorn": ("server",),
     "prometheus_client": ("server",),
     "httpx": ("client",),
+    "httpx_sse": ("client",),
     "pynvml": ("gpus.py",),
 }
 

@@ -1,15 +1,24 @@
 """A client for programs with an event loop; the same as the one that waits, with `await`."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any, Unpack
 
 import httpx
+from httpx_sse import EventSource
 
 from tuneloom.client import conversations as say
-from tuneloom.client.conversations import Asked, Conversation, JobPages, JobState, Listening, Result, Told
-from tuneloom.client.exchange import EventReader, JobEvent, connection, require_good, unreachable
+from tuneloom.client.conversations import (
+    ApiRequest,
+    Conversation,
+    JobOfServer,
+    JobPages,
+    Listening,
+    Result,
+    Told,
+)
+from tuneloom.client.exchange import JobEvent, connection, require_good, unreachable
 from tuneloom.client.logins import server_url
 from tuneloom.client.unpacking import BundleFile
 from tuneloom.model.options import JobOptions
@@ -96,9 +105,9 @@ class AsyncClient:
 
     async def ask(self, method: str, path: str, **options: Any) -> Told:
         """The answer to one request of the API."""
-        return await self._answer(Asked(method, path, options))
+        return await self._answer(ApiRequest(method, path, options))
 
-    async def _answer(self, asked: Asked) -> Told:
+    async def _answer(self, asked: ApiRequest) -> Told:
         content = None if asked.file is None else _pieces(asked.file)
         try:
             response = await self._http.request(asked.method, asked.path, content=content, **asked.options)
@@ -110,16 +119,14 @@ class AsyncClient:
 
     async def stream(self, path: str, last: str = "") -> AsyncIterator[JobEvent]:
         """The events of one connection."""
-        reader = EventReader()
         extra = {"Last-Event-ID": last} if last else {}
         async with self._http.stream("GET", path, headers=extra) as response:
             if response.status_code >= 400:
                 await response.aread()
                 require_good(response)
-            async for line in response.aiter_lines():
-                event = reader.read(line)
-                if event is not None:
-                    yield event
+            async for sent in EventSource(response).aiter_sse():
+                if sent.data:
+                    yield JobEvent.of(sent)
 
     async def download(self, path: str, bundle: BundleFile) -> Path:
         """A bundle into its folder."""
@@ -141,16 +148,12 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
             yield piece
 
 
-class AsyncRemoteJob(JobState):
+class AsyncRemoteJob(JobOfServer[Coroutine[Any, Any, "AsyncRemoteJob"]]):
     """A job of a server; `details` is what the server told last."""
 
     def __init__(self, client: AsyncClient, details: Told) -> None:
         super().__init__(details)
         self._client = client
-
-    async def refresh(self) -> "AsyncRemoteJob":
-        """Ask again."""
-        return await self._after(self._refreshing())
 
     async def events(self) -> AsyncIterator[JobEvent]:
         """What happens until it has ended; a connection that breaks off is made again where it was."""
@@ -177,22 +180,6 @@ class AsyncRemoteJob(JobState):
         """Download its bundle into a new or empty folder."""
         with BundleFile(Path(folder)) as bundle:
             return await self._client.download(f"/jobs/{self.id}/bundle", bundle)
-
-    async def cancel(self) -> "AsyncRemoteJob":
-        """End it; what it measured is kept."""
-        return await self._after(self._wishing("cancel"))
-
-    async def pause(self) -> "AsyncRemoteJob":
-        """Start no new stage of it."""
-        return await self._after(self._wishing("pause"))
-
-    async def resume(self) -> "AsyncRemoteJob":
-        """Let it go on."""
-        return await self._after(self._wishing("resume"))
-
-    async def prioritise(self, priority: int) -> "AsyncRemoteJob":
-        """Give it another priority."""
-        return await self._after(self._prioritising(priority))
 
     async def _after(self, conversation: Conversation[None]) -> "AsyncRemoteJob":
         await self._client.converse(conversation)

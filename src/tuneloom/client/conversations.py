@@ -7,7 +7,7 @@ of it. Whoever carries it out decides how to wait.
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tuneloom.app.requests.schema import uploads
 from tuneloom.client.exchange import ENDED, JobEvent, is_file, readable, require_version, wanted_of
@@ -15,6 +15,7 @@ from tuneloom.errors import ServiceError
 
 Told = dict[str, Any]
 Result = TypeVar("Result")
+After = TypeVar("After")
 AGAIN_S = 2.0
 """How long to wait before a broken connection is made again."""
 _MOST_TRIES = 30
@@ -22,7 +23,7 @@ _PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApiRequest:
     """One request; a `file` is its body."""
 
     method: str
@@ -31,12 +32,12 @@ class Asked:
     file: Path | None = None
 
 
-Conversation = Generator[Asked, Told, Result]
+Conversation = Generator[ApiRequest, Told, Result]
 
 
 def checking(url: str) -> Conversation[Told]:
     """Whose token this is; raises ServiceError if server and client don't fit."""
-    told = yield Asked("GET", "/self")
+    told = yield ApiRequest("GET", "/self")
     require_version(told, url)
     return told
 
@@ -44,7 +45,7 @@ def checking(url: str) -> Conversation[Told]:
 def uploading(path: str | Path, field: str = "model") -> Conversation[str]:
     """The digest of a model's file, or of samples, once it is uploaded."""
     file = readable(path, field)
-    told = yield Asked("POST", "/models", {"params": {"name": file.name}}, file)
+    told = yield ApiRequest("POST", "/models", {"params": {"name": file.name}}, file)
     return str(told["digest"])
 
 
@@ -58,12 +59,12 @@ def submitting(model: str | Path, key: str | None, wanted: Mapping[str, Any]) ->
         if name in body and is_file(body[name]):
             body[name] = yield from uploading(body[name], name)
     headers = {"Idempotency-Key": key} if key is not None else {}
-    return (yield Asked("POST", "/jobs", {"json": body, "headers": headers}))
+    return (yield ApiRequest("POST", "/jobs", {"json": body, "headers": headers}))
 
 
 def listing_devices() -> Conversation[list[Told]]:
     """Hosts and devices of executors, idle ones included."""
-    told = yield Asked("GET", "/devices")
+    told = yield ApiRequest("GET", "/devices")
     found: list[Told] = told["devices"]
     return found
 
@@ -81,7 +82,7 @@ class JobPages:
         """The next page."""
         size = _PAGE if self.left is None else min(_PAGE, self.left)
         params = wanted_of({**self.filters, "before": self.before, "limit": size})
-        page = yield Asked("GET", "/jobs", {"params": params})
+        page = yield ApiRequest("GET", "/jobs", {"params": params})
         jobs: list[Told] = page["jobs"]
         self.before = page["next"]
         self.left = None if self.left is None else self.left - len(jobs)
@@ -115,8 +116,12 @@ class Listening:
             raise ServiceError(f"can't reach {self.url} any more; job {self.job} goes on without us")
 
 
-class JobState:
-    """A job of a server; `details` is what the server told last."""
+class JobOfServer(Generic[After]):
+    """A job of a server; `details` is what the server told last.
+
+    What is asked of it is the same for all clients; only what comes `After` differs: the job, or a
+    coroutine that returns it.
+    """
 
     def __init__(self, details: Told) -> None:
         self.details = details
@@ -136,11 +141,29 @@ class JobState:
         """Whether it had ended then."""
         return self.status in ENDED
 
-    def _refreshing(self) -> Conversation[None]:
-        self.details = yield Asked("GET", f"/jobs/{self.id}")
+    def refresh(self) -> After:
+        """Ask again."""
+        return self._after(self._asking("GET"))
 
-    def _wishing(self, what: str) -> Conversation[None]:
-        self.details = yield Asked("POST", f"/jobs/{self.id}/{what}")
+    def cancel(self) -> After:
+        """End it; what it measured is kept."""
+        return self._after(self._asking("POST", "/cancel"))
 
-    def _prioritising(self, priority: int) -> Conversation[None]:
-        self.details = yield Asked("PATCH", f"/jobs/{self.id}", {"json": {"priority": priority}})
+    def pause(self) -> After:
+        """Start no new stage of it."""
+        return self._after(self._asking("POST", "/pause"))
+
+    def resume(self) -> After:
+        """Let it go on."""
+        return self._after(self._asking("POST", "/resume"))
+
+    def prioritise(self, priority: int) -> After:
+        """Give it another priority."""
+        return self._after(self._asking("PATCH", json={"priority": priority}))
+
+    def _asking(self, method: str, what: str = "", **options: Any) -> Conversation[None]:
+        self.details = yield ApiRequest(method, f"/jobs/{self.id}{what}", options)
+
+    def _after(self, conversation: Conversation[None]) -> After:
+        """Carry a conversation out; returns the job."""
+        raise NotImplementedError

@@ -1,12 +1,12 @@
 """What is asked of a server and what its answers mean, for both kinds of clients."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+from httpx_sse import ServerSentEvent
 
 from tuneloom import __version__
 from tuneloom.client.logins import token_for
@@ -97,31 +97,7 @@ class JobEvent:
     id: str
     data: dict[str, Any]
 
-
-@dataclass(slots=True)
-class EventReader:
-    """Makes events of the lines of a stream."""
-
-    _name: str = ""
-    _id: str = ""
-    _data: list[str] = field(default_factory=list)
-
-    def read(self, line: str) -> JobEvent | None:
-        """Take a line; an event when it is complete."""
-        if not line:
-            return self._complete()
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "event":
-            self._name = value
-        elif name == "id":
-            self._id = value
-        elif name == "data":
-            self._data.append(value)
-        return None
-
-    def _complete(self) -> JobEvent | None:
-        data, self._data = self._data, []
-        if not data:
-            return None
-        return JobEvent(self._name, self._id, json.loads("\n".join(data)))
+    @classmethod
+    def of(cls, sent: ServerSentEvent) -> "JobEvent":
+        """The event that a stream sent."""
+        return cls(sent.event, sent.id, sent.json())

@@ -7,10 +7,19 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import httpx
+from httpx_sse import EventSource
 
 from tuneloom.client import conversations as say
-from tuneloom.client.conversations import Asked, Conversation, JobPages, JobState, Listening, Result, Told
-from tuneloom.client.exchange import EventReader, JobEvent, connection, require_good, unreachable
+from tuneloom.client.conversations import (
+    ApiRequest,
+    Conversation,
+    JobOfServer,
+    JobPages,
+    Listening,
+    Result,
+    Told,
+)
+from tuneloom.client.exchange import JobEvent, connection, require_good, unreachable
 from tuneloom.client.logins import server_url
 from tuneloom.client.unpacking import BundleFile
 from tuneloom.model.options import JobOptions
@@ -94,9 +103,9 @@ class Client:
 
     def ask(self, method: str, path: str, **options: Any) -> Told:
         """The answer to one request of the API."""
-        return self._answer(Asked(method, path, options))
+        return self._answer(ApiRequest(method, path, options))
 
-    def _answer(self, asked: Asked) -> Told:
+    def _answer(self, asked: ApiRequest) -> Told:
         with asked.file.open("rb") if asked.file is not None else nullcontext() as content:
             try:
                 response = self._http.request(asked.method, asked.path, content=content, **asked.options)
@@ -108,13 +117,12 @@ class Client:
 
     def stream(self, path: str, last: str = "") -> Iterator[JobEvent]:
         """The events of one connection."""
-        reader = EventReader()
         extra = {"Last-Event-ID": last} if last else {}
         with self._http.stream("GET", path, headers=extra) as response:
             if response.status_code >= 400:
                 response.read()
                 require_good(response)
-            yield from (event for event in map(reader.read, response.iter_lines()) if event is not None)
+            yield from (JobEvent.of(sent) for sent in EventSource(response).iter_sse() if sent.data)
 
     def download(self, path: str, bundle: BundleFile) -> Path:
         """A bundle into its folder."""
@@ -130,16 +138,12 @@ class Client:
             raise unreachable(self.url, error) from error
 
 
-class RemoteJob(JobState):
+class RemoteJob(JobOfServer["RemoteJob"]):
     """A job of a server; `details` is what the server told last."""
 
     def __init__(self, client: Client, details: Told) -> None:
         super().__init__(details)
         self._client = client
-
-    def refresh(self) -> "RemoteJob":
-        """Ask again."""
-        return self._after(self._refreshing())
 
     def events(self) -> Iterator[JobEvent]:
         """What happens until it has ended; a connection that breaks off is made again where it was."""
@@ -166,22 +170,6 @@ class RemoteJob(JobState):
         """Download its bundle into a new or empty folder."""
         with BundleFile(Path(folder)) as bundle:
             return self._client.download(f"/jobs/{self.id}/bundle", bundle)
-
-    def cancel(self) -> "RemoteJob":
-        """End it; what it measured is kept."""
-        return self._after(self._wishing("cancel"))
-
-    def pause(self) -> "RemoteJob":
-        """Start no new stage of it."""
-        return self._after(self._wishing("pause"))
-
-    def resume(self) -> "RemoteJob":
-        """Let it go on."""
-        return self._after(self._wishing("resume"))
-
-    def prioritise(self, priority: int) -> "RemoteJob":
-        """Give it another priority."""
-        return self._after(self._prioritising(priority))
 
     def _after(self, conversation: Conversation[None]) -> "RemoteJob":
         self._client.converse(conversation)

@@ -17,7 +17,7 @@ from tuneloom.app.hosting.bundles import packed
 from tuneloom.cli.main import main
 from tuneloom.cli.remote.jobs import short_name
 from tuneloom.client import AsyncClient, Client
-from tuneloom.client.exchange import EventReader, require_version
+from tuneloom.client.exchange import require_version
 from tuneloom.client.logins import keep_token, logins_file, token_for
 from tuneloom.errors import InputError, OutputError, ServiceError
 from tuneloom.store import JobStatus
@@ -200,8 +200,12 @@ def test_the_command_line_says_in_one_line_which_server_it_misses(
     assert capsys.readouterr().err == "tuneloom: which server? Give --server URL, or set TUNELOOM_SERVER\n"
 
 
-def test_events_are_read_line_by_line() -> None:
-    reader = EventReader()
-    lines = [": hello", "", "event: view", "id: 3-a", 'data: {"a":', "data: 1}", ""]
-    found = [event for line in lines if (event := reader.read(line)) is not None]
-    assert [(event.name, event.id, event.data) for event in found] == [("view", "3-a", {"a": 1})]
+@pytest.mark.parametrize("separator", ["\u2028", "\x85"])
+def test_events_are_separated_by_line_feeds_alone(separator: str) -> None:
+    event = f'event: view\nid: 3-a\ndata: {{"a":\ndata: "b{separator}c"}}\n\n'
+    text = f": hello\n\nretry: 2000\n\n{event}: still here\n\n"
+    headers = {"Content-Type": "text/event-stream"}
+    answer = httpx.MockTransport(lambda _: httpx.Response(200, text=text, headers=headers))
+    with Client("http://farm:8321", "tl_x", transport=answer) as client:
+        found = [(event.name, event.id, event.data) for event in client.stream("/events")]
+    assert found == [("view", "3-a", {"a": f"b{separator}c"})]
