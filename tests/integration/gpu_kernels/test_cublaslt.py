@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.backends.cuda.cublaslt.claims import CublasClaim
+from tuneloom.backends.cuda.cublaslt.claims import CublasClaim, cublas_claim
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
@@ -21,7 +21,7 @@ needs_a_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there 
 
 
 def claimed(meaning: Meaning) -> CublasClaim | None:
-    return CublasImplementer().claim(meaning, HOPPER)
+    return cublas_claim(meaning, HOPPER)
 
 
 def residual_product() -> Meaning:
@@ -94,9 +94,10 @@ def test_the_function_enters_a_tvm_module() -> None:
     assert claim is not None
     made = CublasImplementer().insert(claim, {"algorithm": 0}, "mine")
     assert not isinstance(made, Failure)
-    function, module = made
-    assert module.kind == "static_library"
+    assert [module.kind for module in made.modules] == ["static_library"]
     target = tvm.target.Target({"kind": "cuda", "arch": "sm_90"}, host="llvm")
-    built = tvm.compile(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}), target=target)
+    built = tvm.compile(
+        tvm.IRModule({"main": made.function.with_attr("global_symbol", "main")}), target=target
+    )
     text = str(built.mod.inspect_source())
     assert "@mine(" in text and "i64 33554432" in text

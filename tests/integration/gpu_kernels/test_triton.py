@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.backends.cuda.code import DeviceCode
-from tuneloom.backends.cuda.triton.implementer import TritonImplementer
+from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
 from tuneloom.testing.kernels.cases import CASES, TF32_TOLERANCE, TOLERANCES, product_with_gelu
 
 pytest.importorskip("triton", reason="the extra triton is not installed")
@@ -49,7 +49,7 @@ def test_templates_compile_without_a_gpu(
 ) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     meaning, implementer = CASES[name][1](), TritonImplementer()
-    claim = implementer.claim(meaning, {"kind": "cuda", "arch": arch})
+    claim = triton_claim(meaning, {"kind": "cuda", "arch": arch})
     assert claim is not None
     code = implementer.build(claim, claim.space.guesses[0])
     assert isinstance(code, DeviceCode), code
@@ -66,7 +66,7 @@ def test_a_split_product_has_two_kernels_and_scratch_between(
 ) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     implementer = TritonImplementer()
-    claim = implementer.claim(product_with_gelu(16, 128, 512), {"kind": "cuda", "arch": "sm_90"})
+    claim = triton_claim(product_with_gelu(16, 128, 512), {"kind": "cuda", "arch": "sm_90"})
     assert claim is not None
     chosen = next(each for each in claim.space.everything() if each["split"] == 2 and not claim.refusal(each))
     code = implementer.build(claim, chosen)
@@ -79,7 +79,7 @@ def test_descriptors_bring_scratch_memory_of_their_own(
 ) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     implementer = TritonImplementer()
-    claim = implementer.claim(product_with_gelu(128, 128, 128), {"kind": "cuda", "arch": "sm_90"})
+    claim = triton_claim(product_with_gelu(128, 128, 128), {"kind": "cuda", "arch": "sm_90"})
     assert claim is not None
     code = implementer.build(claim, {**claim.space.guesses[0], "descriptors": 1})
     assert isinstance(code, DeviceCode)

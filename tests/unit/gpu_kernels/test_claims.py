@@ -8,7 +8,7 @@ import pytest
 
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.triton.claims import TritonClaim
-from tuneloom.backends.cuda.triton.implementer import TritonImplementer
+from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
 from tuneloom.backends.meaning import Meaning
 from tuneloom.model.trial import Failure
 from tuneloom.testing.kernels import cases
@@ -18,7 +18,7 @@ HOPPER = {"kind": "cuda", "arch": "sm_90"}
 
 
 def claimed(meaning: Meaning, arch: str = "sm_90") -> TritonClaim | None:
-    return TritonImplementer().claim(meaning, {"kind": "cuda", "arch": arch})
+    return triton_claim(meaning, {"kind": "cuda", "arch": arch})
 
 
 @pytest.mark.parametrize("name", cases.CASES)
@@ -105,7 +105,7 @@ def test_bfloat16_needs_ampere_and_float8_hopper() -> None:
 
 @pytest.mark.parametrize("target", [{"kind": "llvm"}, {"kind": "cuda"}, {"kind": "cuda", "arch": "sm_61"}])
 def test_no_claim_without_a_gpu_that_is_known(target: dict[str, str]) -> None:
-    assert TritonImplementer().claim(cases.plain_product(64, 64, 64), target) is None
+    assert triton_claim(cases.plain_product(64, 64, 64), target) is None
 
 
 def test_limits_follow_the_architecture() -> None:
@@ -123,8 +123,8 @@ def test_claims_travel_between_processes() -> None:
 def test_claiming_imports_neither_triton_nor_tvm() -> None:
     program = (
         "import sys; from tuneloom.testing.kernels import cases;"
-        "from tuneloom.backends.cuda.triton.implementer import TritonImplementer as T;"
-        "assert T().claim(cases.plain_product(64, 64, 64), {'kind': 'cuda', 'arch': 'sm_90'});"
+        "from tuneloom.backends.cuda.triton.implementer import triton_claim as T;"
+        "assert T(cases.plain_product(64, 64, 64), {'kind': 'cuda', 'arch': 'sm_90'});"
         "assert not {'triton', 'tvm', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -137,3 +137,11 @@ def test_kernels_can_be_named_after_a_symbol() -> None:
     named = claim.program(split).named("mine")
     assert [each.name for each in named.kernels] == ["mine_0", "mine_1"]
     assert "def mine_1(" in named.kernels[1].source
+
+
+def test_only_persistent_products_with_descriptors_are_worth_building() -> None:
+    claim = claimed(cases.product_with_gelu(4096, 4096, 4096))
+    assert claim is not None
+    tile = {**claim.space.guesses[0], "tile_m": 128, "tile_n": 128, "split": 1, "persistent": 1}
+    assert "descriptors" in claim.refusal({**tile, "descriptors": 0})
+    assert claim.refusal({**tile, "descriptors": 1}) == ""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tuneloom.backends.cuda.triton.claims import Configuration, TritonClaim
 from tuneloom.backends.cuda.triton.compiling import function_of
-from tuneloom.backends.cuda.triton.implementer import TritonImplementer
+from tuneloom.backends.cuda.triton.implementer import triton_claim
 from tuneloom.backends.cuda.triton.programs import Program
 from tuneloom.backends.meaning import Meaning
 from tuneloom.testing.kernels.cases import CASES
@@ -120,10 +120,9 @@ def main(names: Sequence[str]) -> dict[str, list[float]]:
     """Run cases by name, each in two configurations; returns how far outputs are off."""
     mend_interpreter()
     results: dict[str, list[float]] = {}
-    implementer = TritonImplementer()
     for name in names:
         meaning = CASES[name][1]()
-        claim = implementer.claim(meaning, {"kind": "cuda", "arch": "sm_90"})
+        claim = triton_claim(meaning, {"kind": "cuda", "arch": "sm_90"})
         assert claim is not None, name
         inputs = random_inputs(meaning)
         right = computed(meaning, inputs)

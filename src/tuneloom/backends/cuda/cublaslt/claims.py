@@ -67,7 +67,7 @@ class CublasClaim:
         return numbers
 
 
-def claim_of(meaning: Meaning, target: Mapping[str, Any]) -> CublasClaim | None:
+def cublas_claim(meaning: Meaning, target: Mapping[str, Any]) -> CublasClaim | None:
     """A claim on a product of plain matrices with nothing behind it that the library can't do."""
     gpu = Gpu.of(target)
     found = None if gpu is None else product_of(meaning, gpu)

@@ -1,29 +1,33 @@
 """cuBLASLt as an implementer: a C function for each product, which loads the library when it first runs."""
 
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, CublasClaim, claim_of
+from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, CublasClaim, cublas_claim
 from tuneloom.backends.cuda.triton.claims import Configuration
-from tuneloom.backends.meaning import Meaning, TensorType
+from tuneloom.backends.implementers import Implementer, Insert, Kernel, Requirement
+from tuneloom.backends.meaning import TensorType
 from tuneloom.model.trial import Failure, FailureKind
 
 LIBRARY, PACKAGE = "libcublasLt.so.13", "nvidia-cublas"
 """What a bundle with its code needs; version 12 of the library does as well."""
+_FAILED = "a product that cuBLASLt can compute on this machine"
 
 
-class CublasImplementer:
+class CublasImplementer(Implementer):
     """Products by NVIDIA's library, with its epilogues; building needs a C compiler but nothing of CUDA."""
 
-    name = "cublaslt"
+    name: ClassVar[str] = "cublaslt"
+    requirements: ClassVar[tuple[Requirement, ...]] = (Requirement(library=LIBRARY, package=PACKAGE),)
 
-    def claim(self, meaning: Meaning, target: Mapping[str, Any]) -> CublasClaim | None:
+    def claim(self, kernel: Kernel) -> CublasClaim | None:
         """A claim if the library can compute the kernel; nothing is compiled or loaded."""
-        return claim_of(meaning, target)
+        able = kernel.meaning is not None and shutil.which("cc") is not None
+        return cublas_claim(kernel.meaning, kernel.target.config) if able and kernel.meaning else None
 
     def build(self, claim: CublasClaim, configuration: Configuration, symbol: str) -> bytes | Failure:
         """The C function of a configuration as an object file."""
@@ -38,9 +42,7 @@ class CublasImplementer:
                 command = ["cc", "-O2", "-fPIC", *flags, "-c", "-o", str(built), str(path)]
                 return _compiled(command, built)
 
-    def insert(
-        self, claim: CublasClaim, configuration: Configuration, symbol: str
-    ) -> tuple[Any, Any] | Failure:
+    def insert(self, claim: CublasClaim, configuration: Configuration, symbol: str) -> Insert | Failure:
         """A PrimFunc in the place of the kernel, and the module with the function that it calls."""
         from tvm.runtime import load_static_library
 
@@ -49,7 +51,8 @@ class CublasImplementer:
             return code
         with tempfile.NamedTemporaryFile(suffix=".o") as file:
             Path(file.name).write_bytes(code)
-            return _calling(claim, symbol), load_static_library(file.name, [symbol])
+            module = load_static_library(file.name, [symbol])
+        return Insert(function=_calling(claim, symbol), modules=(module,))
 
 
 def _compiled(command: list[str], built: Path) -> bytes | Failure:
@@ -63,9 +66,11 @@ def _compiled(command: list[str], built: Path) -> bytes | Failure:
 
 
 def _calling(claim: CublasClaim, symbol: str) -> Any:
-    """A PrimFunc with the kernel's parameters that calls the C function, and fails where that does."""
+    """A PrimFunc with the kernel's parameters that calls the C function, and fails where that does.
+
+    It fails by calling a function that nobody has: assertions are left out of what is measured.
+    """
     from tvm import te, tirx
-    from tvm.ir import StringImm
 
     meaning = claim.meaning
     inputs = [_placeholder(each, number) for number, each in enumerate(meaning.inputs)]
@@ -80,9 +85,8 @@ def _calling(claim: CublasClaim, symbol: str) -> Any:
         status = tirx.call_extern(
             "int32", symbol, *pointers, outs[1].access_ptr("rw"), outs[0].access_ptr("w")
         )
-        message = [StringImm(f"cuBLASLt could not compute {symbol}")]
-        # the names of its parameters are the other way round
-        return tirx.AssertStmt(tirx.EQ(status, tirx.const(0, "int32")), StringImm("RuntimeError"), message)
+        failing = tirx.Evaluate(tirx.call_packed(_FAILED))
+        return tirx.IfThenElse(tirx.NE(status, tirx.const(0, "int32")), failing, None)
 
     shapes, dtypes = [result.shape, (WORKSPACE_BYTES,)], [result.dtype, "uint8"]
     output, _workspace = te.extern(shapes, inputs, call, name="cublaslt", dtype=dtypes)

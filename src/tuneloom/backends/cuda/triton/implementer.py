@@ -1,7 +1,8 @@
 """Triton as an implementer: which kernels it takes, and how a configuration becomes machine code."""
 
 from collections.abc import Mapping
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, ClassVar
 
 from tuneloom.backends.cuda.code import DeviceCode
 from tuneloom.backends.cuda.gpu import Gpu
@@ -12,6 +13,7 @@ from tuneloom.backends.cuda.triton.templates.elements import ELEMENTS
 from tuneloom.backends.cuda.triton.templates.products import PRODUCTS
 from tuneloom.backends.cuda.triton.templates.rows import ROWS
 from tuneloom.backends.cuda.triton.templates.windows import WINDOWS
+from tuneloom.backends.implementers import Implementer, Insert, Kernel
 from tuneloom.backends.meaning import Meaning
 from tuneloom.model.trial import Failure, FailureKind
 
@@ -19,19 +21,16 @@ TEMPLATES: tuple[Template, ...] = (ATTENTION, PRODUCTS, WINDOWS, CONVOLUTIONS, R
 """Every template, the more special first."""
 
 
-class TritonImplementer:
+class TritonImplementer(Implementer):
     """Kernels from templates, compiled by Triton for a named architecture without a GPU."""
 
-    name = "triton"
+    name: ClassVar[str] = "triton"
 
-    def claim(self, meaning: Meaning, target: Mapping[str, Any]) -> TritonClaim | None:
-        """A claim if some template can write the kernel; nothing is compiled, and Triton is not imported."""
-        gpu = Gpu.of(target)
-        return (
-            None
-            if gpu is None
-            else next(filter(None, (_claim(each, meaning, gpu) for each in TEMPLATES)), None)
-        )
+    def claim(self, kernel: Kernel) -> TritonClaim | None:
+        """A claim if Triton is installed and some template can write the kernel; nothing is compiled."""
+        if kernel.meaning is None or find_spec("triton") is None:
+            return None
+        return triton_claim(kernel.meaning, kernel.target.config)
 
     def build(
         self, claim: TritonClaim, configuration: Configuration, symbol: str = ""
@@ -47,6 +46,22 @@ class TritonImplementer:
             return Failure(kind=FailureKind.BUILD_ERROR, message=refusal)
         program = claim.program(configuration)
         return compiled(program.named(symbol) if symbol else program, claim.gpu)
+
+    def insert(self, claim: TritonClaim, configuration: Configuration, symbol: str) -> Insert | Failure:
+        """A PrimFunc that launches the kernels of a configuration, and the modules that hold them."""
+        from tuneloom.backends.cuda.inserting import device_modules, launching
+
+        code = self.build(claim, configuration, symbol)
+        if isinstance(code, Failure):
+            return code
+        return Insert(function=launching(claim.meaning, code), modules=device_modules(code))
+
+
+def triton_claim(meaning: Meaning, target: Mapping[str, Any]) -> TritonClaim | None:
+    """The claim of the first template that can write a kernel; Triton is not imported."""
+    gpu = Gpu.of(target)
+    claims = () if gpu is None else (_claim(each, meaning, gpu) for each in TEMPLATES)
+    return next(filter(None, claims), None)
 
 
 def _claim(template: Template, meaning: Meaning, gpu: Gpu) -> TritonClaim | None:

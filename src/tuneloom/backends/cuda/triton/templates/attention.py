@@ -6,7 +6,7 @@ from math import ceil, prod
 
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.triton.claims import Configuration, Space, Template, Unfit
-from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped
+from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped, strides, times
 from tuneloom.backends.cuda.triton.expressions import BYTES, TYPES
 from tuneloom.backends.cuda.triton.programs import Program
 from tuneloom.backends.cuda.triton.templates.tiles import dot, precisions_of, tiled
@@ -16,6 +16,8 @@ from tuneloom.backends.meaning import Meaning, Step
 _LOG2_E = 1.4426950408889634
 _OPERATORS = frozenset(("relax.nn.attention", "relax.nn.attention_bias"))
 _LEAST = 16
+_ALIGNED = 16
+_FIRST_WITH_DESCRIPTORS = 90
 _WIDEST = 256
 
 
@@ -130,6 +132,10 @@ def attention_of(meaning: Meaning, gpu: Gpu) -> Attention | None:
     return found if max(found.width, found.value_width) <= _WIDEST else None
 
 
+def _has_descriptors(found: Attention) -> bool:
+    return None not in _Writer(found, {}).matrices()
+
+
 def _padded(width: int) -> int:
     return max(_LEAST, 1 << (width - 1).bit_length())
 
@@ -144,14 +150,16 @@ def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
         "warps": (1, 2, 4, 8),
         "stages": (2, 3, 4),
         "precision": precisions_of(found.first, found.dtype),
+        "descriptors": (0, 1) if gpu.arch >= _FIRST_WITH_DESCRIPTORS and _has_descriptors(found) else (0,),
     }
     order = [
         (128, 64, 4, 3), (64, 64, 4, 3), (64, 128, 4, 3), (128, 128, 8, 3), (128, 64, 8, 3), (64, 32, 4, 3),
         (32, 128, 4, 3), (32, 64, 4, 3), (16, 128, 4, 2), (16, 128, 4, 3), (16, 64, 4, 3), (16, 32, 1, 3),
         (16, 16, 1, 2),
     ]  # fmt: skip
+    fixed = {"precision": knobs["precision"][0], "descriptors": 0}
     guesses = [
-        {"tile_m": m, "tile_n": n, "warps": warps, "stages": stages, "precision": knobs["precision"][0]}
+        {"tile_m": m, "tile_n": n, "warps": warps, "stages": stages, **fixed}
         for m, n, warps, stages in order
         if m in knobs["tile_m"] and n in knobs["tile_n"]
     ]
@@ -197,6 +205,8 @@ class _Writer:
         self._depth = tiled(draft, "dk", found.width, _padded(found.width), "0", "[:, None]")
         self._out = tiled(draft, "c", found.value_width, _padded(found.value_width), "0", "[None, :]")
         draft.line(f"q = {draft.raw(found.first.operands[0], self._query_place(width))}")
+        if self._knobs["descriptors"]:
+            self._describe()
         draft.line(f"peak = tl.full(({tile_m}, 1), float('-inf'), tl.float32)")
         draft.line(f"total = tl.zeros(({tile_m}, 1), tl.float32)")
         draft.line(f"sums = tl.zeros(({tile_m}, {_padded(found.value_width)}), tl.float32)")
@@ -248,7 +258,11 @@ class _Writer:
     def _step(self, key: Variable, other: Variable, causal: int | None) -> None:
         draft, found, precision = self._draft, self._found, self._knobs["precision"]
         tile = f"({self._knobs['tile_m']}, {self._knobs['tile_n']})"
-        keys = draft.raw(found.first.operands[1], self._key_place(key))
+        described = self._knobs["descriptors"]
+        if described:
+            keys = draft.named("matrix_k.load([begin, 0]).T")
+        else:
+            keys = draft.raw(found.first.operands[1], self._key_place(key))
         scores = draft.named(dot("q", keys, f"tl.zeros({tile}, tl.float32)", found.dtype, precision))
         scores, factor, guarded = self._scores(scores, key)
         valid = [each for each in (key.mask, f"(j <= i + {causal})" if causal is not None else "") if each]
@@ -264,7 +278,10 @@ class _Writer:
         draft.line("fade = tl.exp2(peak - base)")
         draft.line(f"total = total * fade + tl.sum({weights}, axis=1)[:, None]")
         draft.line("sums = sums * fade")
-        values = draft.raw(self._values(), self._value_place(other))
+        if described:
+            values = draft.named("matrix_v.load([begin, 0])")
+        else:
+            values = draft.raw(self._values(), self._value_place(other))
         cast = f"{weights}.to({TYPES[found.dtype]})"
         draft.line(f"sums = {dot(cast, values, 'sums', found.dtype, precision)}")
         draft.line("peak = high")
@@ -306,6 +323,41 @@ class _Writer:
                 factor = factor / number if step.operator == "relax.divide" else factor * number
             value = step.operands[0]
         return factor
+
+    def _describe(self) -> None:
+        """Describe keys and values as matrices of the memory that they are in."""
+        found, tile_n = self._found, self._knobs["tile_n"]
+        own = self._depth, self._out
+        matrices = self.matrices()
+        self._depth, self._out = own
+        for name, matrix, width in zip("kv", matrices, (found.width, found.value_width), strict=True):
+            if matrix is None:
+                raise Unfit("keys or values that are no plain matrices")
+            pointer, stride = matrix
+            strided = f"[{found.keys}, {width}], [{stride}, 1], [{tile_n}, {width}]"
+            self._draft.line(f"matrix_{name} = tl.make_tensor_descriptor({pointer}, {strided})")
+
+    def matrices(self) -> tuple[tuple[str, int] | None, tuple[str, int] | None]:
+        """Where keys and values begin and how far apart their rows are; None where they are no matrices."""
+        key, found = Variable("key", self._found.keys), self._found
+        self._depth, self._out = Variable("depth", found.width), Variable("out", found.value_width)
+        deep = self._matrix(found.first.operands[1], self._key_place(key), key, self._depth)
+        return deep, self._matrix(self._values(), self._value_place(key), key, self._out)
+
+    def _matrix(self, value: int, place: Place, key: Variable, inner: Variable) -> tuple[str, int] | None:
+        source = self._draft.source(value, place)
+        if source is None or inner.extent != _padded(inner.extent):
+            return None
+        terms, shift = strides(source[1], self._found.meaning.inputs[source[0]].shape)
+        whole = {digit.variable: step for digit, step in terms if digit.extent == digit.variable.extent}
+        outer = [(digit, step) for digit, step in terms if digit.variable == self._batch]
+        aligned = all(
+            step % _ALIGNED == 0 for step in (whole.get(key, 1), shift, *(step for _, step in outer))
+        )
+        if whole.get(inner) != 1 or not aligned or len(terms) != len(outer) + 2:
+            return None
+        texts = [times(digit.text, step) for digit, step in outer]
+        return " + ".join([f"input{source[0]}", *texts, str(shift)]), whole[key]
 
     def _values(self) -> int:
         return self._found.step.operands[2 if self._found.scores is None else 1]

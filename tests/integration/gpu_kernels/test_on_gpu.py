@@ -1,0 +1,92 @@
+"""Every case on a GPU, against NumPy: several configurations of each, and cuBLASLt where it can."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tuneloom.backends.cuda.code import DeviceCode
+from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, cublas_claim
+from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
+from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
+from tuneloom.backends.meaning import Meaning
+from tuneloom.testing.kernels.cases import CASES, TF32_TOLERANCE, TOLERANCES, plain_product, product_with_gelu
+from tuneloom.testing.kernels.interpreted import difference
+from tuneloom.testing.kernels.launching import LoadedCode
+from tuneloom.testing.kernels.meanings import computed, random_inputs
+
+pytestmark = [pytest.mark.integration, pytest.mark.gpu]
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+pytest.importorskip("triton", reason="the extra triton is not installed")
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU", allow_module_level=True)
+
+
+def target() -> dict[str, Any]:
+    major, minor = torch.cuda.get_device_capability()
+    return {"kind": "cuda", "arch": f"sm_{major}{minor}"}
+
+
+def on_gpu(arrays: list[Any], meaning: Meaning) -> list[Any]:
+    return [
+        torch.from_numpy(
+            np.ascontiguousarray(each.astype(np.float32) if each.dtype.kind not in "iub" else each)
+        )
+        .to(getattr(torch, kind.dtype))
+        .cuda()
+        for each, kind in zip(arrays, meaning.inputs, strict=True)
+    ]
+
+
+def off(outputs: list[Any], right: list[Any]) -> float:
+    arrays = [each.double().cpu().numpy() for each in outputs]
+    return max(difference(*pair) for pair in zip(arrays, right, strict=True))
+
+
+def allowed(meaning: Meaning) -> float:
+    if any(step.attributes.get("precision") == "tf32" for step in meaning.steps):
+        return TF32_TOLERANCE
+    return max(TOLERANCES[meaning.type_of(each).dtype] for each in meaning.outputs)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_agree_with_numpy(name: str) -> None:
+    meaning = CASES[name][1]()
+    claim = triton_claim(meaning, target())
+    assert claim is not None
+    inputs = random_inputs(meaning)
+    right, tensors = computed(meaning, inputs), on_gpu(inputs, meaning)
+    for configuration in claim.space.guesses[:4]:
+        code = TritonImplementer().build(claim, configuration)
+        assert isinstance(code, DeviceCode), code
+        loaded = LoadedCode(meaning, code)
+        loaded.launch(tensors)
+        torch.cuda.synchronize()
+        assert off(loaded.outputs, right) <= allowed(meaning), configuration
+
+
+@pytest.mark.parametrize("meaning", [product_with_gelu(64, 128, 256), plain_product(48, 64, 32, "float32")])
+def test_cublaslt_agrees_with_numpy(meaning: Meaning, tmp_path: Path) -> None:
+    claim = cublas_claim(meaning, target())
+    assert claim is not None
+    code = CublasImplementer().build(claim, {"algorithm": 0}, "product")
+    assert isinstance(code, bytes)
+    (tmp_path / "it.o").write_bytes(code)
+    subprocess.run(
+        ["cc", "-shared", "-o", str(tmp_path / "it.so"), str(tmp_path / "it.o"), "-ldl"], check=True
+    )
+    function = ctypes.CDLL(str(tmp_path / "it.so")).product_on
+    inputs = random_inputs(meaning)
+    tensors, right = on_gpu(inputs, meaning), computed(meaning, inputs)
+    result = meaning.type_of(meaning.outputs[0])
+    out = torch.full(result.shape, float("nan"), dtype=getattr(torch, result.dtype), device="cuda")
+    workspace = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
+    bias = None if claim.bias is None else tensors[claim.bias]
+    given = (tensors[0], tensors[1], bias, None, workspace, out)
+    pointers = [ctypes.c_void_p(0 if each is None else each.data_ptr()) for each in given]
+    assert function(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), *pointers) == 0
+    torch.cuda.synchronize()
+    assert off([out], right) <= allowed(meaning)
