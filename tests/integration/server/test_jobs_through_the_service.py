@@ -30,7 +30,7 @@ def test_a_model_is_uploaded_tuned_and_fetched(team: Team, tmp_path: Path) -> No
 
 
 def test_a_model_is_tuned_in_int8_on_samples_that_are_uploaded_with_it(team: Team, tmp_path: Path) -> None:
-    if resolve_target("cpu", 1).dots is None:
+    if resolve_target("cpu").dots is None:
         pytest.skip("this CPU has no dot products")
     model = write_network(tmp_path / "net.onnx", channels=32)
     np.savez(tmp_path / "noise.npz", x=network_input(channels=32))

@@ -38,10 +38,10 @@ def test_help_imports_no_heavy_package(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("module", GROUPS)
-def test_the_list_of_commands_says_what_their_modules_say(module: str) -> None:
+def test_the_list_of_commands_has_those_of_every_module(module: str) -> None:
     plain = argparse.ArgumentParser().add_subparsers()
     importlib.import_module(f"tuneloom.cli.{module}").add_parser(plain)
-    assert {action.dest: action.help for action in plain._choices_actions} == GROUPS[module]
+    assert list(plain.choices) == list(GROUPS[module])
 
 
 @pytest.mark.parametrize("command", [name for commands in GROUPS.values() for name in commands])

@@ -2,6 +2,8 @@
 
 import argparse
 
+from tuneloom.cli.parsing import Commands, add_command
+
 DESCRIPTION = """\
 Serve this machine as a board: candidates that are built elsewhere are measured here, over TVM's RPC
 protocol. A candidate that crashes or hangs ends its own session; the server keeps running.
@@ -14,30 +16,16 @@ in through an SSH tunnel or in a trusted network.
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
     from tuneloom.tuners.tvm.boards.server import add_arguments
 
-    parser = subparsers.add_parser(
-        "board",
-        help="serve this machine as a board of a farm",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(subparsers, "board", DESCRIPTION)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    serving = commands.add_parser(
-        "serve",
-        help="serve until SIGTERM or Ctrl-C",
-        description="Serve this machine as a board until SIGTERM or Ctrl-C.",
-    )
-    add_arguments(serving)
-    serving.set_defaults(func=serve)
-    printing = commands.add_parser(
-        "file",
-        help="print the server as one file that needs only TVM",
-        description="Print the server as one Python file, for boards that have only TVM's runtime.",
-    )
-    printing.set_defaults(func=print_file)
+    words = "serve until SIGTERM or Ctrl-C"
+    add_arguments(add_command(commands, "serve", f"As a board, {words}.", serve, help=words))
+    words = "print the server as one file that needs only TVM"
+    add_command(commands, "file", f"{words.capitalize()}'s runtime.", print_file, help=words)
 
 
 def serve(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from tuneloom.cli.local.tune import add_farm_options
-from tuneloom.cli.numbers import count
+from tuneloom.cli.parsing import Commands, add_command
 
 DESCRIPTION = """\
 Execute the runs that wait in a store, and those whose executors have died. Several executors, on
@@ -21,29 +21,15 @@ continue them. A crash loses nothing that was measured.
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the command to the program."""
-    parser = subparsers.add_parser(
-        "executor",
-        help="execute submitted runs",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
+    parser = add_command(subparsers, "executor", DESCRIPTION, run_executor, store=True)
     parser.add_argument(
         "--policy", default="load-aware", metavar="NAME", help="scheduling policy (default: load-aware)"
-    )
-    parser.add_argument(
-        "--device-cores",
-        type=count,
-        default=1,
-        metavar="N",
-        help="number of cores to measure on (default: 1, the last one)",
     )
     add_farm_options(parser)
     parser.add_argument("--attached", action="store_true", help="exit when standard input closes")
     parser.add_argument("--until-idle", action="store_true", help="exit when no run is left")
-    parser.set_defaults(func=run_executor)
 
 
 def run_executor(options: argparse.Namespace) -> int:

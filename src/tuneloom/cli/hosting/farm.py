@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneloom.cli.parsing import Commands, add_command, add_insecure, add_run
 from tuneloom.cli.tables import print_rows
 from tuneloom.errors import FarmError
 
@@ -18,45 +19,30 @@ Inspect a farm: machines and devices that are listed in a file and used together
   tuneloom farm check farm.toml      try everything in it
   tuneloom farm status               show what the resources of a run are doing
 """
+CHECK = (
+    "Try everything in a farm file: whether machines and devices answer, what they are, which versions "
+    "they have, how far their clocks are off, and how long a fixed kernel takes."
+)
+STATUS = "Show what each machine and device of a run is doing, and how many stages wait for it."
 CHECKED = ("machine", "resource", "key", "what it is", "versions", "clock", "canary", "state")
 SHOWN = ("machine", "resource", "key", "slots", "busy", "queue", "state")
 _NUMBERS = frozenset({"clock", "canary", "slots", "busy", "queue"})
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
-    parser = subparsers.add_parser(
-        "farm",
-        help="check a farm, or show what it is doing",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(subparsers, "farm", DESCRIPTION)
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True)
-    check = parts.add_parser(
-        "check",
-        help="try everything in a farm file",
-        description="Try everything in a farm file: whether machines and devices answer, what they are, "
-        "which versions they have, how far their clocks are off, and how long a fixed kernel takes.",
+    check = add_command(
+        parts, "check", CHECK, run_check, help="try everything in a farm file", json="print a JSON list"
     )
     check.add_argument("file", type=Path, metavar="FARM.toml", help="the farm file")
-    check.add_argument(
-        "--insecure",
-        action="store_true",
-        help="use a Ray cluster even if it runs code for anybody who can reach it",
+    add_insecure(check)
+    words = "show what the resources of a run are doing"
+    status = add_command(
+        parts, "status", STATUS, run_status, help=words, store=True, json="print a JSON list"
     )
-    check.add_argument("--json", action="store_true", help="print a JSON list")
-    check.set_defaults(func=run_check)
-    status = parts.add_parser(
-        "status",
-        help="show what the resources of a run are doing",
-        description="Show what each machine and device of a run is doing, and how many stages wait for it.",
-    )
-    status.add_argument(
-        "run", nargs="?", default="last", metavar="RUN", help="name of the run (default: last)"
-    )
-    status.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    status.add_argument("--json", action="store_true", help="print a JSON list")
-    status.set_defaults(func=run_status)
+    add_run(status, usually_last=True)
 
 
 def run_check(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneloom.cli.numbers import count, natural
+from tuneloom.cli.parsing import Commands, add_command
 
 if TYPE_CHECKING:
     from tuneloom.server.settings import ServerSettings
@@ -24,14 +25,9 @@ When the server is stopped, running stages finish; the next start continues the 
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the command to the program."""
-    parser = subparsers.add_parser(
-        "serve",
-        help="serve the web page and the API, and execute what is submitted",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(subparsers, "serve", DESCRIPTION, run_server, store=True)
     parser.add_argument(
         "action", nargs="?", choices=["gc"], help="gc: remove expired files and logs, then exit"
     )
@@ -39,7 +35,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="settings in a TOML file; options override them"
     )
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
     parser.add_argument(
         "--executors", type=_executors, metavar="N", help="executors to start, or none (default: 1)"
     )
@@ -52,7 +47,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--device-cores", type=count, metavar="N", help="number of cores to measure on (default: 1)"
     )
-    parser.set_defaults(func=run_server)
 
 
 def _collect(settings: "ServerSettings", *, dry_run: bool) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tuneloom.cli.job_options import add_job_options, fields_named
 from tuneloom.cli.lab import kernel_replay
-from tuneloom.cli.numbers import count
+from tuneloom.cli.parsing import Commands, add_command, add_device_cores, add_quiet, add_run
 from tuneloom.model import JobField
 from tuneloom.tuners.kernel import DEFAULT_TRIALS, KERNEL_FIELDS
 
@@ -38,23 +38,24 @@ Write the trials of a run's kernel, finished or not, in a format that other tune
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the group of commands."""
-    group = subparsers.add_parser(
-        "kernel", help="tune hand-written kernels", description="Tune hand-written kernels with knobs."
-    )
+    group = add_command(subparsers, "kernel", "Tune hand-written kernels with knobs.")
     commands = group.add_subparsers(dest="kernel_command", metavar="COMMAND", required=True)
     _add_tune(commands)
     _add_export(commands)
     kernel_replay.add_parser(commands, FORMATS)
 
 
-def _add_tune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
+def _add_tune(commands: Commands) -> None:
+    parser = add_command(
+        commands,
         "tune",
+        TUNE,
+        run_tune,
         help="tune the kernel that a TOML file describes",
-        description=TUNE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        store=True,
+        json="print the result as JSON",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="a TOML file that describes a kernel")
     add_job_options(parser, _fields())
@@ -62,17 +63,8 @@ def _add_tune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.add_argument(
         "--format", choices=FORMATS, default="csv", help="format of the export (default: csv)"
     )
-    parser.add_argument(
-        "--device-cores",
-        type=count,
-        default=1,
-        metavar="N",
-        help="number of cores to measure on (default: 1)",
-    )
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--quiet", action="store_true", help="do not show progress")
-    parser.set_defaults(func=run_tune)
+    add_device_cores(parser)
+    add_quiet(parser)
 
 
 def _fields() -> list[JobField]:
@@ -85,21 +77,21 @@ def _fields() -> list[JobField]:
     return [*KERNEL_FIELDS, trials, *rest, device]
 
 
-def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
+def _add_export(commands: Commands) -> None:
+    parser = add_command(
+        commands,
         "export",
+        EXPORT,
+        run_export,
         help="write the trials of a run's kernel for other tuners",
-        description=EXPORT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        store=True,
     )
-    parser.add_argument("run", metavar="RUN", help="name of the run, or `last`")
+    add_run(parser)
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="output file; compressed if its name ends in .gz"
     )
     parser.add_argument("--format", choices=FORMATS, default="csv", help="output format (default: csv)")
     parser.add_argument("--job", metavar="NAME", help="name of the kernel, if the run has several")
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    parser.set_defaults(func=run_export)
 
 
 def run_tune(options: argparse.Namespace) -> int:

@@ -8,7 +8,9 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneloom.cli.job_options import add_job_options, fields_named
 from tuneloom.cli.numbers import count
+from tuneloom.cli.parsing import Commands, add_command
 from tuneloom.errors import InputError, RecordsError
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 
@@ -28,26 +30,14 @@ trials spent on invalid points.
 """
 
 
-def add_parser(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", formats: Sequence[str]
-) -> None:
+def add_parser(commands: Commands, formats: Sequence[str]) -> None:
     """Add the command to its group."""
-    parser = commands.add_parser(
-        "replay",
-        help="run searches on recorded spaces",
-        description=REPLAY,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = add_command(
+        commands, "replay", REPLAY, run_replay, help="run searches on recorded spaces", json="print JSON"
     )
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a recorded space")
-    parser.add_argument(
-        "--search", choices=SEARCHES, default=SEARCHES[0], help=f"search method (default: {SEARCHES[0]})"
-    )
-    parser.add_argument(
-        "--init",
-        choices=STARTS,
-        default=STARTS[0],
-        help=f"how the first points are chosen (default: {STARTS[0]})",
-    )
+    add_job_options(parser, fields_named("search", "init"))
+    parser.set_defaults(search=SEARCHES[0], init=STARTS[0])
     parser.add_argument(
         "--trials", type=count, default=_TRIALS, metavar="N", help=f"trials per run (default: {_TRIALS})"
     )
@@ -71,8 +61,6 @@ def add_parser(
     parser.add_argument(
         "--format", choices=formats, default="csv", help="format of the export (default: csv)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(func=run_replay)
 
 
 def run_replay(arguments: argparse.Namespace) -> int:

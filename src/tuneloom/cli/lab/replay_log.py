@@ -4,6 +4,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from tuneloom.cli.parsing import Commands, add_command, add_run
+
 if TYPE_CHECKING:
     from tuneloom.scheduling.replaying import Difference, Replay
 
@@ -18,18 +20,10 @@ The exit code is 1 if a decision differs.
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the command to the program."""
-    parser = subparsers.add_parser(
-        "replay-log",
-        help="replay the scheduling of a run from its log",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("run", metavar="RUN", help="name of the run, a prefix of it, or `last`")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    parser.set_defaults(func=replay_run)
+    parser = add_command(subparsers, "replay-log", DESCRIPTION, replay_run, store=True, json="print JSON")
+    add_run(parser)
 
 
 def replay_run(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tuneloom.cli.numbers import count, seed
+from tuneloom.cli.parsing import Commands, add_command
 from tuneloom.errors import InputError
 from tuneloom.model import ROUND, Device, Host
 from tuneloom.scheduling import POLICIES, policy_named
@@ -29,45 +30,39 @@ from tuneloom.simulation import (
     simulate,
 )
 
+DESCRIPTION = (
+    "Simulate jobs under a virtual clock and print, for each policy, makespan, utilisation and waiting "
+    "times, and a lower bound that no schedule can beat. Utilisation counts slots in use; waiting times and "
+    "the time jobs stay in the system are means."
+)
+COUNTS = {
+    "--jobs": (4, "number of identical jobs"),
+    "--rounds": (10, "rounds per job"),
+    "--parts": (1, "candidates per round, streamed from build to profile"),
+    "--lanes": (1, "batches of one job in flight"),
+    "--hosts": (1, "number of hosts"),
+    "--slots": (1, "slots per host"),
+    "--devices": (1, "devices per key"),
+}
 COLUMNS = ("policy", "makespan", "of bound", "host busy", "device busy", "host wait", "device wait", "stay")
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the command `simulate`."""
     default = ",".join(f"{kind}={seconds:g}" for kind, seconds in THESIS_STAGES.items())
-    parser = subparsers.add_parser(
-        "simulate",
-        help="simulate jobs and compare scheduling policies",
-        description="Simulate jobs under a virtual clock and print, for each policy, makespan, utilisation "
-        "and waiting times, and a lower bound that no schedule can beat. Utilisation counts slots in use; "
-        "waiting times and the time jobs stay in the system are means.",
-    )
+    parser = add_command(subparsers, "simulate", DESCRIPTION, run, json="print all results as JSON")
     parser.add_argument(
         "--stages", default=default, help=f"seconds per stage of a round (default: {default})"
     )
-    parser.add_argument(
-        "--jobs", type=count, default=4, metavar="N", help="number of identical jobs (default: 4)"
-    )
-    parser.add_argument("--rounds", type=count, default=10, metavar="N", help="rounds per job (default: 10)")
-    parser.add_argument(
-        "--parts",
-        type=count,
-        default=1,
-        metavar="N",
-        help="candidates per round, streamed from build to profile (default: 1)",
-    )
-    parser.add_argument(
-        "--lanes", type=count, default=1, metavar="N", help="batches of one job in flight (default: 1)"
-    )
+    for option, (usual, words) in COUNTS.items():
+        words = f"{words} (default: {usual})"
+        parser.add_argument(option, type=count, default=usual, metavar="N", help=words)
     parser.add_argument(
         "--recorded",
         type=Path,
         metavar="FILE",
         help="use stage times of a real run, from `tuneloom stages`, instead of --stages",
     )
-    parser.add_argument("--hosts", type=count, default=1, metavar="N", help="number of hosts (default: 1)")
-    parser.add_argument("--slots", type=count, default=1, metavar="N", help="slots per host (default: 1)")
-    parser.add_argument("--devices", type=count, default=1, metavar="N", help="devices per key (default: 1)")
     parser.add_argument(
         "--policy", default="all", help=f"all, or one of {', '.join(POLICIES)} (default: all)"
     )
@@ -79,8 +74,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--seed", type=seed, default=0, metavar="N", help="random seed of the arrivals (default: 0)"
     )
-    parser.add_argument("--json", action="store_true", help="print all results as JSON")
-    parser.set_defaults(func=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tuneloom.app.grids.grid import Grid, read_grid
 from tuneloom.app.grids.running import RunResult
 from tuneloom.app.grids.superb import AGGREGATE, PAGE, RESULTS, superb
+from tuneloom.cli.parsing import Commands, add_command
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.report.drawing.units import duration
 
@@ -30,14 +31,9 @@ over seeds) and results/{PAGE} (charts). The grid is a TOML file:
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the command to the program."""
-    parser = subparsers.add_parser(
-        "superb",
-        help="run all combinations of a parameter grid",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(subparsers, "superb", DESCRIPTION, run_superb)
     parser.add_argument("grid", type=Path, metavar="GRID.toml", help="the grid file")
     parser.add_argument(
         "-o", "--out", type=Path, metavar="DIR", help="output folder (default: named after the grid file)"
@@ -46,7 +42,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--yes", action="store_true", help=f"start more than {ASKS_ABOVE:,} runs without asking"
     )
     parser.add_argument("--list", action="store_true", help="print the commands and exit")
-    parser.set_defaults(func=run_superb)
 
 
 def run_superb(options: argparse.Namespace) -> int:

@@ -2,12 +2,14 @@
 
 import argparse
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from tuneloom.app.bank.files import export_bank, import_bank
 from tuneloom.app.bank.looking import bank_class, bank_stats, prune
 from tuneloom.cli.numbers import count
+from tuneloom.cli.parsing import Commands, add_command
 from tuneloom.cli.tables import print_rows
 
 DESCRIPTION = """\
@@ -22,14 +24,9 @@ The bank holds the records of all runs; later runs start from them.
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
-    parser = subparsers.add_parser(
-        "bank",
-        help="inspect, exchange and prune the records of all runs",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(subparsers, "bank", DESCRIPTION)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _command(commands, "stats", "show the number of records, by kernel class", show_stats)
     show = _command(commands, "show", "show the best record of each kernel of a class", show_class)
@@ -46,13 +43,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str, function: object
+    commands: Commands, name: str, words: str, function: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=words, description=words.capitalize() + ".")
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(func=function)
-    return parser
+    told = words.capitalize() + "."
+    return add_command(commands, name, told, function, help=words, store=True, json="print JSON")
 
 
 def show_stats(options: argparse.Namespace) -> int:

@@ -2,13 +2,14 @@
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneloom.cli.job_options import add_job_options
 from tuneloom.cli.local.tune import job_specs
+from tuneloom.cli.parsing import Commands, add_command, add_run
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 
@@ -44,78 +45,35 @@ Print how long every stage of a run took, as JSON lines, in the order in which t
   tuneloom stages last > stages.jsonl
   tuneloom simulate --recorded stages.jsonl --policy all
 """
+_JSON = "print the jobs as JSON"
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
     _add_add(subparsers)
     _add_cancel(subparsers)
-    _add_move(subparsers, "pause", "pause a job of a running run", PAUSE, pause_job)
-    _add_move(subparsers, "unpause", "continue a paused job", UNPAUSE, unpause_job)
-    stages = subparsers.add_parser(
-        "stages",
-        help="print how long each stage of a run took",
-        description=STAGES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_run(stages)
-    stages.set_defaults(func=print_stages)
+    for name, text, function in (("pause", PAUSE, pause_job), ("unpause", UNPAUSE, unpause_job)):
+        move = add_command(subparsers, name, text, function, store=True, json=_JSON)
+        add_run(move)
+        move.add_argument("job", metavar="JOB", help="name of the job")
+    add_run(add_command(subparsers, "stages", STAGES, print_stages, store=True))
 
 
-def _add_add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    add = subparsers.add_parser(
-        "add",
-        help="add jobs to a running run",
-        description=ADD,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_run(add)
+def _add_add(subparsers: Commands) -> None:
+    add = add_command(subparsers, "add", ADD, add_jobs, store=True, json=_JSON)
+    add_run(add)
     add.add_argument("models", nargs="*", metavar="MODEL", help="a model file, or zoo:NAME")
     add.add_argument(
         "--jobs", type=Path, metavar="FILE", help="a TOML file that lists jobs, instead of MODEL"
     )
     add.add_argument("--name", help="name of the job (default: the model's name)")
     add_job_options(add)
-    _add_json(add)
-    add.set_defaults(func=add_jobs)
 
 
-def _add_cancel(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    cancel = subparsers.add_parser(
-        "cancel",
-        help="cancel one job of a running run, or all",
-        description=CANCEL,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_run(cancel)
+def _add_cancel(subparsers: Commands) -> None:
+    cancel = add_command(subparsers, "cancel", CANCEL, cancel_jobs, store=True, json=_JSON)
+    add_run(cancel)
     cancel.add_argument("job", nargs="?", metavar="JOB", help="name of the job (default: all jobs)")
-    _add_json(cancel)
-    cancel.set_defaults(func=cancel_jobs)
-
-
-def _add_move(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    words: str,
-    text: str,
-    function: Callable[[argparse.Namespace], int],
-) -> None:
-    move = subparsers.add_parser(
-        name, help=words, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    _add_run(move)
-    move.add_argument("job", metavar="JOB", help="name of the job")
-    _add_json(move)
-    move.set_defaults(func=function)
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the jobs as JSON")
-
-
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="name of the run, or `last`")
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
 
 
 def add_jobs(options: argparse.Namespace) -> int:

@@ -2,12 +2,14 @@
 
 import argparse
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tuneloom.cli.job_options import add_job_options, fields_named, shapes_of
 from tuneloom.cli.numbers import count, positive
+from tuneloom.cli.parsing import Commands, add_command
 from tuneloom.cli.tables import print_rows
 
 if TYPE_CHECKING:
@@ -41,30 +43,17 @@ List the models that can be tuned without a file, as zoo:NAME. Their weights are
 COLUMNS = ("kernel", "weight", "GFLOP", "records", "best", "shapes")
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
-    tasks = _command(subparsers, "tasks", "list the kernels of a model and what is known about them", TASKS)
+    tasks = add_command(subparsers, "tasks", TASKS, show_tasks, store=True, json="print JSON")
     tasks.add_argument("model", metavar="MODEL", help="a model file, or zoo:NAME")
     add_job_options(tasks, fields_named("target", "shapes"))
-    tasks.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    tasks.add_argument("--json", action="store_true", help="print JSON")
-    tasks.set_defaults(func=show_tasks)
     _add_bundle_parsers(subparsers)
-    zoo = _command(subparsers, "zoo", "list the built-in models", ZOO)
-    zoo.add_argument("--json", action="store_true", help="print JSON")
-    zoo.set_defaults(func=show_zoo)
+    add_command(subparsers, "zoo", ZOO, show_zoo, json="print JSON")
 
 
-def _command(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str, text: str
-) -> argparse.ArgumentParser:
-    return subparsers.add_parser(
-        name, help=words, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-
-
-def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    run = _command(subparsers, "run", "run a bundle on NumPy files", RUN)
+def _add_bundle_parsers(subparsers: Commands) -> None:
+    run = add_command(subparsers, "run", RUN, run_files)
     run.add_argument("bundle", type=Path, metavar="BUNDLE", help="a folder that `tuneloom tune --out` wrote")
     run.add_argument(
         "--input", type=Path, nargs="+", required=True, metavar="X.npy", help="one file per input"
@@ -72,8 +61,7 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
     run.add_argument(
         "--output", type=Path, nargs="+", required=True, metavar="Y.npy", help="one file per output"
     )
-    run.set_defaults(func=run_files)
-    evaluate = _command(subparsers, "evaluate", "time a bundle: median and spread", EVALUATE)
+    evaluate = add_command(subparsers, "evaluate", EVALUATE, evaluate_it, json="print JSON")
     evaluate.add_argument(
         "bundle", type=Path, metavar="BUNDLE", help="a folder that `tuneloom tune --out` wrote"
     )
@@ -97,8 +85,6 @@ def _add_bundle_parsers(subparsers: "argparse._SubParsersAction[argparse.Argumen
     evaluate.add_argument(
         "--device", metavar="KEY", help="key of the board (default: the one that it was tuned on)"
     )
-    evaluate.add_argument("--json", action="store_true", help="print JSON")
-    evaluate.set_defaults(func=evaluate_it)
 
 
 def show_tasks(options: argparse.Namespace) -> int:
@@ -149,10 +135,13 @@ def evaluate_it(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(result))
     else:
-        low, high = result["low_s"] * 1e3, result["high_s"] * 1e3
-        spread = f"median of {result['runs']}; 10–90 %: {low:.3f}–{high:.3f}"
-        print(f"{result['name']}: {result['median_s'] * 1e3:.3f} ms ({spread})")
+        print(f"{result['name']}: {result['median_s'] * 1e3:.3f} ms {_spread(result)}")
     return 0
+
+
+def _spread(found: Mapping[str, Any], prefix: str = "") -> str:
+    low, high = (found[f"{prefix}{key}_s"] * 1e3 for key in ("low", "high"))
+    return f"(median of {found[f'{prefix}runs']}; 10–90 %: {low:.3f}–{high:.3f})"
 
 
 def evaluate_there(options: argparse.Namespace) -> int:
@@ -166,11 +155,7 @@ def evaluate_there(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(found))
         return 0
-    median_ms, low, high = (found[f"{key}_s"] * 1e3 for key in ("median", "low", "high"))
-    print(
-        f"{found['name']} on {found['device']}: {median_ms:.3f} ms "
-        f"(median of {found['runs']}; 10–90 %: {low:.3f}–{high:.3f})"
-    )
+    print(f"{found['name']} on {found['device']}: {found['median_s'] * 1e3:.3f} ms {_spread(found)}")
     if found["difference"] is None:
         print(f"its outputs were not compared: {found['uncompared']}")
     else:
@@ -187,9 +172,7 @@ def compare_it(options: argparse.Namespace) -> int:
         print(json.dumps(found))
         return 0
     for name, prefix in (("this bundle", ""), (options.against, "against_")):
-        median_ms, low, high = (found[f"{prefix}{key}_s"] * 1e3 for key in ("median", "low", "high"))
-        spread = f"median of {found[f'{prefix}runs']}; 10–90 %: {low:.3f}–{high:.3f}"
-        print(f"{name:12} {median_ms:9.3f} ms  ({spread})")
+        print(f"{name:12} {found[f'{prefix}median_s'] * 1e3:9.3f} ms  {_spread(found, prefix)}")
     print(
         f"{found['name']} takes {found['ratio']:.2f} times the time of {options.against}; "
         f"outputs differ by {found['difference']:.1e}"

@@ -2,17 +2,14 @@
 
 import argparse
 import json
-import sys
-from collections.abc import Sequence
-
-from rich.console import Console
-from rich.table import Table
 
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.requests.sources import located
 from tuneloom.app.reuse.asking import plan_model
 from tuneloom.app.reuse.planning import Action, JobPlan, TaskPlan
 from tuneloom.cli.job_options import add_job_options, fields_named, job_values
+from tuneloom.cli.parsing import Commands, add_command
+from tuneloom.cli.tables import print_rows
 from tuneloom.model import Task
 
 DESCRIPTION = """\
@@ -22,19 +19,11 @@ how long tuning may take. Nothing is measured or changed.
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the command to the program."""
-    parser = subparsers.add_parser(
-        "plan",
-        help="show what tuning a model would reuse",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(subparsers, "plan", DESCRIPTION, show_plan, store=True, json="print JSON")
     parser.add_argument("model", metavar="MODEL", help="a model file, or zoo:NAME")
     add_job_options(parser, fields_named("reuse", "trials", "target", "device", "shapes"))
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(func=show_plan)
 
 
 def show_plan(options: argparse.Namespace) -> int:
@@ -45,11 +34,7 @@ def show_plan(options: argparse.Namespace) -> int:
         print(json.dumps(plan.to_json(), indent=2))
         return 0
     rows = [_cells(own, task, plan) for own, task in zip(plan.tasks, tasks, strict=True)]
-    if sys.stdout.isatty():
-        Console().print(_table(rows))
-    else:
-        for row in rows:
-            print("\t".join(row))
+    print_rows(("kernel", "shapes", "what", "why"), rows)
     print(summary(plan))
     return 0
 
@@ -70,15 +55,6 @@ _SPOKEN = {
     Action.FOLLOW: "started from those kernels",
     Action.KEEP: "left untuned",
 }
-
-
-def _table(rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for column in ("kernel", "shapes", "what", "why"):
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def _cells(own: TaskPlan, task: Task, plan: JobPlan) -> tuple[str, str, str, str]:

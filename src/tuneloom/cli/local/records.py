@@ -5,6 +5,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from tuneloom.cli.parsing import Commands, add_command, add_run
 from tuneloom.errors import InputError
 
 FORMAT = "metaschedule"
@@ -22,10 +23,10 @@ are skipped and counted by reason; nothing in a database is executed.
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
-    export = _command(subparsers, "export", "write a run's records as a stock MetaSchedule database", EXPORT)
-    export.add_argument("run", metavar="RUN", help="name of the run, or `last`")
+    export = add_command(subparsers, "export", EXPORT, export_run, store=True, json="print JSON")
+    add_run(export)
     export.add_argument(
         "--to",
         nargs=2,
@@ -33,8 +34,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar=("FORMAT", "DIR"),
         help=f"the format ({FORMAT}) and the output folder",
     )
-    export.set_defaults(func=export_run)
-    importing = _command(subparsers, "import", "import a stock MetaSchedule database into the bank", IMPORT)
+    importing = add_command(subparsers, "import", IMPORT, import_folder, store=True, json="print JSON")
     importing.add_argument("folder", type=Path, metavar="DIR", help="the folder of the database")
     importing.add_argument(
         "--device",
@@ -42,18 +42,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="KEY",
         help="key of the device that its times were measured on (default: cpu)",
     )
-    importing.set_defaults(func=import_folder)
-
-
-def _command(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str, text: str
-) -> argparse.ArgumentParser:
-    parser = subparsers.add_parser(
-        name, help=words, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    return parser
 
 
 def export_run(options: argparse.Namespace) -> int:

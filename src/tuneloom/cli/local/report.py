@@ -4,6 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
+from tuneloom.cli.parsing import Commands, add_command, add_run
+
 DESCRIPTION = """\
 Write an HTML report about a run: which stage used which resource when, how busy the
 resources were, tuning curves, failures, and the time of every kernel before and after.
@@ -14,21 +16,12 @@ The report is a single file that works offline in any browser.
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the command to the program."""
-    parser = subparsers.add_parser(
-        "report",
-        help="write an HTML report about a run",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = add_command(
+        subparsers, "report", DESCRIPTION, report, store=True, json="print the report's path as JSON"
     )
-    parser.add_argument(
-        "run",
-        nargs="?",
-        default="last",
-        metavar="RUN",
-        help="name of the run, a prefix of it, or `last` (default)",
-    )
+    add_run(parser, usually_last=True)
     parser.add_argument(
         "-o",
         "--out",
@@ -37,9 +30,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="FILE",
         help="output file (default: report.html)",
     )
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print the report's path as JSON")
-    parser.set_defaults(func=report)
 
 
 def report(options: argparse.Namespace) -> int:

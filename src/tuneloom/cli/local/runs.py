@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tuneloom.cli.numbers import count
+from tuneloom.cli.parsing import Commands, add_command
 from tuneloom.cli.tables import print_rows
 
 if TYPE_CHECKING:
@@ -22,18 +23,10 @@ interrupted; `tuneloom resume RUN` continues it, `tuneloom report RUN` shows wha
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the command to the program."""
-    parser = subparsers.add_parser(
-        "runs",
-        help="list runs",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser = add_command(subparsers, "runs", DESCRIPTION, list_runs, store=True, json="print a JSON list")
     parser.add_argument("--limit", type=count, metavar="N", help="show only the newest N runs")
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    parser.set_defaults(func=list_runs)
 
 
 def list_runs(options: argparse.Namespace) -> int:

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneloom.cli.job_options import add_job_options, job_values
-from tuneloom.cli.numbers import count
+from tuneloom.cli.parsing import (
+    Commands,
+    add_command,
+    add_device_cores,
+    add_insecure,
+    add_quiet,
+    add_run,
+)
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 
@@ -40,16 +47,12 @@ and samples are used as they were when the run was started.
   tuneloom resume last
   tuneloom resume amber-heron-42
 """
+_JSON = "print the result as JSON"
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
-    parser = subparsers.add_parser(
-        "tune",
-        help="tune models and write bundles",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(subparsers, "tune", DESCRIPTION, run_tune, store=True, json=_JSON)
     parser.add_argument("models", nargs="*", metavar="MODEL", help="a model file, or zoo:NAME")
     parser.add_argument(
         "--jobs", type=Path, metavar="FILE", help="a TOML file that lists jobs, instead of MODEL"
@@ -61,45 +64,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="NAME",
         help="scheduling policy: load-aware (default), interleaved, sequential or synchronous",
     )
-    parser.add_argument(
-        "--device-cores",
-        type=count,
-        default=1,
-        metavar="N",
-        help="number of cores to measure on (default: 1)",
-    )
     add_farm_options(parser)
     parser.add_argument(
         "--detach", action="store_true", help="submit only; a `tuneloom executor` carries the run out"
     )
-    _add_common(parser)
-    parser.set_defaults(func=run_tune)
-    again = subparsers.add_parser(
-        "resume",
-        help="resume an interrupted run",
-        description=RESUME,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    again.add_argument("run", metavar="RUN", help="name of the run, or `last`")
+    add_quiet(parser)
+    again = add_command(subparsers, "resume", RESUME, run_resume, store=True, json=_JSON)
+    add_run(again)
     again.add_argument("--farm", metavar="FILE", help="continue on this farm (default: where the run was)")
-    _add_common(again)
-    again.set_defaults(func=run_resume)
+    add_quiet(again)
 
 
 def add_farm_options(parser: argparse.ArgumentParser) -> None:
     """Add what says where runs are carried out."""
+    add_device_cores(parser)
     parser.add_argument("--farm", metavar="FILE", help="use the machines and devices of a farm file")
-    parser.add_argument(
-        "--insecure",
-        action="store_true",
-        help="use a Ray cluster even if it runs code for anybody who can reach it",
-    )
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", help="path or URL of the store (default: store.db in TUNELOOM_HOME)")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--quiet", action="store_true", help="do not show progress")
+    add_insecure(parser)
 
 
 def run_tune(options: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneloom.cli.job_options import add_job_options, job_values, remote_fields
 from tuneloom.cli.numbers import count
+from tuneloom.cli.parsing import Commands, add_command
 from tuneloom.cli.tables import print_rows
 from tuneloom.errors import InputError, TuneloomError
 
@@ -30,16 +31,16 @@ NUMBERS = frozenset({"budget", "before", "after"})
 STYLES = {"running": "cyan", "finished": "green", "failed": "red", "cancelled": "yellow"}
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
-    submit = add_command(subparsers, "submit", "submit a model to a server", submit_job)
+    submit = add_server_command(subparsers, "submit", "submit a model to a server", submit_job)
     submit.add_argument("model", metavar="MODEL", help="a model file, zoo:NAME, or the digest of an upload")
     submit.add_argument("--name", help="name of the job (default: the model's name)")
     submit.add_argument(
         "--key", help="idempotency key: submitting again with the same key returns the same job"
     )
     add_job_options(submit, remote_fields())
-    jobs = add_command(subparsers, "jobs", "list the jobs of a server", list_jobs)
+    jobs = add_server_command(subparsers, "jobs", "list the jobs of a server", list_jobs)
     jobs.add_argument(
         "--status", action="append", metavar="STATE", help="show only jobs in this state; may be repeated"
     )
@@ -52,45 +53,34 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     fetch.add_argument(
         "--out", required=True, metavar="DIR", help="folder for the bundle; must be new or empty"
     )
-    login = subparsers.add_parser(
-        "login",
-        help="save a token for a server",
-        description=LOGIN,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    login = add_command(subparsers, "login", LOGIN, log_in)
     login.add_argument(
         "url", nargs="?", metavar="URL", help="address of the server (default: --server, TUNELOOM_SERVER)"
     )
-    login.set_defaults(func=log_in)
 
 
-def add_command(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
+def add_server_command(
+    subparsers: Commands,
     name: str,
     words: str,
     function: Callable[[argparse.Namespace], int],
 ) -> argparse.ArgumentParser:
     """Add a command that asks a server."""
-    parser = subparsers.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
-    parser.add_argument(
-        "--server",
-        default=argparse.SUPPRESS,
-        metavar="URL",
-        help="address of the server (default: TUNELOOM_SERVER)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(func=function)
+    text = f"{words[0].upper()}{words[1:]}."
+    parser = add_command(subparsers, name, text, function, help=words, json="print JSON")
+    words = "address of the server (default: TUNELOOM_SERVER)"
+    parser.add_argument("--server", default=argparse.SUPPRESS, metavar="URL", help=words)
     return parser
 
 
 def add_job_command(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    subparsers: Commands,
     name: str,
     words: str,
     function: Callable[[argparse.Namespace], int],
 ) -> argparse.ArgumentParser:
     """Add a command that asks a server about one job."""
-    parser = add_command(subparsers, name, words, function)
+    parser = add_server_command(subparsers, name, words, function)
     parser.add_argument("job", metavar="JOB", help="id of the job")
     return parser
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from tuneloom.app.bundles.folders import require_free
 from tuneloom.cli.job_options import add_job_options, remote_fields
+from tuneloom.cli.parsing import Commands, add_quiet
 from tuneloom.cli.remote.jobs import (
-    add_command,
     add_job_command,
+    add_server_command,
     client_of,
     exit_code,
     submitted,
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from tuneloom.client import RemoteJob
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
     add_job_command(subparsers, "cancel", "cancel a job of a server", cancel_job)
-    tune = add_command(subparsers, "tune", "let a server tune models, and download the bundles", tune_models)
+    tune = add_server_command(
+        subparsers, "tune", "let a server tune models, and download the bundles", tune_models
+    )
     tune.add_argument("models", nargs="+", metavar="MODEL", help="a model file, or zoo:NAME")
-    tune.add_argument("--quiet", action="store_true", help="do not show progress")
+    add_quiet(tune)
     add_job_options(tune, remote_fields())
 
 
