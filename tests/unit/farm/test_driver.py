@@ -20,6 +20,7 @@ from tuneloom.engine.calls import (
     ReadFiles,
     Returned,
 )
+from tuneloom.engine.machine import Offer
 from tuneloom.engine.ray.api import AgentLine, Gone, Inbox, Letter, Node, Roll
 from tuneloom.engine.ray.cargo import Receipt
 from tuneloom.engine.ray.engine import READY_S, SILENCE_S, START_S, RayEngine
@@ -35,9 +36,9 @@ from tuneloom.engine.ray.messages import (
     Stop,
     Tidings,
 )
-from tuneloom.engine.reports import MachineLost, ResourceJoined
+from tuneloom.engine.reports import MachineLost, ResourceJoined, ResourceLeft
 from tuneloom.errors import EngineError
-from tuneloom.model import Artifact
+from tuneloom.model import Artifact, Device
 from tuneloom.testing.engines.several_machines import small_machine
 
 
@@ -146,6 +147,22 @@ def on(machine: str, *arguments: object) -> Call:
 def test_machines_that_are_ready_from_the_start_are_not_reported_but_offered(engine: ClockedEngine) -> None:
     assert {offer.resource.machine for offer in engine.offers} == {"a", "b"}
     assert list(engine.poll(0)) == []
+
+
+def test_what_is_offered_follows_devices_and_machines_that_come_and_go(engine: ClockedEngine) -> None:
+    before = {offer.resource.name for offer in engine.offers}
+    line = engine.cluster.lines["b"]
+    board = Offer(resource=Device(name="b/board", key="board", machine="b"))
+    line.tell(ResourceJoined(offer=board))
+    engine.poll(0)
+    assert {offer.resource.name for offer in engine.offers} == {*before, "b/board"}
+    line.tell(ResourceLeft(name="b/board", reason="unplugged"))
+    engine.poll(0)
+    assert {offer.resource.name for offer in engine.offers} == before
+    assert engine.away == {"b/board": "unplugged"}
+    line.say(Gone(reason="its agent died"))
+    engine.poll(0)
+    assert {offer.resource.machine for offer in engine.offers} == {"a"}
 
 
 def test_a_farm_without_a_usable_machine_says_why() -> None:

@@ -65,11 +65,18 @@ class DeviceWatch(Watch):
         self._known: dict[str, Offer] = {offer.resource.name: offer for offer in first.offers}
         self._changes: SimpleQueue[ResourceReport] = SimpleQueue()
         self._lost: SimpleQueue[str] = SimpleQueue()
+        self.away: dict[str, str] = {}
+        """Devices that left, and why."""
         self._disturbed: dict[str, str] = {}
         self._shared: dict[str, str] = {}
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
         self._compare_sharing()
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What can be used now."""
+        return tuple(dict(self._known).values())
 
     def look(self) -> list[ResourceReport]:
         """What joined or left since the last look; the first look begins the watch."""
@@ -112,10 +119,12 @@ class DeviceWatch(Watch):
         for name in [name for name in self._known if name not in now]:
             del self._known[name]
             reason = description.troubles.get(name, "it is not there any more")
+            self.away[name] = reason
             self._changes.put(ResourceLeft(name=name, reason=reason))
         for name, offer in now.items():
             if name not in self._known:
                 self._known[name] = offer
+                self.away.pop(name, None)
                 self._changes.put(ResourceJoined(offer=offer))
         self._compare_disturbances(description)
         self._compare_sharing()

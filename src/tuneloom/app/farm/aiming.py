@@ -82,8 +82,9 @@ def as_it_is(spec: JobSpec) -> Aiming:
 def aimed_at(spec: JobSpec, farm: JoinedFarm) -> Aiming:
     """The job with its target as its devices understand it.
 
-    Where all machines are alike, nothing has to be asked. Raises FarmError where devices of one
-    key differ, and TargetError for a target that they can't be used with.
+    Where all machines are alike, nothing has to be asked. A device that is lost meanwhile says nothing.
+    Raises FarmError where devices of one key differ or all are lost, and TargetError for a target that
+    they can't be used with.
     """
     call = kind_named(spec.tuner).aim(spec)
     devices = [offer for offer in farm.fleet.offers if _is_for(offer, spec.device_key)]
@@ -91,8 +92,15 @@ def aimed_at(spec: JobSpec, farm: JoinedFarm) -> Aiming:
     if call is None or not devices or (len(cpus) == 1 and all(offer.cores for offer in devices)):
         return spec
     answers: dict[str, str] = {}
+    lost = ""
     for offer in devices:
-        answers[offer.resource.name] = _target(offer, (yield _placed(call, offer)))
+        result = yield _placed(call, offer)
+        if isinstance(result, Lost):
+            lost = f"{offer.resource.name}: {result}"
+        else:
+            answers[offer.resource.name] = _target(offer, result)
+    if not answers:
+        raise FarmError(f"{spec.name}: no device with key {spec.device_key!r} is left: {lost}")
     first, target = next(iter(answers.items()))
     for name, other in answers.items():
         if other != target:
@@ -134,7 +142,7 @@ def _placed(call: Call, offer: Offer) -> Call:
     return replace(call, place=place, environment=offer.environment)
 
 
-def _target(offer: Offer, result: CallResult | Lost) -> str:
+def _target(offer: Offer, result: CallResult) -> str:
     if not isinstance(result, Returned):
         raise FarmError(f"{offer.resource.name} can't say what to compile for: {result}")
     if isinstance(result.value, TargetError):

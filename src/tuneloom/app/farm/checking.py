@@ -103,7 +103,7 @@ def _missing(joined: JoinedFarm) -> list[CheckedResource]:
     ]
     return rows + [
         CheckedResource(machine=machine, name=machine, state=reason)
-        for machine, reason in joined.absent.items()
+        for machine, reason in joined.machines.absent.items()
     ]
 
 

@@ -1,17 +1,17 @@
 """From a farm file to an engine whose machines are ready, or to one line that says what is wrong."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from tuneloom.app.devices.describing import MachineOrder
 from tuneloom.app.devices.entries import DeviceEntry
-from tuneloom.app.devices.watching import occupied
+from tuneloom.app.devices.watching import DeviceWatch, occupied
 from tuneloom.app.farm.entries import RAY, FarmFile
 from tuneloom.app.farm.surveying import COMPARED, SURVEY, facts_of, versions
 from tuneloom.engine.api import Engine
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.machine import Fleet
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.errors import FarmError
 from tuneloom.model import LOCAL
 
@@ -32,20 +32,67 @@ class FarmSettings:
     insecure: bool = False
 
 
+class FarmMachines(Protocol):
+    """The machines of a farm as they are now."""
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What can be used."""
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """What machines that are ready told of themselves, by their names."""
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """Machines that can't be used, and why."""
+
+    @property
+    def away(self) -> Mapping[str, str]:
+        """Devices that were there and are not any more, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnlyMachine:
+    """This machine, as its watch knows it."""
+
+    watch: DeviceWatch
+    facts: Mapping[str, Mapping[str, Any]]
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        return self.watch.offers
+
+    @property
+    def away(self) -> Mapping[str, str]:
+        return self.watch.away
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedFarm:
-    """A farm that is ready: its engine, what it offers, and what its machines told of themselves."""
+    """A farm that is ready: its engine, and its machines and devices as they are whenever somebody asks."""
 
     file: FarmFile
     engine: Engine
-    fleet: Fleet
-    facts: Mapping[str, Mapping[str, Any]]
-    absent: Mapping[str, str]
+    machines: FarmMachines
+
+    @property
+    def fleet(self) -> Fleet:
+        """What can be used now."""
+        return Fleet(offers=self.machines.offers)
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """What machines that are ready told of themselves."""
+        return self.machines.facts
 
     @property
     def troubles(self) -> dict[str, str]:
-        """Devices that can't be used, and why."""
-        return {name: why for facts in self.facts.values() for name, why in facts["troubles"].items()}
+        """Devices that can't be used now, and why."""
+        present = {offer.resource.name for offer in self.machines.offers}
+        first = {name: why for facts in self.facts.values() for name, why in facts["troubles"].items()}
+        return {name: why for name, why in {**first, **self.machines.away}.items() if name not in present}
 
 
 def join(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedFarm:
@@ -59,8 +106,8 @@ def _join_here(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> Joined
     order = MachineOrder(name=LOCAL, slots=slots, devices=devices, device_cores=settings.device_cores)
     description, watch = occupied(order)
     engine = LocalEngine(warmth.warm_up, warmth.environment, watch)
-    fleet = description.fleet
-    return JoinedFarm(file=farm, engine=engine, fleet=fleet, facts={LOCAL: facts_of(description)}, absent={})
+    here = OnlyMachine(watch=watch, facts={LOCAL: facts_of(description)})
+    return JoinedFarm(file=farm, engine=engine, machines=here)
 
 
 def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedFarm:
@@ -93,9 +140,7 @@ def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedF
     except BaseException:
         engine.close()
         raise
-    return JoinedFarm(
-        file=farm, engine=engine, fleet=Fleet(offers=engine.offers), facts=engine.facts, absent=engine.absent
-    )
+    return JoinedFarm(file=farm, engine=engine, machines=engine)
 
 
 def order_for(farm: FarmFile, label: str, name: str, *, here: bool, device_cores: int = 1) -> MachineOrder:

@@ -26,6 +26,7 @@ from tuneloom.engine.reports import (
     ResourceDisturbed,
     ResourceJoined,
     ResourceLeft,
+    ResourceReport,
     ResourceShared,
 )
 from tuneloom.errors import EngineError
@@ -64,6 +65,8 @@ class RayEngine:
         self._by_line: dict[AgentLine, Link] = {}
         self._looked_s = 0.0
         self._absent: dict[str, Absence] = {}
+        self._offers: dict[str, Offer] = {}
+        self._away: dict[str, str] = {}
         self._here = ""
         self._desk = Desk(self._links, cluster.parcel, self.now_s)
         self._reports: list[EngineReport] = []
@@ -74,9 +77,13 @@ class RayEngine:
 
     @property
     def offers(self) -> tuple[Offer, ...]:
-        """What the machines that are ready offer."""
-        ready = (link.hello for link in self._links.values() if link.hello is not None)
-        return tuple(offer for hello in ready for offer in hello.offers)
+        """What the machines that are ready offer now."""
+        return tuple(self._offers.values())
+
+    @property
+    def away(self) -> Mapping[str, str]:
+        """Devices of these machines that left, and why."""
+        return dict(self._away)
 
     @property
     def facts(self) -> Mapping[str, Mapping[str, Any]]:
@@ -201,7 +208,8 @@ class RayEngine:
         link.greeted(hello, self.now_s())
         link.line.ask_tidings(PATIENCE_S)
         link.ask_clock(self.now_s())
-        self._reports += [ResourceJoined(offer=offer) for offer in hello.offers]
+        for offer in hello.offers:
+            self._note(ResourceJoined(offer=offer))
 
     def _told(self, link: Link, report: AgentReport) -> None:
         match report:
@@ -218,9 +226,18 @@ class RayEngine:
             case AgentBroke():
                 self._lose(link, report.reason)
             case MachineLost() | ResourceJoined() | ResourceLeft() | ResourceDisturbed() | ResourceShared():
-                self._reports.append(report)
+                self._note(report)
             case _:
                 assert_never(report)
+
+    def _note(self, report: ResourceReport | MachineLost) -> None:
+        """Know what is there, and report it."""
+        if isinstance(report, ResourceJoined):
+            self._offers[report.offer.resource.name] = report.offer
+            self._away.pop(report.offer.resource.name, None)
+        elif isinstance(report, ResourceLeft) and self._offers.pop(report.name, None) is not None:
+            self._away[report.name] = report.reason
+        self._reports.append(report)
 
     def _compare(self, nodes: Sequence[Node]) -> None:
         """Who has left the cluster, and who is new."""
@@ -259,5 +276,8 @@ class RayEngine:
         self._absent[link.machine] = Absence(
             node=link.node, tries=tries + 1, again_s=self.now_s() + pause_s(tries), reason=reason
         )
+        self._offers = {
+            n: offer for n, offer in self._offers.items() if offer.resource.machine != link.machine
+        }
         if link.hello is not None:
-            self._reports.append(MachineLost(name=link.machine, reason=reason))
+            self._note(MachineLost(name=link.machine, reason=reason))
