@@ -24,7 +24,7 @@ from tuneloom.app.runs.submitting.submission import submit
 from tuneloom.engine.machine import Fleet
 from tuneloom.engine.ray.api import Node
 from tuneloom.engine.ray.engine import RayEngine
-from tuneloom.engine.ray.messages import Charge
+from tuneloom.engine.ray.messages import AgentSpec
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store
@@ -36,9 +36,9 @@ MACHINES, KINDS, SLOTS, JOBS = 4, 20, 100, 40
 
 
 def measure(devices: int, trials: int) -> dict[str, Any]:
-    def charge(node: Node) -> Charge:
+    def spec(node: Node) -> AgentSpec:
         keys = tuple(f"kind-{n % KINDS}" for n in range(devices // MACHINES))
-        return Charge(
+        return AgentSpec(
             machine=node.name,
             survey=LARGE,
             argument=(node.name, SLOTS, keys),
@@ -49,7 +49,7 @@ def measure(devices: int, trials: int) -> dict[str, Any]:
     cluster = SimulatedCluster(tuple(f"m{n}" for n in range(MACHINES)))
     with tempfile.TemporaryDirectory() as folder:
         place = str(Path(folder) / "store.db")
-        engine = RayEngine(cluster.connect(), charge)
+        engine = RayEngine(cluster.connect(), spec)
         try:
             engine.prepare()
             with closing(open_store(place)) as store:

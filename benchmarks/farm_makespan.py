@@ -26,7 +26,7 @@ from tuneloom.app.runs.view import RunView
 from tuneloom.engine.machine import Fleet
 from tuneloom.engine.ray.api import Node
 from tuneloom.engine.ray.engine import RayEngine
-from tuneloom.engine.ray.messages import Charge
+from tuneloom.engine.ray.messages import AgentSpec
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store
@@ -41,9 +41,9 @@ KEYS = ("oak", "elm")
 SLOTS, JOBS, BATCH = 4, 8, 3
 
 
-def charge(node: Node) -> Charge:
+def spec(node: Node) -> AgentSpec:
     lengths = ",".join(f"{name}={seconds}" for name, seconds in STAGES.items())
-    return Charge(
+    return AgentSpec(
         machine=node.name,
         survey=LARGE,
         argument=(node.name, SLOTS, KEYS),
@@ -102,7 +102,7 @@ def bound_s(trials: int, resources: list[dict[str, Any]]) -> float:
 def measure(cluster: SimulatedCluster, trials: int, *, kill: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         place = str(Path(folder) / "store.db")
-        engine = RayEngine(cluster.connect(), charge)
+        engine = RayEngine(cluster.connect(), spec)
         try:
             engine.prepare()
             with closing(open_store(place)) as store:

@@ -11,7 +11,7 @@ import pytest
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import CallEnded, Place, Returned
 from tuneloom.engine.ray.engine import PATIENCE_S, RayEngine
-from tuneloom.engine.ray.messages import Charge
+from tuneloom.engine.ray.messages import AgentSpec
 from tuneloom.engine.reports import MachineLost, ResourceJoined
 from tuneloom.model import Host
 from tuneloom.testing.contracts.engine import EngineContract
@@ -36,7 +36,7 @@ class SharedEngine:
         if self._engine is None or self._engine.closed:
             cluster = self._simulated.connect()
             self._engine = RayEngine(
-                cluster, lambda node: Charge(machine=node.name, survey=SMALL, argument=node.name)
+                cluster, lambda node: AgentSpec(machine=node.name, survey=SMALL, argument=node.name)
             )
             self._engine.prepare()
         return self._engine

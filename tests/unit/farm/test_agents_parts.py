@@ -1,17 +1,25 @@
 """What an agent keeps: cargo with receipts, files by digest."""
 
 import errno
+import gc
 import hashlib
 import os
 import pickle
+import threading
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tuneloom.engine.calls import Call, CallEnded, ReadFiles, Returned
-from tuneloom.engine.ray.cargo import SMALL_BYTES, Hold, Receipt, receipts_in, unpacked
+from tuneloom.engine.ray.agent import Agent
+from tuneloom.engine.ray.cargo import SMALL_BYTES, ArtifactCache, MissingCargo, Receipt, receipts_in, unpacked
 from tuneloom.engine.ray.files import FileCache, NoRoom, mentioned, unpack
+from tuneloom.engine.ray.messages import AgentReport, AgentSpec, CargoMissing, Start, Stop
+from tuneloom.engine.ray.sending import SentFiles
 from tuneloom.model import Artifact, ModelRecipe
+from tuneloom.testing.engines.surveys import SMALL
 
 LARGE = b"x" * SMALL_BYTES
 
@@ -20,7 +28,7 @@ def ended(payload: bytes) -> CallEnded:
     return CallEnded(id="it", result=Returned(value=Artifact(payload=payload)), started_s=0, ended_s=1)
 
 
-def stowed(hold: Hold, payload: bytes) -> bytes:
+def stowed(hold: ArtifactCache, payload: bytes) -> bytes:
     result = hold.stow(ended(payload)).result
     assert isinstance(result, Returned)
     artifact: Artifact = result.value
@@ -28,7 +36,7 @@ def stowed(hold: Hold, payload: bytes) -> bytes:
 
 
 def test_large_artifacts_stay_and_small_ones_travel() -> None:
-    hold = Hold("a")
+    hold = ArtifactCache("a")
     receipt = stowed(hold, LARGE)
     assert isinstance(receipt, Receipt) and receipt.machine == "a" and receipt == b""
     assert hold.find(receipt.id) == LARGE
@@ -41,7 +49,7 @@ def test_a_receipt_survives_its_journey() -> None:
 
 
 def test_the_oldest_cargo_goes_when_the_hold_is_full() -> None:
-    hold = Hold("a", most_bytes=2 * SMALL_BYTES)
+    hold = ArtifactCache("a", most_bytes=2 * SMALL_BYTES)
     first, second, third = (stowed(hold, LARGE) for _ in range(3))
     assert isinstance(first, Receipt) and isinstance(second, Receipt) and isinstance(third, Receipt)
     assert hold.find(first.id) is None and hold.find(second.id) and hold.find(third.id)
@@ -188,3 +196,79 @@ def test_a_call_whose_file_has_no_room_on_the_disk_is_told_so_in_one_line(
         cache.located(reading(digest), "1")
     with pytest.raises(FileNotFoundError):  # it may be sent again, and then be refused again
         cache.located(reading(digest), "2")
+
+
+class Fetching:
+    """Other machines: one that answers when a test lets it, and one that does not have what is asked for."""
+
+    def __init__(self) -> None:
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+
+    def __call__(self, receipt: Receipt) -> bytes:
+        self.asked.set()
+        self.may_answer.wait()
+        if receipt.machine == "gone":
+            raise MissingCargo(receipt)
+        return b"fetched"
+
+
+@pytest.fixture
+def fetching() -> Fetching:
+    return Fetching()
+
+
+@pytest.fixture
+def agent(fetching: Fetching) -> Iterator[Agent]:
+    engine = "tuneloom.testing.engines.pretended:PretendedEngine"
+    opened = Agent(AgentSpec(machine="a", survey=SMALL, argument="a", engine=engine), fetching)
+    opened.hello()
+    yield opened
+    fetching.may_answer.set()
+    opened.close()
+
+
+def ends(agent: Agent, count: int) -> list[AgentReport]:
+    told: list[AgentReport] = []
+    while len(told) < count:
+        told += agent.reports(60).reports
+    return told
+
+
+def test_an_agent_obeys_other_orders_while_it_fetches_what_a_call_needs(
+    agent: Agent, fetching: Fetching
+) -> None:
+    slow = Call(function="builtins:len", arguments=(Receipt("1", "b"),))
+    agent.order(0, [Start(id="slow", call=slow)])
+    fetching.asked.wait()
+    agent.order(1, [Start(id="quick", call=Call(function="builtins:len", arguments=("four",)))])
+    (quick,) = ends(agent, 1)
+    assert isinstance(quick, CallEnded) and (quick.id, quick.result) == ("quick", Returned(value=4))
+    fetching.may_answer.set()
+    (late,) = ends(agent, 1)
+    assert isinstance(late, CallEnded) and (late.id, late.result) == ("slow", Returned(value=len(b"fetched")))
+
+
+def test_a_call_that_was_stopped_while_something_was_fetched_never_begins(
+    agent: Agent, fetching: Fetching
+) -> None:
+    stopped = Call(function="builtins:len", arguments=(Receipt("1", "b"),))
+    missing = Call(function="builtins:len", arguments=(Receipt("2", "gone"),))
+    agent.order(0, [Start(id="stopped", call=stopped), Stop(id="stopped"), Start(id="missing", call=missing)])
+    fetching.may_answer.set()
+    (told,) = ends(agent, 1)
+    assert isinstance(told, CargoMissing) and told.id == "missing"
+
+
+class InStore:
+    """A file in the store of a cluster."""
+
+
+def test_files_that_were_sent_stay_in_memory_up_to_a_limit(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).write_bytes(b"x" * 10)
+    read: list[bytes] = []
+    sent = SentFiles(lambda data: (read.append(data), InStore())[1], most_bytes=20)
+    stored = [weakref.ref(sent.get(name, tmp_path / name)) for name in "aabc"]
+    gc.collect()
+    assert len(read) == 3, "a file that is here is not read again"
+    assert [reference() is None for reference in stored] == [True, True, False, False]

@@ -21,20 +21,20 @@ from tuneloom.engine.calls import (
     Returned,
 )
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.ray.api import AgentLine, Gone, Inbox, Letter, Node, Roll
+from tuneloom.engine.ray.api import AgentLine, FromAgent, Gone, Inbox, LiveNodes, Node
 from tuneloom.engine.ray.cargo import Receipt
 from tuneloom.engine.ray.engine import READY_S, SILENCE_S, START_S, RayEngine
 from tuneloom.engine.ray.messages import (
     AgentBroke,
+    AgentReports,
+    AgentSpec,
     CargoMissing,
-    Charge,
     Drop,
     FilesGone,
     Hello,
     Order,
     Start,
     Stop,
-    Tidings,
 )
 from tuneloom.engine.reports import MachineLost, ResourceJoined, ResourceLeft
 from tuneloom.errors import EngineError
@@ -53,10 +53,10 @@ class ScriptedLine:
         self.hung_up = False
 
     def say(self, body: Any) -> None:
-        self._inbox.put(Letter(sender=self, body=body))
+        self._inbox.put(FromAgent(sender=self, body=body))
 
     def tell(self, *reports: Any) -> None:
-        self.say(Tidings(now_s=self.now_s(), reports=reports))
+        self.say(AgentReports(now_s=self.now_s(), reports=reports))
 
     def now_s(self) -> float:
         return self._clock.now_s + 3600.0
@@ -77,7 +77,7 @@ class ScriptedLine:
             offers = small_machine(self.machine).offers
             self.say(Hello(offers=offers, facts={}, now_s=self.now_s()))
 
-    def ask_tidings(self, patience_s: float) -> None:
+    def ask_reports(self, patience_s: float) -> None:
         """The script says when there are some."""
 
     def ask_clock(self) -> None:
@@ -109,13 +109,13 @@ class ScriptedCluster:
     def nodes(self) -> tuple[Node, ...]:
         return tuple(Node(id=f"id-{n}", name=n, label=n, here=n == self.names[0]) for n in self.names)
 
-    def agent(self, node: Node, charge: Charge) -> ScriptedLine:
+    def agent(self, node: Node, spec: AgentSpec) -> ScriptedLine:
         broken = self.broken.get(node.name, "")
         line = self.lines[node.name] = ScriptedLine(node.name, self.inbox, self.clock, broken=broken)
         line.slow, line.mute = node.name in self.slow, node.name in self.mute
         return line
 
-    def parcel(self, data: bytes) -> Any:
+    def put(self, data: bytes) -> Any:
         return data
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class ClockedEngine(RayEngine):
     """Under the clock of a test."""
 
     def __init__(self, cluster: ScriptedCluster) -> None:
-        super().__init__(cluster, lambda node: Charge(machine=node.name, survey=""))
+        super().__init__(cluster, lambda node: AgentSpec(machine=node.name, survey=""))
         self.cluster = cluster
 
     def now_s(self) -> float:
@@ -244,7 +244,7 @@ def pass_time(engine: ClockedEngine, seconds: float) -> None:
 def test_an_agent_that_is_not_ready_is_waited_for_as_long_as_it_answers(engine: ClockedEngine) -> None:
     engine.cluster.names += ["busy", "dead"]
     engine.cluster.slow, engine.cluster.mute = {"busy", "dead"}, {"dead"}
-    engine.cluster.inbox.put(Roll(nodes=engine.cluster.nodes()))
+    engine.cluster.inbox.put(LiveNodes(nodes=engine.cluster.nodes()))
     engine.poll(0)
     busy, dead = engine.cluster.lines["busy"], engine.cluster.lines["dead"]
     pass_time(engine, START_S + 20)
@@ -258,7 +258,7 @@ def test_an_agent_that_is_not_ready_is_waited_for_as_long_as_it_answers(engine: 
 def test_an_agent_that_is_never_ready_is_given_up_after_a_quarter_of_an_hour(engine: ClockedEngine) -> None:
     engine.cluster.names.append("busy")
     engine.cluster.slow = {"busy"}
-    engine.cluster.inbox.put(Roll(nodes=engine.cluster.nodes()))
+    engine.cluster.inbox.put(LiveNodes(nodes=engine.cluster.nodes()))
     engine.poll(0)
     pass_time(engine, READY_S + 10)
     assert engine.absent == {"busy": "its agent was not ready after 900 s"}
@@ -266,13 +266,13 @@ def test_an_agent_that_is_never_ready_is_given_up_after_a_quarter_of_an_hour(eng
 
 def test_a_machine_that_leaves_the_cluster_is_not_tried_again_until_it_is_back(engine: ClockedEngine) -> None:
     engine.cluster.names.remove("b")
-    engine.cluster.inbox.put(Roll(nodes=engine.cluster.nodes()))
+    engine.cluster.inbox.put(LiveNodes(nodes=engine.cluster.nodes()))
     assert list(engine.poll(0)) == [MachineLost(name="b", reason="it left the cluster")]
-    engine.cluster.inbox.put(Roll(nodes=engine.cluster.nodes()))
+    engine.cluster.inbox.put(LiveNodes(nodes=engine.cluster.nodes()))
     engine.poll(0)
     assert not engine.absent
     engine.cluster.names.append("b")
-    engine.cluster.inbox.put(Roll(nodes=engine.cluster.nodes()))
+    engine.cluster.inbox.put(LiveNodes(nodes=engine.cluster.nodes()))
     engine.poll(0)
     assert engine.absent == {} and {o.resource.machine for o in engine.offers} == {"a", "b"}
 

@@ -117,13 +117,13 @@ def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedF
         raise FarmError("Ray is not installed; install it with `pip install tuneloom[farm]`") from error
     from tuneloom.engine.ray.api import Node
     from tuneloom.engine.ray.engine import RayEngine
-    from tuneloom.engine.ray.messages import Charge
+    from tuneloom.engine.ray.messages import AgentSpec
 
-    def charge(node: Node) -> Charge | None:
+    def spec(node: Node) -> AgentSpec | None:
         order = order_for(farm, node.label, node.name, here=node.here, device_cores=settings.device_cores)
         if order.slots == 0 and order.devices == () and not node.here:
             return None  # nothing is wanted of it
-        return Charge(
+        return AgentSpec(
             machine=node.name,
             survey=SURVEY,
             argument=order,
@@ -132,7 +132,7 @@ def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedF
         )
 
     cluster = connect(farm.address, insecure=settings.insecure)
-    engine = RayEngine(cluster, charge)
+    engine = RayEngine(cluster, spec)
     try:
         require_nodes(farm, [node.label for node in cluster.nodes()])
         engine.prepare()

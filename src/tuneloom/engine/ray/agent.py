@@ -5,21 +5,24 @@ Nothing here knows Ray; `cluster` turns this class into an actor.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import assert_never
 
 from tuneloom.engine.calls import Call, CallEnded, Lost, Raised
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.ray.cargo import Hold, MissingCargo, Receipt, unpacked
+from tuneloom.engine.ray.cargo import ArtifactCache, MissingCargo, Receipt, receipts_in, unpacked
 from tuneloom.engine.ray.files import FileCache, NoRoom
 from tuneloom.engine.ray.messages import (
     AgentBroke,
     AgentReport,
+    AgentReports,
+    AgentSpec,
     CallWrote,
     CargoMissing,
-    Charge,
     Drop,
     FilesGone,
     Hello,
@@ -29,15 +32,24 @@ from tuneloom.engine.ray.messages import (
     Start,
     Stop,
     Survey,
-    Tidings,
 )
 from tuneloom.engine.worker import resolve
 from tuneloom.errors import TuneloomError
 
 _ENDING_S = 10.0
+_FETCHERS = 4
 
 Fetch = Callable[[Receipt], bytes]
 """Brings cargo from the machine that keeps it; raises MissingCargo."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fetched:
+    """What was fetched for a call; one of them is `missing` if not all were there."""
+
+    id: str
+    found: Mapping[str, bytes]
+    missing: Receipt | None
 
 
 class Agent:
@@ -47,12 +59,12 @@ class Agent:
     ends with the process however that ends.
     """
 
-    def __init__(self, charge: Charge, fetch: Fetch) -> None:
-        self._charge = charge
+    def __init__(self, spec: AgentSpec, fetch: Fetch) -> None:
+        self._spec = spec
         self._fetch = fetch
-        self._hold = Hold(charge.machine)
+        self._artifacts = ArtifactCache(spec.machine)
         self._files: FileCache | None = None
-        self._orders: SimpleQueue[Order | None] = SimpleQueue()
+        self._orders: SimpleQueue[Order | _Fetched | None] = SimpleQueue()
         self._early: dict[int, Sequence[Order]] = {}
         self._next = 0
         self._lock = threading.Lock()
@@ -61,6 +73,8 @@ class Agent:
         self._broke = ""
         self._hello: Hello | None = None
         self._engine: LocalEngine | None = None
+        self._fetching: dict[str, Call] = {}
+        self._fetchers = ThreadPoolExecutor(_FETCHERS, thread_name_prefix="fetching")
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._thread.start()
 
@@ -83,18 +97,18 @@ class Agent:
                 self._next += 1
         self._wake()
 
-    def tidings(self, patience_s: float) -> Tidings:
+    def reports(self, patience_s: float) -> AgentReports:
         """Wait for something to tell, and tell it with all that happened meanwhile."""
         told: list[AgentReport] = []
         with suppress(Empty):
             told.append(self._reports.get(timeout=patience_s))
             while True:
                 told.append(self._reports.get_nowait())
-        return Tidings(now_s=self.clock(), reports=told)
+        return AgentReports(now_s=self.clock(), reports=told)
 
     def cargo(self, id: str) -> bytes | None:
         """What is kept here under this id, if it still is."""
-        return self._hold.find(id)
+        return self._artifacts.find(id)
 
     def close(self) -> None:
         """End all workers."""
@@ -110,7 +124,7 @@ class Agent:
 
     def _work(self) -> None:
         try:
-            self._begin()
+            self._prepare()
             while self._obey_all():
                 assert self._engine is not None
                 for report in self._engine.poll(None):
@@ -122,6 +136,7 @@ class Agent:
             self._reports.put(AgentBroke(reason=self._broke))
         finally:
             self._ready.set()
+            self._fetchers.shutdown(wait=False, cancel_futures=True)
             if self._engine is not None:
                 self._engine.close()
 
@@ -129,14 +144,14 @@ class Agent:
         """The end of a call as it travels."""
         assert self._files is not None
         written = self._files.collected(ended.id)
-        ended = self._hold.stow(ended)
+        ended = self._artifacts.stow(ended)
         return ended if written is None else CallWrote(ended=ended, files=written)
 
-    def _begin(self) -> None:
-        charge = self._charge
-        survey: Survey = resolve(charge.survey)(charge.argument)
+    def _prepare(self) -> None:
+        spec = self._spec
+        survey: Survey = resolve(spec.survey)(spec.argument)
         self._files = FileCache(survey.files_in)
-        self._engine = resolve(charge.engine)(charge.warm_up, charge.environment, survey.watch)
+        self._engine = resolve(spec.engine)(spec.warm_up, spec.environment, survey.watch)
         assert self._engine is not None
         self._engine.prepare()
         self._hello = Hello(
@@ -154,46 +169,85 @@ class Agent:
                 return False
             self._obey(order)
 
-    def _obey(self, order: Order) -> None:
+    def _obey(self, order: Order | _Fetched) -> None:
         assert self._engine is not None and self._files is not None
         match order:
             case Start():
                 self._start(order)
+            case _Fetched():
+                self._fetched(order)
             case Stop():
+                self._fetching.pop(order.id, None)
                 self._engine.stop(order.id)
                 self._files.forget(order.id)
             case Release():
                 self._engine.release(order.worker)
             case Drop():
-                self._hold.drop(order.cargo)
+                self._artifacts.drop(order.cargo)
             case KeepFile():
                 self._tell_gone(self._files.keep(order.digest, order.data, order.needed))
             case _:
                 assert_never(order)
 
     def _start(self, order: Start) -> None:
-        assert self._engine is not None and self._files is not None
-        try:
-            call = unpacked(order.call, self._found)
-        except MissingCargo as missing:
-            self._files.expect_nothing()
-            self._reports.put(CargoMissing(id=order.id, receipt=missing.receipt))
-        else:
-            self._start_located(order.id, call)
+        """Begin a call, once what other machines built for it is here: that is fetched meanwhile."""
+        call = self._located(order.id, order.call)
+        if call is None:
+            return
+        wanted = [receipt for receipt in receipts_in(call) if self._artifacts.find(receipt.id) is None]
+        if not wanted:
+            self._begin(order.id, call, {})
+            return
+        self._fetching[order.id] = call
+        self._fetchers.submit(self._fetch_all, order.id, wanted)
 
-    def _start_located(self, id: str, call: Call) -> None:
-        """Begin a call; one whose files are gone is lost, and comes again with them if they have room."""
+    def _fetch_all(self, id: str, wanted: Sequence[Receipt]) -> None:
+        """In a thread of its own: another machine may take long to answer, or never do."""
+        found: dict[str, bytes] = {}
+        missing: Receipt | None = None
+        for receipt in wanted:
+            try:
+                found[receipt.id] = self._fetch(receipt)
+            except Exception:  # whatever it is, the call can't begin with what is here
+                missing = receipt
+                break
+        self._orders.put(_Fetched(id=id, found=found, missing=missing))
+        self._wake()
+
+    def _fetched(self, fetched: _Fetched) -> None:
+        """Begin a call for which something was fetched, unless it was stopped meanwhile."""
+        assert self._files is not None
+        call = self._fetching.pop(fetched.id, None)
+        for id, data in fetched.found.items():
+            self._artifacts.keep(id, data)
+        if call is not None and fetched.missing is not None:
+            self._files.forget(fetched.id)
+            self._reports.put(CargoMissing(id=fetched.id, receipt=fetched.missing))
+        elif call is not None:
+            self._begin(fetched.id, call, fetched.found)
+
+    def _begin(self, id: str, call: Call, fetched: Mapping[str, bytes]) -> None:
         assert self._engine is not None and self._files is not None
         try:
-            located = self._files.located(call, id)
+            complete = unpacked(call, lambda receipt: fetched.get(receipt.id) or self._artifacts.get(receipt))
+        except MissingCargo as missing:  # something else took its room meanwhile
+            self._files.forget(id)
+            self._reports.put(CargoMissing(id=id, receipt=missing.receipt))
+        else:
+            self._engine.start(id, complete)
+
+    def _located(self, id: str, call: Call) -> Call | None:
+        """A call with its files; None if they are gone: it is lost, and comes again with them."""
+        assert self._files is not None
+        try:
+            return self._files.located(call, id)
         except FileNotFoundError as error:
             wanted = call.reads.digests.values() if call.reads is not None else ()
             self._tell_gone(frozenset(wanted) - self._files.digests)
             self._tell_ended(id, Lost(reason=f"a file is not there any more: {error.filename}"))
         except NoRoom as error:
-            self._tell_ended(id, Raised(error=f"{self._charge.machine}: {error}", trace=""))
-        else:
-            self._engine.start(id, located)
+            self._tell_ended(id, Raised(error=f"{self._spec.machine}: {error}", trace=""))
+        return None
 
     def _tell_ended(self, id: str, result: Lost | Raised) -> None:
         """A call ended before it began."""
@@ -203,10 +257,3 @@ class Agent:
     def _tell_gone(self, digests: frozenset[str]) -> None:
         if digests:
             self._reports.put(FilesGone(digests=digests))
-
-    def _found(self, receipt: Receipt) -> bytes:
-        kept = self._hold.find(receipt.id)
-        if kept is None:
-            kept = self._fetch(receipt)
-            self._hold.keep(receipt.id, kept)
-        return kept

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from tuneloom.engine.ray.messages import AgentBroke, Charge, Hello, Order, Tidings
+from tuneloom.engine.ray.messages import AgentBroke, AgentReports, AgentSpec, Hello, Order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,21 +29,21 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    """Something from an agent: its greeting, tidings, its clock, or that it is gone."""
+class FromAgent:
+    """Something from an agent: its greeting, reports, its clock, or that it is gone."""
 
     sender: "AgentLine"
-    body: Hello | AgentBroke | Tidings | float | Gone
+    body: Hello | AgentBroke | AgentReports | float | Gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roll:
+class LiveNodes:
     """The machines that are alive now."""
 
     nodes: tuple[Node, ...]
 
 
-Inbox = SimpleQueue[Letter | Roll]
+Inbox = SimpleQueue[FromAgent | LiveNodes]
 
 
 class AgentLine(Protocol):
@@ -52,7 +52,7 @@ class AgentLine(Protocol):
     def ask_hello(self) -> None:
         """Ask for its greeting."""
 
-    def ask_tidings(self, patience_s: float) -> None:
+    def ask_reports(self, patience_s: float) -> None:
         """Ask what happens there; the answer comes when something did, or after so long."""
 
     def ask_clock(self) -> None:
@@ -73,10 +73,10 @@ class Cluster(Protocol):
     def nodes(self) -> tuple[Node, ...]:
         """The machines that are alive."""
 
-    def agent(self, node: Node, charge: Charge) -> AgentLine:
+    def agent(self, node: Node, spec: AgentSpec) -> AgentLine:
         """Start an agent on a machine; it may take a while until it answers."""
 
-    def parcel(self, data: bytes) -> Any:
+    def put(self, data: bytes) -> Any:
         """A file so that it can be sent to several agents without being copied for each."""
 
     def close(self) -> None:

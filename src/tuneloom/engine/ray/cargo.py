@@ -46,7 +46,7 @@ class MissingCargo(Exception):  # noqa: N818 - the name is the message
         self.receipt = receipt
 
 
-class Hold:
+class ArtifactCache:
     """What one machine keeps: its own cargo and copies of others'; the oldest goes first when it is full."""
 
     def __init__(self, machine: str, most_bytes: int = _MOST_BYTES) -> None:
@@ -76,6 +76,13 @@ class Hold:
     def find(self, id: str) -> bytes | None:
         """What is kept under this id, if it still is."""
         return self._kept.get(id)
+
+    def get(self, receipt: Receipt) -> bytes:
+        """What a receipt stands for; raises MissingCargo if it is not kept any more."""
+        kept = self._kept.get(receipt.id)
+        if kept is None:
+            raise MissingCargo(receipt)
+        return kept
 
     def drop(self, id: str) -> None:
         self._bytes -= len(self._kept.pop(id, b""))

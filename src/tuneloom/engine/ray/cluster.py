@@ -19,13 +19,13 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutErro
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tuneloom.engine.ray.agent import Agent
-from tuneloom.engine.ray.api import AgentLine, Gone, Inbox, Letter, Node, Roll
+from tuneloom.engine.ray.api import AgentLine, FromAgent, Gone, Inbox, LiveNodes, Node
 from tuneloom.engine.ray.cargo import MissingCargo, Receipt
-from tuneloom.engine.ray.messages import Charge, KeepFile, Order
+from tuneloom.engine.ray.messages import AgentSpec, KeepFile, Order
 from tuneloom.errors import FarmError
 
 _FETCHING_S = 20.0
-_ROLL_S = 2.0
+_LISTING_S = 2.0
 _ENDING_S = 5.0
 _ANSWER_S = 5.0
 _STORE_BYTES = 512 << 20
@@ -41,15 +41,15 @@ except ray.exceptions.AuthenticationError:
 """
 _KNOCK_S = 120.0
 _QUIET: dict[str, Any] = {"namespace": "tuneloom", "configure_logging": False, "log_to_driver": False}
-_GROUPS = {"orders": 1, "tidings": 1, "cargo": 4, "clock": 1}
+_GROUPS = {"orders": 1, "reports": 1, "cargo": 4, "clock": 1}
 
 
 class AgentActor:
     """An agent as Ray's actor; it asks other agents for their cargo itself."""
 
-    def __init__(self, charge: Charge) -> None:
+    def __init__(self, spec: AgentSpec) -> None:
         self._holders: dict[str, Any] = {}
-        self._agent = Agent(charge, self._fetch)
+        self._agent = Agent(spec, self._fetch)
 
     def hello(self) -> Any:
         return self._agent.hello()
@@ -62,8 +62,8 @@ class AgentActor:
         orders: Sequence[Order] = pickle.loads(packed) if isinstance(packed, bytes) else packed
         self._agent.order(number, [_received(order) for order in orders])
 
-    def tidings(self, patience_s: float) -> Any:
-        return self._agent.tidings(patience_s)
+    def reports(self, patience_s: float) -> Any:
+        return self._agent.reports(patience_s)
 
     def cargo(self, id: str) -> bytes | None:
         return self._agent.cargo(id)
@@ -95,8 +95,8 @@ class RayLine:
     def ask_hello(self) -> None:
         self._deliver(self._handle.hello.remote())
 
-    def ask_tidings(self, patience_s: float) -> None:
-        self._deliver(self._handle.tidings.options(concurrency_group="tidings").remote(patience_s))
+    def ask_reports(self, patience_s: float) -> None:
+        self._deliver(self._handle.reports.options(concurrency_group="reports").remote(patience_s))
 
     def ask_clock(self) -> None:
         self._deliver(self._handle.clock.options(concurrency_group="clock").remote())
@@ -124,7 +124,7 @@ class RayLine:
     def _answered(self, future: "Future[Any]") -> None:
         error = future.exception()
         body = future.result() if error is None else Gone(reason=_reason(error))
-        self._inbox.put(Letter(sender=self, body=body))
+        self._inbox.put(FromAgent(sender=self, body=body))
 
 
 def connect(address: str | None, *, insecure: bool = False) -> "RayCluster":
@@ -261,7 +261,7 @@ class RayCluster:
             AgentActor
         )
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._call_the_roll, name="roll", daemon=True)
+        self._thread = threading.Thread(target=self._list_nodes, name="roll", daemon=True)
         self._thread.start()
 
     def nodes(self) -> tuple[Node, ...]:
@@ -278,11 +278,11 @@ class RayCluster:
         """A machine that was restarted may come back before Ray knows that it was gone."""
         return label if label not in self._names.values() else f"{label}-{id[:6]}"
 
-    def agent(self, node: Node, charge: Charge) -> RayLine:
+    def agent(self, node: Node, spec: AgentSpec) -> RayLine:
         where = NodeAffinitySchedulingStrategy(node_id=node.id, soft=False)
-        return RayLine(self._actor.options(scheduling_strategy=where).remote(charge), self.inbox)
+        return RayLine(self._actor.options(scheduling_strategy=where).remote(spec), self.inbox)
 
-    def parcel(self, data: bytes) -> Any:
+    def put(self, data: bytes) -> Any:
         return ray.put(data)
 
     def close(self) -> None:
@@ -290,10 +290,10 @@ class RayCluster:
         self._thread.join(_ENDING_S)
         ray.shutdown()
 
-    def _call_the_roll(self) -> None:
-        while not self._ending.wait(_ROLL_S):
+    def _list_nodes(self) -> None:
+        while not self._ending.wait(_LISTING_S):
             with suppress(RayError, RuntimeError):  # the head may be away for a moment
-                self.inbox.put(Roll(nodes=self.nodes()))
+                self.inbox.put(LiveNodes(nodes=self.nodes()))
 
 
 def _packed(orders: Sequence[Order]) -> Sequence[Order] | bytes:

@@ -7,19 +7,19 @@ from typing import Any, assert_never
 
 from tuneloom.engine.calls import Call, CallBegan, CallEnded, CallWaits, Lost
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.ray.api import AgentLine, Cluster, Gone, Letter, Node, Roll
+from tuneloom.engine.ray.api import AgentLine, Cluster, FromAgent, Gone, LiveNodes, Node
 from tuneloom.engine.ray.links import Absence, Link, facts_of, pause_s
 from tuneloom.engine.ray.messages import (
     AgentBroke,
     AgentReport,
+    AgentReports,
+    AgentSpec,
     CallWrote,
     CargoMissing,
-    Charge,
     FilesGone,
     Hello,
-    Tidings,
 )
-from tuneloom.engine.ray.sending import Desk
+from tuneloom.engine.ray.sending import RemoteCalls
 from tuneloom.engine.reports import (
     EngineReport,
     MachineLost,
@@ -45,7 +45,7 @@ READY_S = 900.0
 
 _GLANCE_S = 0.5
 
-Charges = Callable[[Node], Charge | None]
+AgentSpecs = Callable[[Node], AgentSpec | None]
 """What the agent of a machine is for; None for a machine that is not used."""
 
 
@@ -58,9 +58,9 @@ class RayEngine:
     A call without a place is carried out on the machine of this process.
     """
 
-    def __init__(self, cluster: Cluster, charges: Charges) -> None:
+    def __init__(self, cluster: Cluster, specs: AgentSpecs) -> None:
         self._cluster = cluster
-        self._charges = charges
+        self._specs = specs
         self._links: dict[str, Link] = {}
         self._by_line: dict[AgentLine, Link] = {}
         self._looked_s = 0.0
@@ -68,7 +68,7 @@ class RayEngine:
         self._offers: dict[str, Offer] = {}
         self._away: dict[str, str] = {}
         self._here = ""
-        self._desk = Desk(self._links, cluster.parcel, self.now_s)
+        self._calls = RemoteCalls(self._links, cluster.put, self.now_s)
         self._reports: list[EngineReport] = []
         self._prepared = self.closed = False
 
@@ -124,14 +124,14 @@ class RayEngine:
             lost = Lost(reason=f"machine {machine!r} is not there")
             self._reports.append(CallEnded(id=call_id, result=lost, started_s=now_s, ended_s=now_s))
         else:
-            self._reports += self._desk.start(link, call_id, call)
+            self._reports += self._calls.start(link, call_id, call)
 
     def stop(self, call_id: str) -> None:
-        self._desk.stop(call_id)
+        self._calls.stop(call_id)
         self._reports = [r for r in self._reports if not (isinstance(r, CallEnded) and r.id == call_id)]
 
     def release(self, worker: str) -> None:
-        self._desk.release(worker)
+        self._calls.release(worker)
 
     def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
         self._flush()
@@ -155,19 +155,19 @@ class RayEngine:
         self._cluster.close()
 
     def _flush(self) -> None:
-        for link in self._desk.take_unsent():
+        for link in self._calls.take_unsent():
             link.flush()
 
     def _begin(self, node: Node, tries: int = 0) -> None:
         """Start an agent on a machine, if that is used at all."""
-        charge = self._charges(node)
+        spec = self._specs(node)
         self._absent.pop(node.name, None)
-        if charge is None:
+        if spec is None:
             return
         if node.here:
             self._here = node.name
         now_s = self.now_s()
-        link = Link(node, self._cluster.agent(node, charge), now_s, now_s, tries=tries)
+        link = Link(node, self._cluster.agent(node, spec), now_s, now_s, tries=tries)
         self._links[node.name] = self._by_line[link.line] = link
         link.line.ask_hello()
 
@@ -175,38 +175,38 @@ class RayEngine:
         """Take in what has arrived, waiting for the first; then look after machines that say nothing."""
         inbox = self._cluster.inbox
         try:
-            letter = inbox.get(timeout=timeout_s) if timeout_s > 0 else inbox.get_nowait()
+            message = inbox.get(timeout=timeout_s) if timeout_s > 0 else inbox.get_nowait()
             while True:
-                self._open(letter)
-                letter = inbox.get_nowait()
+                self._open(message)
+                message = inbox.get_nowait()
         except Empty:
             self._look_after()
 
-    def _open(self, letter: Letter | Roll) -> None:
-        if isinstance(letter, Roll):
-            self._compare(letter.nodes)
+    def _open(self, message: FromAgent | LiveNodes) -> None:
+        if isinstance(message, LiveNodes):
+            self._compare(message.nodes)
             return
-        link = self._by_line.get(letter.sender)
+        link = self._by_line.get(message.sender)
         if link is None:
             return  # an agent that was given up
         now_s = link.heard_s = self.now_s()
-        match letter.body:
-            case Tidings():
-                link.line.ask_tidings(PATIENCE_S)
-                for report in letter.body.reports:
+        match message.body:
+            case AgentReports():
+                link.line.ask_reports(PATIENCE_S)
+                for report in message.body.reports:
                     self._told(link, report)
             case Hello():
-                self._greeted(link, letter.body)
+                self._greeted(link, message.body)
             case float():
-                link.clock_told(letter.body, now_s)
+                link.clock_told(message.body, now_s)
             case Gone() | AgentBroke():
-                self._lose(link, letter.body.reason)
+                self._lose(link, message.body.reason)
             case _:
-                assert_never(letter.body)
+                assert_never(message.body)
 
     def _greeted(self, link: Link, hello: Hello) -> None:
         link.greeted(hello, self.now_s())
-        link.line.ask_tidings(PATIENCE_S)
+        link.line.ask_reports(PATIENCE_S)
         link.ask_clock(self.now_s())
         for offer in hello.offers:
             self._note(ResourceJoined(offer=offer))
@@ -214,13 +214,13 @@ class RayEngine:
     def _told(self, link: Link, report: AgentReport) -> None:
         match report:
             case CallEnded():
-                self._reports += self._desk.ended(link, report, {})
+                self._reports += self._calls.ended(link, report, {})
             case CallWaits() | CallBegan():
-                self._reports += self._desk.noted(link, report)
+                self._reports += self._calls.noted(link, report)
             case CallWrote():
-                self._reports += self._desk.ended(link, report.ended, report.files)
+                self._reports += self._calls.ended(link, report.ended, report.files)
             case CargoMissing():
-                self._reports += self._desk.missing(link, report)
+                self._reports += self._calls.missing(link, report)
             case FilesGone():
                 link.files -= report.digests
             case AgentBroke():
@@ -270,7 +270,7 @@ class RayEngine:
         if self._links.get(link.machine) is not link:
             return
         del self._links[link.machine], self._by_line[link.line]
-        self._desk.lost(link)
+        self._calls.lost(link)
         link.line.hang_up()
         tries = 0 if link.worked_s(self.now_s()) > pause_s(link.tries - 1) else link.tries
         self._absent[link.machine] = Absence(

@@ -13,7 +13,7 @@ from tuneloom.engine.reports import EngineReport
 
 
 class Survey(Protocol):
-    """What a machine found when it looked at itself; made by the function that its charge names."""
+    """What a machine found when it looked at itself; made by the function that its spec names."""
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -33,7 +33,7 @@ class Survey(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
+class AgentSpec:
     """What an agent is for: its machine, how to look at it, and how its workers are prepared.
 
     `survey` is a function, as `package.module:function`, called there with `argument`; `engine` is
@@ -136,7 +136,7 @@ AgentReport = EngineReport | CargoMissing | AgentBroke | CallWrote | FilesGone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tidings:
+class AgentReports:
     """What happened on a machine; `now_s` is its clock when it was told."""
 
     now_s: float

@@ -1,5 +1,6 @@
 """Calls on their way to machines: what has to be there before them, and what comes back."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
@@ -24,6 +25,31 @@ from tuneloom.engine.ray.links import Link
 from tuneloom.engine.ray.messages import CargoMissing, Drop, KeepFile, Release, Start, Stop
 from tuneloom.model import Artifact
 
+MOST_SENT_BYTES = 256 << 20
+"""How much stays in the cluster's memory after it was sent; a model that is larger stays alone."""
+
+
+class SentFiles:
+    """Files as the cluster sends them; the last ones are kept for other machines, up to so many bytes.
+
+    What is on its way to a machine is kept by the order that it is part of.
+    """
+
+    def __init__(self, put: Callable[[bytes], Any], most_bytes: int = MOST_SENT_BYTES) -> None:
+        self._put = put
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+
+    def get(self, digest: str, path: Path) -> Any:
+        """What the cluster made of a file, which is read if that is not here any more; raises OSError."""
+        if digest not in self._kept:
+            data = path.read_bytes()
+            self._kept[digest] = self._put(data), len(data)
+        self._kept.move_to_end(digest)
+        while len(self._kept) > 1 and sum(size for _, size in self._kept.values()) > self._most_bytes:
+            self._kept.popitem(last=False)
+        return self._kept[digest][0]
+
 
 class _Stub:
     """Lives as long as the driver's copy of a receipt does."""
@@ -41,7 +67,7 @@ class _Sent:
     then: Call | None = None
 
 
-class Desk:
+class RemoteCalls:
     """Sends calls to agents with all they need, and turns their answers into reports.
 
     Agents get ids that are used once, so an answer to a call that was stopped is never taken for
@@ -50,17 +76,16 @@ class Desk:
     """
 
     def __init__(
-        self, links: Mapping[str, Link], parcel: Callable[[bytes], Any], now_s: Callable[[], float]
+        self, links: Mapping[str, Link], put: Callable[[bytes], Any], now_s: Callable[[], float]
     ) -> None:
         self._links = links
-        self._parcel = parcel
         self._now_s = now_s
         self._number = count()
         self._sent: dict[str, _Sent] = {}
         self._now_under: dict[str, str] = {}
         self._workers: dict[str, set[str]] = {}
         self._recipes: dict[str, Call] = {}
-        self._parcels: dict[str, Any] = {}
+        self._files = SentFiles(put)
         self._unsent: dict[Link, None] = {}
 
     def start(self, link: Link, call_id: str, call: Call) -> list[CallEnded]:
@@ -132,7 +157,8 @@ class Desk:
         recipe = self._recipes.get(report.receipt.id)
         if recipe is None:
             return [self._end(sent.id, Raised(error="what it needs is gone with its machine", trace=""))]
-        call = replace(recipe, place=sent.call.place, cores=sent.call.cores)
+        needs = sent.call
+        call = replace(recipe, place=needs.place, cores=needs.cores, alone=needs.alone, locks=needs.locks)
         again = replace(sent, call=call, instead_of=report.receipt, then=sent.call)
         self._order(link, again)
         return []
@@ -169,9 +195,8 @@ class Desk:
         needed = frozenset(reads.digests.values())
         for name, digest in reads.digests.items():
             if digest not in link.files:
-                if digest not in self._parcels:
-                    self._parcels[digest] = self._parcel((Path(reads.folder) / name).read_bytes())
-                link.orders.append(KeepFile(digest=digest, data=self._parcels[digest], needed=needed))
+                data = self._files.get(digest, Path(reads.folder) / name)
+                link.orders.append(KeepFile(digest=digest, data=data, needed=needed))
                 link.files.add(digest)
 
     def _received(
