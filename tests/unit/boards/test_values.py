@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from tuneloom.app.devices.base import Ground
+from tuneloom.app.devices.base import MachineCores
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.finding import device_kind
 from tuneloom.compiler import linking
@@ -91,7 +91,7 @@ def test_the_server_of_tvm_is_unsuitable_and_the_remedy_is_named() -> None:
     assert "tuneloom board file" in unsuitable(board(ARM), Greeting())
 
 
-GROUND = Ground(machine="local", host_cores=frozenset({0}), device_cores=frozenset())
+GROUND = MachineCores(name="local", host_cores=frozenset({0}), device_cores=frozenset())
 
 
 def entry_of(one: Board) -> DeviceEntry:
@@ -108,8 +108,8 @@ def test_a_board_is_offered_through_a_function_that_finds_it_in_its_environment(
 def test_a_look_at_a_board_tells_what_it_is_or_why_it_is_of_no_use() -> None:
     kind = device_kind("rpc")
     with BoardProcess.scripted(f"-machine={platform.machine()}", f"-tvm={version('apache-tvm')}") as here:
-        sight = kind.look(entry_of(here.board))
-        assert sight.usable and platform.machine() in sight.facts["device"]
+        state = kind.look(entry_of(here.board))
+        assert state.usable and platform.machine() in state.facts["device"]
     assert "Connection refused" in kind.look(entry_of(here.board)).trouble
     with BoardProcess.scripted("-machine=m68k") as other:
         assert "is m68k, but its target is for" in kind.look(entry_of(other.board)).trouble

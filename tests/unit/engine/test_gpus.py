@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tuneloom import gpus
-from tuneloom.app.devices.base import Ground
+from tuneloom.app.devices.base import MachineCores
 from tuneloom.app.devices.cuda import CudaKind
 from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.reports.notes import disturbed_facts
@@ -142,14 +142,14 @@ def test_a_driver_that_does_not_answer_is_not_taken_for_one_without_gpus(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", pretended_nvml())
-    kind, ground = CudaKind(), Ground(machine="a", host_cores=frozenset(), device_cores=frozenset())
+    kind, machine = CudaKind(), MachineCores(name="a", host_cores=frozenset(), device_cores=frozenset())
     (entry,) = kind.found(1)
     monkeypatch.setitem(sys.modules, "pynvml", pretended_nvml(OSError("GPU is lost")))
     with pytest.raises(TargetError, match="driver can't be asked for its GPUs: GPU is lost"):
         visible_gpus()
     assert kind.found(1) == (entry,)
     assert "GPU is lost" in kind.look(entry).trouble
-    assert kind.offer(entry, ground).resource.name == "a/cuda0"
+    assert kind.offer(entry, machine).resource.name == "a/cuda0"
 
 
 def test_a_driver_that_hangs_is_given_up_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

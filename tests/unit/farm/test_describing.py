@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tuneloom.app.devices.base import Sight
+from tuneloom.app.devices.base import DeviceState
 from tuneloom.app.devices.describing import Description, MachineOrder, SeenDevice, describe
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.watching import DeviceWatch
@@ -76,7 +76,7 @@ def test_a_watch_tells_who_else_uses_a_device_and_when_that_is_over() -> None:
     offer = Offer(resource=Device(name="h2000", key="h200"))
 
     def seen(by: str) -> Description:
-        device = SeenDevice(entry=entry, offer=offer, sight=Sight(disturbed_by=by))
+        device = SeenDevice(entry=entry, offer=offer, state=DeviceState(disturbed_by=by))
         return Description(host=None, devices=(device,))
 
     watch = DeviceWatch(MachineOrder(), seen(""))
@@ -102,8 +102,8 @@ def test_a_watch_tells_who_left_and_why_and_who_came_back() -> None:
     offer = Offer(resource=Device(name="board@b:1", key="board"))
 
     def seen(trouble: str) -> Description:
-        sight = Sight(trouble=trouble)
-        return Description(host=None, devices=(SeenDevice(entry=entry, offer=offer, sight=sight),))
+        state = DeviceState(trouble=trouble)
+        return Description(host=None, devices=(SeenDevice(entry=entry, offer=offer, state=state),))
 
     watch = DeviceWatch(MachineOrder(), seen(""))
     watch.compare(seen("no answer within 5 s"))
@@ -118,7 +118,7 @@ def test_a_watch_tells_who_left_and_why_and_who_came_back() -> None:
 def test_a_device_that_a_call_has_lost_joins_when_a_later_look_sees_it() -> None:
     entry = DeviceEntry(key="board", kind="rpc", address="b:1")
     offer = Offer(resource=Device(name="board@b:1", key="board"))
-    well = Description(host=None, devices=(SeenDevice(entry=entry, offer=offer, sight=Sight()),))
+    well = Description(host=None, devices=(SeenDevice(entry=entry, offer=offer, state=DeviceState()),))
     watch = DeviceWatch(MachineOrder(), well)
     watch.lost("board@b:1")
     watch.compare(well)  # a look that was under way when the call lost it

@@ -11,20 +11,20 @@ from tuneloom.model import LOCAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class MachineCores:
     """The machine that carries out the calls of a device, and how its cores are divided."""
 
-    machine: str
+    name: str
     host_cores: frozenset[int]
     device_cores: frozenset[int]
 
     def named(self, name: str) -> str:
         """The name of one of its resources; those of several machines differ."""
-        return name if self.machine == LOCAL else f"{self.machine}/{name}"
+        return name if self.name == LOCAL else f"{self.name}/{name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class DeviceState:
     """What a look at a device found: `trouble` says why it can't be used now, `facts` are for people.
 
     `disturbed_by` says who else uses it; what follows a semicolon there may change at any time.
@@ -79,9 +79,9 @@ class DeviceKind(ABC):
         return f"{entry.kind} {entry.index} of {entry.where}"
 
     @abstractmethod
-    def offer(self, entry: DeviceEntry, ground: Ground) -> Offer:
+    def offer(self, entry: DeviceEntry, machine: MachineCores) -> Offer:
         """The device as engines offer it, also one that can't be used now; never raises."""
 
     @abstractmethod
-    def look(self, entry: DeviceEntry) -> Sight:
+    def look(self, entry: DeviceEntry) -> DeviceState:
         """Whether it is there and can be used; never raises."""

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from tuneloom.app.devices.base import DeviceKind, Ground, Sight
+from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.engine.machine import CPU_KEY, HOST, Offer
 from tuneloom.engine.sharing.locks import core_lock
@@ -25,22 +25,22 @@ class CpuKind(DeviceKind):
     def called(self, entry: DeviceEntry) -> str:
         return f"the CPU of {entry.where}"
 
-    def offer(self, entry: DeviceEntry, ground: Ground) -> Offer:
-        lends = ground.host_cores and ground.host_cores != ground.device_cores
+    def offer(self, entry: DeviceEntry, machine: MachineCores) -> Offer:
+        lends = machine.host_cores and machine.host_cores != machine.device_cores
         device = Device(
-            name=ground.named(f"{entry.key}0"),
+            name=machine.named(f"{entry.key}0"),
             key=entry.key,
-            lends_to=ground.named(HOST) if lends else None,
-            machine=ground.machine,
+            lends_to=machine.named(HOST) if lends else None,
+            machine=machine.name,
         )
-        locks = tuple(map(core_lock, sorted(ground.device_cores)))
-        return Offer(resource=device, cores=ground.device_cores, locks=locks, target=self.target)
+        locks = tuple(map(core_lock, sorted(machine.device_cores)))
+        return Offer(resource=device, cores=machine.device_cores, locks=locks, target=self.target)
 
-    def look(self, entry: DeviceEntry) -> Sight:
+    def look(self, entry: DeviceEntry) -> DeviceState:
         cores = len(os.sched_getaffinity(0))
         if entry.cores > cores:
-            return Sight(trouble=f"it has {cores} cores, not {entry.cores}")
-        return Sight(facts={"device": f"{entry.cores} of {cores} cores"})
+            return DeviceState(trouble=f"it has {cores} cores, not {entry.cores}")
+        return DeviceState(facts={"device": f"{entry.cores} of {cores} cores"})
 
 
 KIND = CpuKind()

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tuneloom.app.devices.base import DeviceKind, Ground, Sight
+from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.engine.machine import Offer
 from tuneloom.errors import TargetError
@@ -43,30 +43,30 @@ class CudaKind(DeviceKind):
     def called(self, entry: DeviceEntry) -> str:
         return f"GPU {entry.index} of {entry.where}"
 
-    def offer(self, entry: DeviceEntry, ground: Ground) -> Offer:
+    def offer(self, entry: DeviceEntry, machine: MachineCores) -> Offer:
         gpu = None
         with suppress(TargetError):
             gpu = dict(enumerate(visible_gpus())).get(entry.index)
-        name = ground.named(f"{entry.key}{entry.index}")
+        name = machine.named(f"{entry.key}{entry.index}")
         return Offer(
-            resource=Device(name=name, key=entry.key, machine=ground.machine),
+            resource=Device(name=name, key=entry.key, machine=machine.name),
             resident=True,
             environment={} if gpu is None else gpu.environment,
             locks=() if gpu is None else (f"gpu-{gpu.uuid}",),
             target=self.target,
         )
 
-    def look(self, entry: DeviceEntry) -> Sight:
+    def look(self, entry: DeviceEntry) -> DeviceState:
         try:
             gpus, others = visible_gpus(), users()
         except TargetError as error:
-            return Sight(trouble=str(error))
+            return DeviceState(trouble=str(error))
         if entry.index >= len(gpus):
-            return Sight(trouble=f"there are {len(gpus)} GPUs, so none has the index {entry.index}")
+            return DeviceState(trouble=f"there are {len(gpus)} GPUs, so none has the index {entry.index}")
         gpu = gpus[entry.index]
         by = disturbance(gpu, others)
         about = f"{gpu.name}, {gpu.used_mib} MiB used, {gpu.busy_percent} % busy"
-        return Sight(facts={"device": f"{about}, used by {by}" if by else about}, disturbed_by=by)
+        return DeviceState(facts={"device": f"{about}, used by {by}" if by else about}, disturbed_by=by)
 
 
 KIND = CudaKind()

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from tuneloom.app.devices.base import Ground, Sight
+from tuneloom.app.devices.base import DeviceState, MachineCores
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.finding import device_kind, device_kinds
 from tuneloom.engine.machine import HOST, Fleet, Offer
@@ -28,7 +28,7 @@ class SeenDevice:
 
     entry: DeviceEntry
     offer: Offer
-    sight: Sight
+    state: DeviceState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Description:
     def offers(self) -> tuple[Offer, ...]:
         """What can be used."""
         hosts = (self.host,) if self.host is not None else ()
-        return (*hosts, *(seen.offer for seen in self.devices if seen.sight.usable))
+        return (*hosts, *(seen.offer for seen in self.devices if seen.state.usable))
 
     @property
     def fleet(self) -> Fleet:
@@ -52,7 +52,7 @@ class Description:
     @property
     def troubles(self) -> dict[str, str]:
         """Why devices can't be used, by the names of these."""
-        return {s.offer.resource.name: s.sight.trouble for s in self.devices if not s.sight.usable}
+        return {s.offer.resource.name: s.state.trouble for s in self.devices if not s.state.usable}
 
 
 def describe(order: MachineOrder, cores: frozenset[int] | None = None) -> Description:
@@ -61,8 +61,8 @@ def describe(order: MachineOrder, cores: frozenset[int] | None = None) -> Descri
     CPU devices have these cores, or else the last ones.
     """
     entries = found_devices(order) if order.devices is None else order.devices
-    ground = _ground(order, cores)
-    return Description(host=_host(order, ground), devices=tuple(_seen(entry, ground) for entry in entries))
+    machine = _machine_cores(order, cores)
+    return Description(host=_host(order, machine), devices=tuple(_seen(entry, machine) for entry in entries))
 
 
 def require_cores(count: int) -> None:
@@ -79,17 +79,17 @@ def found_devices(order: MachineOrder) -> tuple[DeviceEntry, ...]:
     return tuple(entry for kind in device_kinds().values() for entry in kind.found(order.device_cores))
 
 
-def _seen(entry: DeviceEntry, ground: Ground) -> SeenDevice:
+def _seen(entry: DeviceEntry, machine: MachineCores) -> SeenDevice:
     kind = device_kind(entry.kind)
-    return SeenDevice(entry=entry, offer=kind.offer(entry, ground), sight=kind.look(entry))
+    return SeenDevice(entry=entry, offer=kind.offer(entry, machine), state=kind.look(entry))
 
 
-def _host(order: MachineOrder, ground: Ground) -> Offer | None:
-    if not ground.host_cores:
+def _host(order: MachineOrder, machine: MachineCores) -> Offer | None:
+    if not machine.host_cores:
         return None
-    slots = len(ground.host_cores) if order.slots is None else order.slots
-    host = Host(name=ground.named(HOST), slots=slots, machine=order.name)
-    return Offer(resource=host, cores=ground.host_cores)
+    slots = len(machine.host_cores) if order.slots is None else order.slots
+    host = Host(name=machine.named(HOST), slots=slots, machine=order.name)
+    return Offer(resource=host, cores=machine.host_cores)
 
 
 def wanted_cores(order: MachineOrder) -> int:
@@ -98,9 +98,9 @@ def wanted_cores(order: MachineOrder) -> int:
     return sum(device_kind(entry.kind).cores(entry) for entry in entries)
 
 
-def _ground(order: MachineOrder, cores: frozenset[int] | None) -> Ground:
+def _machine_cores(order: MachineOrder, cores: frozenset[int] | None) -> MachineCores:
     """Some cores are the CPU device, the others the host; with too few, both share them all."""
     every = frozenset(os.sched_getaffinity(0))
     device = chosen_cores(every, wanted_cores(order), ()) if cores is None else cores
     host = frozenset() if order.slots == 0 else every - device or every
-    return Ground(machine=order.name, host_cores=host, device_cores=device)
+    return MachineCores(name=order.name, host_cores=host, device_cores=device)

@@ -1,6 +1,6 @@
 """Boards: devices of machines on which nothing of ours runs but a server for TVM's RPC protocol."""
 
-from tuneloom.app.devices.base import DeviceKind, Ground, Sight
+from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Board, Device
@@ -25,26 +25,26 @@ class RpcKind(DeviceKind):
     def called(self, entry: DeviceEntry) -> str:
         return f"the board at {entry.address}"
 
-    def offer(self, entry: DeviceEntry, ground: Ground) -> Offer:
+    def offer(self, entry: DeviceEntry, machine: MachineCores) -> Offer:
         board = board_of(entry)
         return Offer(
-            resource=Device(name=ground.named(board.name), key=board.key, machine=ground.machine),
+            resource=Device(name=machine.named(board.name), key=board.key, machine=machine.name),
             environment=environment_of(board),
             through=ON_BOARD,
             locks=(f"board-{board.address}",),
             target=board.target,
         )
 
-    def look(self, entry: DeviceEntry) -> Sight:
+    def look(self, entry: DeviceEntry) -> DeviceState:
         board = board_of(entry)
         try:
             greeting = hello(board)
         except NoAnswer as error:
-            return Sight(trouble=str(error))
+            return DeviceState(trouble=str(error))
         if trouble := unsuitable(board, greeting):
-            return Sight(trouble=trouble)
+            return DeviceState(trouble=trouble)
         device = f"{greeting.machine}, {greeting.cores} cores"
-        return Sight(facts={"device": device, "tvm": greeting.tvm})
+        return DeviceState(facts={"device": device, "tvm": greeting.tvm})
 
 
 KIND = RpcKind()

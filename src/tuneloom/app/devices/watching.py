@@ -131,9 +131,9 @@ class DeviceWatch(Watch):
 
     def _compare_disturbances(self, description: Description) -> None:
         for seen in description.devices:
-            name, by = seen.offer.resource.name, seen.sight.disturbed_by
+            name, by = seen.offer.resource.name, seen.state.disturbed_by
             who = by.partition(";")[0]
-            if seen.sight.usable and self._disturbed.get(name, "") != who:
+            if seen.state.usable and self._disturbed.get(name, "") != who:
                 self._disturbed[name] = who
                 self._changes.put(ResourceDisturbed(name=name, by=by))
 

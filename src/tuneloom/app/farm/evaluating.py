@@ -6,7 +6,7 @@ from typing import Any
 
 from tuneloom.app.bundles.models import LONGER, spread
 from tuneloom.app.conducting.calling import call_in_worker
-from tuneloom.app.devices.base import Ground
+from tuneloom.app.devices.base import MachineCores
 from tuneloom.app.devices.finding import device_kind
 from tuneloom.app.farm.entries import FarmFile
 from tuneloom.app.farm.reading import read_farm
@@ -18,7 +18,7 @@ from tuneloom.model.numbers import POSITIVE
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
 
 _EVALUATE = "tuneloom.tuners.tvm.bundles.on_board:evaluate_on_board"
-_ALONE = Ground(machine=LOCAL, host_cores=frozenset(), device_cores=frozenset())
+_ALONE = MachineCores(name=LOCAL, host_cores=frozenset(), device_cores=frozenset())
 
 
 def evaluate_on_farm(folder: Path, farm: Path, seconds: float, key: str | None = None) -> dict[str, Any]:
@@ -52,13 +52,13 @@ def evaluate_on_farm(folder: Path, farm: Path, seconds: float, key: str | None =
 def _usable(farm: FarmFile, key: str) -> Offer:
     """The first board with a key that can be used; raises FarmError with the troubles of all."""
     boards = [entry for entry in farm.devices if device_kind(entry.kind).only_runtime]
-    sights = [(entry, device_kind(entry.kind).look(entry)) for entry in boards if entry.key == key]
-    if not sights:
+    states = [(entry, device_kind(entry.kind).look(entry)) for entry in boards if entry.key == key]
+    if not states:
         known = ", ".join(repr(entry.key) for entry in boards) or "none"
         raise FarmError(
             f"{farm.path} has no board with key {key!r}; known: {known}. Choose one with --device"
         )
-    for entry, sight in sights:
-        if sight.usable:
+    for entry, state in states:
+        if state.usable:
             return device_kind(entry.kind).offer(entry, _ALONE)
-    raise FarmError("; ".join(sight.trouble for _, sight in sights))
+    raise FarmError("; ".join(state.trouble for _, state in states))

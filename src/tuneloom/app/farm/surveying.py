@@ -54,7 +54,7 @@ def facts_of(description: Description) -> dict[str, Any]:
         "cpu": cpu_name(),
         "wall_s": time.time(),
         "versions": versions(),
-        "devices": {seen.offer.resource.name: dict(seen.sight.facts) for seen in description.devices},
+        "devices": {seen.offer.resource.name: dict(seen.state.facts) for seen in description.devices},
         "troubles": description.troubles,
     }
 
