@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, distinct,
 from tuneloom.errors import StoreError
 from tuneloom.store.bank.readers import readable_by
 from tuneloom.store.bank.trial_rows import RECORDS, readable
-from tuneloom.store.database.encoding import unpack
+from tuneloom.store.database.encoding import from_row, unpack
 from tuneloom.store.database.queries import Queries
 from tuneloom.store.database.tables.runs import JOBS, PROVENANCES, RUNS, TRIALS, WORKLOADS
 from tuneloom.store.records import BankRow, KnownKernel, RunStatus, TrialRecord, WorkloadRecord
@@ -219,17 +219,7 @@ def _kernels(described: Mapping[str, Row[Any]], rows: Sequence[Row[Any]]) -> lis
 
 
 def _workload(row: Row[Any], payload: bytes) -> WorkloadRecord:
-    return WorkloadRecord(
-        key=row.task_key,
-        name=row.name,
-        kernel_class=row.kernel_class,
-        shapes=row.shapes,
-        gflop=row.gflop,
-        family=row.family,
-        target=row.target,
-        tvm_version=row.tvm_version,
-        payload=payload,
-    )
+    return from_row(WorkloadRecord, row, key=row.task_key, payload=payload)
 
 
 def _bank_row(kernel_class: str, family: str, workloads: int, measured: int, total: int) -> BankRow:

@@ -1,10 +1,18 @@
-"""How values become columns: JSON as text, long text and payloads compressed."""
+"""How values become columns and rows records: JSON as text, long text and payloads compressed."""
 
 import json
 import zlib
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import Row
 
 from tuneloom.store.records import Json
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 PLAIN, ZLIB = b"\x00", b"\x01"
 WORTH_COMPRESSING = 256
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
@@ -49,3 +57,9 @@ def printable(text: str) -> str:
     not cost a trial.
     """
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
+def from_row(kind: type[Record], row: Row[Any], /, **given: Any) -> Record:
+    """The record with the columns of a row as its fields, but for those that are given."""
+    own = {field.name: getattr(row, field.name) for field in fields(kind) if field.name not in given}
+    return kind(**own, **given)

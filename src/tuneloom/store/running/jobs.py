@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from tuneloom.errors import StoreError
 from tuneloom.model import Task
-from tuneloom.store.database.encoding import from_json, pack, printable, to_json, unpack
+from tuneloom.store.database.encoding import from_json, from_row, pack, printable, to_json, unpack
 from tuneloom.store.database.queries import Queries, insert_new, insert_once
 from tuneloom.store.database.tables.runs import JOBS, TASKS, WORKLOADS
 from tuneloom.store.database.tables.tenancy import SUBMISSIONS
@@ -136,15 +136,12 @@ def _one(connection: Connection, job: str) -> Row[Any]:
 
 
 def _record(row: Row[Any]) -> JobRecord:
-    return JobRecord(
-        id=row.id,
-        run=row.run,
-        name=row.name,
+    return from_row(
+        JobRecord,
+        row,
         spec=from_json(row.spec),
         status=JobStatus(row.status),
         created=row.created or 0.0,
-        started=row.started,
-        ended=row.ended,
         result=from_json(row.result),
     )
 
@@ -160,13 +157,5 @@ def _described(task: Task) -> dict[str, Any]:
 
 
 def _planned(row: Row[Any]) -> PlannedTask:
-    task = Task(
-        key=row.task_key,
-        name=row.name,
-        weight=row.weight,
-        gflop=row.gflop,
-        shapes=row.shapes,
-        kernel_class=row.kernel_class,
-        payload=unpack(row.payload),
-    )
+    task = from_row(Task, row, key=row.task_key, payload=unpack(row.payload))
     return PlannedTask(task=task, plan=from_json(row.plan))

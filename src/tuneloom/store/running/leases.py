@@ -8,12 +8,13 @@ as well: a dead one's run is free at once, a living one's a minute later than el
 
 import time
 from collections.abc import Collection
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select, update
 
 from tuneloom.errors import StoreError
+from tuneloom.store.database.encoding import from_row
 from tuneloom.store.database.fencing import is_lease, taken_over
 from tuneloom.store.database.queries import Queries, insert_or_replace
 from tuneloom.store.database.tables.runs import JOBS, LEASES, RUNS
@@ -173,10 +174,8 @@ def _lease_row(connection: Connection, run: str) -> Row[Any] | None:
 
 
 def _owner(row: Row[Any]) -> Owner:
-    return Owner(**{field.name: getattr(row, field.name) for field in fields(Owner)})
+    return from_row(Owner, row)
 
 
 def _record(row: Row[Any]) -> Lease:
-    return Lease(
-        run=row.run, epoch=row.epoch, holder=row.holder, host=row.host, pid=row.pid, expires=row.expires
-    )
+    return from_row(Lease, row)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, select, update
 
 from tuneloom.errors import StoreError
-from tuneloom.store.database.encoding import from_json, printable, to_json
+from tuneloom.store.database.encoding import from_json, from_row, printable, to_json
 from tuneloom.store.database.queries import announce, insert_once, insert_or_replace
 from tuneloom.store.database.tables.runs import JOBS, LEASES, NOTES, RUNS, TRIALS
 from tuneloom.store.records import EMPTY, Json, RunRecord, RunStatus
@@ -127,19 +127,7 @@ class RunQueries(LeaseQueries):
         status = RunStatus(row.status)
         if status is RunStatus.RUNNING and is_free(connection, row, self._now(connection)):
             status = RunStatus.INTERRUPTED
-        return RunRecord(
-            id=row.id,
-            created=row.created,
-            command=row.command,
-            options=from_json(row.options),
-            status=status,
-            message=row.message,
-            ended=row.ended,
-            host=row.host,
-            pid=row.pid,
-            jobs=row.jobs,
-            trials=row.trials,
-        )
+        return from_row(RunRecord, row, options=from_json(row.options), status=status)
 
 
 def _matching(connection: Connection, name: str) -> list[Row[Any]]:

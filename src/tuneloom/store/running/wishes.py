@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, select, update
 
 from tuneloom.errors import StoreError
-from tuneloom.store.database.encoding import from_json, to_json
+from tuneloom.store.database.encoding import from_json, from_row, to_json
 from tuneloom.store.database.queries import Queries, announce
 from tuneloom.store.database.tables.runs import RUNS, WISHES
 from tuneloom.store.records import EMPTY, Json, RunStatus, Wish, WishKind
@@ -65,11 +65,4 @@ def wished(connection: Connection, run: str) -> bool:
 
 
 def _record(row: Row[Any]) -> Wish:
-    return Wish(
-        number=row.number,
-        run=row.run,
-        job=row.job,
-        kind=WishKind(row.kind),
-        body=from_json(row.body),
-        created=row.created,
-    )
+    return from_row(Wish, row, kind=WishKind(row.kind), body=from_json(row.body))

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select
 
-from tuneloom.store.database.encoding import from_json, to_json
+from tuneloom.store.database.encoding import from_json, from_row, to_json
 from tuneloom.store.database.queries import Queries
 from tuneloom.store.database.tables.tenancy import AUDIT
 from tuneloom.store.tenancy.records import AuditEntry
@@ -47,13 +47,4 @@ def insert_entry(connection: Connection, entry: AuditEntry, now: float) -> None:
 
 
 def _entry(row: Row[Any]) -> AuditEntry:
-    return AuditEntry(
-        number=row.number,
-        at=row.at,
-        tenant=row.tenant,
-        token=row.token,
-        action=row.action,
-        subject=row.subject,
-        request_id=row.request_id,
-        detail=from_json(row.detail),
-    )
+    return from_row(AuditEntry, row, detail=from_json(row.detail))

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Row, delete, insert, select, update
 
 from tuneloom.errors import ConflictError, QuotaError
-from tuneloom.store.database.encoding import from_json, printable, to_json
+from tuneloom.store.database.encoding import from_json, from_row, printable, to_json
 from tuneloom.store.database.queries import Queries
 from tuneloom.store.database.tables.runs import JOBS
 from tuneloom.store.database.tables.tenancy import MODELS, SUBMISSIONS
@@ -86,13 +86,4 @@ def is_model(tenant: str, digest: str) -> Any:
 
 def model_of(row: Row[Any]) -> ModelRecord:
     """The record of one row."""
-    return ModelRecord(
-        number=row.number,
-        tenant=row.tenant,
-        digest=row.digest,
-        name=row.name,
-        size_bytes=row.size_bytes,
-        created=row.created,
-        state=ModelState(row.state),
-        summary=from_json(row.summary),
-    )
+    return from_row(ModelRecord, row, state=ModelState(row.state), summary=from_json(row.summary))

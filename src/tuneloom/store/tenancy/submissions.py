@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, select
 
 from tuneloom.errors import ConflictError, ModelError, QuotaError
-from tuneloom.store.database.encoding import from_json
+from tuneloom.store.database.encoding import from_json, from_row
 from tuneloom.store.database.queries import insert_or_replace
 from tuneloom.store.database.tables.runs import JOBS, LEASES, TRIALS, VIEWS
 from tuneloom.store.database.tables.tenancy import BUNDLES, MODELS, SUBMISSIONS
@@ -204,17 +204,11 @@ def _earlier(connection: Connection, submission: Submission) -> SubmittedJob | N
 
 
 def _submitted(row: Row[Any]) -> SubmittedJob:
-    return SubmittedJob(
-        number=row.number,
+    return from_row(
+        SubmittedJob,
+        row,
         id=row.run,
-        tenant=row.tenant,
-        model=row.model,
-        name=row.name,
         status=JobStatus(row.status),
         spec=from_json(row.spec),
         result=from_json(row.result),
-        created=row.created,
-        started=row.started,
-        ended=row.ended,
-        trials=row.trials,
     )

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, select, update
 
 from tuneloom.errors import ConflictError, InputError
-from tuneloom.store.database.encoding import printable
+from tuneloom.store.database.encoding import from_row, printable
 from tuneloom.store.database.queries import Queries, insert_once
 from tuneloom.store.database.tables.runs import JOBS
 from tuneloom.store.database.tables.tenancy import BUNDLES, MODELS, SUBMISSIONS, TENANTS, TOKENS
@@ -136,25 +136,10 @@ def _tenant_row(connection: Connection, name: str) -> Row[Any]:
 
 
 def _tenant(row: Row[Any]) -> TenantRecord:
-    limits = TenantLimits(
-        weight=row.weight,
-        jobs_at_once=row.jobs_at_once,
-        trials_a_day=row.trials_a_day,
-        bytes_stored=row.bytes_stored,
-        most_priority=row.most_priority,
-        shares_records=bool(row.shares_records),
-    )
+    limits = from_row(TenantLimits, row, shares_records=bool(row.shares_records))
     return TenantRecord(id=row.id, created=row.created, limits=limits)
 
 
 def token_of(row: Row[Any]) -> TokenRecord:
     """A token from its row."""
-    return TokenRecord(
-        id=row.id,
-        tenant=row.tenant,
-        name=row.name,
-        role=Role(row.role),
-        created=row.created,
-        expires=row.expires,
-        revoked=row.revoked,
-    )
+    return from_row(TokenRecord, row, role=Role(row.role))
