@@ -1,8 +1,8 @@
 """What one driver carries: 1,000 mock devices on real agents, and what each trial costs the driver.
 
-Usage: python benchmarks/farm_driver.py [--devices 1000] [--trials 100] [--out FILE]
+Usage: python benchmarks/farm_driver.py [--devices 1000] [--trials 500] [--out FILE]
 
-Four nodes of Ray are simulated on this machine; each pretends to have a quarter of the devices and 100
+Four nodes of Ray are simulated on this machine; each pretends to have a quarter of the devices and 400
 slots. Stages are mock stages that take known times and need no core. Scheduling, store (SQLite),
 agents and messages are real. The driver's CPU time is that of its process, all threads.
 """
@@ -32,7 +32,9 @@ from tuneloom.testing.engines.pretended import LENGTHS
 from tuneloom.testing.engines.surveys import LARGE
 
 OUT = Path(__file__).parent / "results" / "farm_driver.json"
-MACHINES, KINDS, SLOTS, JOBS = 4, 20, 100, 40
+MACHINES, KINDS, SLOTS, JOBS = 4, 20, 400, 40
+LENGTHS_S = "build=0.5,profile=0.5"
+"""What stages take: devices and slots could carry twice what is asked of the driver."""
 
 
 def measure(devices: int, trials: int) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def measure(devices: int, trials: int) -> dict[str, Any]:
             machine=node.name,
             survey=LARGE,
             argument=(node.name, SLOTS, keys),
-            environment={LENGTHS: "build=0.5,profile=1.0"},
+            environment={LENGTHS: LENGTHS_S},
             engine="tuneloom.testing.engines.pretended:PretendedEngine",
         )
 
@@ -95,7 +97,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--devices", type=int, default=1000)
-    parser.add_argument("--trials", type=int, default=100, help="of each job")
+    parser.add_argument("--trials", type=int, default=500, help="of each job")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     found = measure(options.devices, options.trials)

@@ -102,7 +102,9 @@ SECTIONS = (
     Section(
         results="farm_driver.json",
         title="What one driver carries",
-        about="1,000 mock devices on four real agents; the driver's own CPU time per trial, store included.",
+        about="1,000 mock devices on four real agents, which run on the same two cores; the driver's own CPU "
+        "time per trial, store included. `load` is the machine's load average: what else ran there took "
+        "wall-clock time, and some CPU time, from the driver.",
         command="benchmarks/farm_driver.py",
         draw=one_row,
     ),

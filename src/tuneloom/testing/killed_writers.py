@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tuneloom.store import SpanRecord, open_store
+from tuneloom.store import KeptTrial, SpanRecord, open_store
 from tuneloom.testing.contracts.store import CONV, HERE, job_with_tasks, measured
 
 NUMBER = struct.Struct("<q")
 MOST_ACKNOWLEDGED = 12
 LONGEST_SPIN_S = 0.02
+AT_ONCE = 3
+"""Trials that a writer commits in one transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ def kill_writers(place: str | Path, kills: int, seed: int) -> KillReport:
     """Let one writer after another resume a job in a store and kill each with SIGKILL.
 
     Forks: the caller may hold no open store. Every writer reads what is known, goes on
-    with the next number, and acknowledges each trial after the store has taken it.
+    with the next number, commits some trials at once, and acknowledges them after the store has taken them.
     """
     chance = Random(seed)
     job = _prepared(place)
@@ -81,13 +83,19 @@ def _write_for_ever(place: str | Path, job: str, send: int) -> None:
         known = store.trials(job, CONV.key)
         number = 1 + max((int(record.trial.candidate.key) for record in known), default=-1)
         while True:
-            assert store.add_trial(job, CONV.key, measured(str(number), 1.0 + number), HERE)
-            os.write(send, NUMBER.pack(number))
+            numbers = range(number, number + AT_ONCE)
+            assert store.keep_trials([_kept(job, each) for each in numbers]) == []
+            os.write(send, b"".join(NUMBER.pack(each) for each in numbers))
             assert not store.add_trial(job, CONV.key, measured(str(number), 0.5), HERE)
             store.add_spans(run, [_span(job, number)])
-            number += 1
+            number += AT_ONCE
     finally:
         os._exit(1)
+
+
+def _kept(job: str, number: int) -> KeptTrial:
+    trial = measured(str(number), 1.0 + number)
+    return KeptTrial(job=job, task_key=CONV.key, trial=trial, provenance=HERE)
 
 
 def _span(job: str, number: int) -> SpanRecord:

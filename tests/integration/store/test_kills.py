@@ -3,13 +3,14 @@
 import sqlite3
 from pathlib import Path
 
-from tuneloom.testing.killed_writers import KillReport, kill_writers
+from tuneloom.testing.killed_writers import AT_ONCE, KillReport, kill_writers
 
 
 def check(report: KillReport) -> None:
     assert (report.lost, report.doubled, report.skipped) == (0, 0, 0)
     assert report.acknowledged > report.kills
-    assert report.unacknowledged <= report.kills
+    assert report.unacknowledged <= AT_ONCE * report.kills
+    assert report.kept % AT_ONCE == 0, "some trials of a transaction without the others"
 
 
 def test_nothing_is_lost_or_doubled_when_writers_are_killed(tmp_path: Path) -> None:
