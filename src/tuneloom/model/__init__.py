@@ -8,6 +8,7 @@ from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.opened import (
     EXACT,
     CheckResult,
+    ExportedModel,
     Handover,
     ModelRecipe,
     ModelSummary,
@@ -49,6 +50,7 @@ __all__ = [
     "Decision",
     "Device",
     "DeviceGone",
+    "ExportedModel",
     "Failure",
     "FailureKind",
     "Handover",

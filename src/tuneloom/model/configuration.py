@@ -18,6 +18,12 @@ def implementer_of(configuration: str) -> str:
     return found[1] if found else TVM
 
 
+def other_than_tvm(configuration: str) -> str:
+    """The implementer of a configuration, as reports show it; empty for TVM."""
+    found = implementer_of(configuration)
+    return "" if found == TVM else found
+
+
 def configured(implementer: str, values: Mapping[str, Any]) -> str:
     """The text of an implementer's configuration, the same for equal values."""
     return f"{implementer}:{json.dumps(dict(values), sort_keys=True, separators=(',', ':'))}"

@@ -82,6 +82,13 @@ class JobSpec:
         otherwise="it runs what TVM can't compile or runs slower",
         option="--only-tvm",
     )
+    self_contained: bool = job_field(
+        YES_OR_NO,
+        "leave out code that needs libraries where the bundle runs",
+        more="for example cuBLASLt; see [bundles](bundles.md)",
+        default=False,
+        option="--self-contained",
+    )
     dtype: str = job_field(
         one_of(DTYPES),
         "number type for convolutions and products with constant weights",

@@ -57,6 +57,15 @@ class ModelRecipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedModel:
+    """Whose code is in a model that was written beside TVM's, and which libraries that code needs."""
+
+    implementers: tuple[str, ...] = ()
+    requires: tuple[Mapping[str, str], ...] = ()
+    """For each library its name, the package that brings it, and the implementer whose code calls it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeVariant:
     """A model under another set of shapes: its interface, and the parts of it another runtime runs."""
 

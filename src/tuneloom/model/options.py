@@ -37,6 +37,8 @@ class JobOptions(TypedDict, total=False):
     """Let the bundle pad smaller inputs with zeros to the next larger of its shapes."""
     only_tvm: bool
     """Leave nothing to ONNX Runtime."""
+    self_contained: bool
+    """Leave out code that needs libraries where the bundle runs."""
     dtype: Literal["float32", "bfloat16", "int8"]
     """Number type for convolutions and products with constant weights."""
     samples: str

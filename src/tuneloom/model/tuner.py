@@ -21,7 +21,8 @@ class SearchOptions:
 
     `seeds` are proposed before anything else, in their order; with `only_seeds` nothing
     is searched. `lessons` teach a cost model before the first measurement. A tuner that has
-    no use for them may leave them.
+    no use for them may leave them. With `self_contained` no code is proposed that needs
+    libraries at run time.
     """
 
     seed: int
@@ -31,6 +32,7 @@ class SearchOptions:
     seeds: tuple[Seed, ...] = ()
     lessons: tuple[Lesson, ...] = ()
     only_seeds: bool = False
+    self_contained: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneloom.model import Failure, Task, Trial
+from tuneloom.model.configuration import other_than_tvm
 from tuneloom.report.data import CurvePoint, FailureCount, TaskResult
 
 DEFAULT_ORIGIN = "default"
@@ -46,6 +47,7 @@ def task_result(
         before_s=before_s or default_time(trials),
         after_s=after_s or (best.seconds if best and not decided else None),
         origin=best.candidate.origin if best else "",
+        implementer=other_than_tvm(best.candidate.configuration) if best else "",
         curve=_improvements((number, trial.seconds) for number, trial in enumerate(trials, 1)),
         failed_at=tuple(n for n, trial in enumerate(trials, 1) if isinstance(trial.outcome, Failure)),
     )

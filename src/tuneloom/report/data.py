@@ -123,7 +123,8 @@ class TaskResult:
     """One kernel: what was tried and what came of it.
 
     `curve` has a point for every improvement; `failed_at` are the numbers of the trials
-    that failed; `origin` says who proposed the best configuration.
+    that failed; `origin` says who proposed the best configuration, `implementer` who made code
+    of it if that was not TVM.
     """
 
     job: str
@@ -137,6 +138,7 @@ class TaskResult:
     before_s: float | None = None
     after_s: float | None = None
     origin: str = ""
+    implementer: str = ""
     curve: tuple[CurvePoint, ...] = ()
     failed_at: tuple[int, ...] = ()
 

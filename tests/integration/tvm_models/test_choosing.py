@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from tuneloom.model import ModelRecipe
+from tuneloom.model import ExportedModel, ModelRecipe
 from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
 from tuneloom.tuners.tvm.models.compiling.compiled import load_compiled
 from tuneloom.tuners.tvm.models.compiling.foreign import ForeignModel
@@ -46,7 +46,7 @@ def test_a_model_that_is_faster_in_onnx_runtime_is_left_there(
     ((part,),) = handover.foreign
     assert part["operators"] == ["Relu", "Exp"] and set(handover.shares) == {part["function"]}
     (tmp_path / "out").mkdir()
-    assert export_model(recipe.leaving(handover.left), {}, str(tmp_path / "out")) is None
+    assert export_model(recipe.leaving(handover.left), {}, str(tmp_path / "out")) == ExportedModel()
     inputs, outputs = lowered_model(recipe).inputs, lowered_model(recipe).outputs
     loaded = load_compiled(tmp_path / "out", inputs, outputs, [part]).open()
     assert isinstance(loaded, ForeignModel), "a session, and no program around it"

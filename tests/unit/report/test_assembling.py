@@ -3,7 +3,11 @@
 import pytest
 
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
+from tuneloom.model.configuration import configured
 from tuneloom.report import CurvePoint, TaskTrial, failure_counts, progress_of, task_result
+from tuneloom.report.data import ReportData
+from tuneloom.report.sections.kernels import kernels_section
+from tuneloom.report.sections.tables import came_from
 
 
 def tried(outcome: float | FailureKind, origin: str = "search", message: str = "") -> Trial:
@@ -34,6 +38,20 @@ def test_the_default_trial_is_before_and_the_best_is_after() -> None:
     result = task_result("job", TASK, TRIALS)
     assert (result.before_s, result.after_s, result.speed_up) == (4.0, 2.0, 2.0)
     assert (result.origin, result.cost_s) == ("donor", 12.0)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "implementer", "row"),
+    [("[[], []]", "", "search"), (configured("weaver", {"rows": 4}), "weaver", "search, weaver")],
+)
+def test_who_made_the_code_is_told_unless_it_was_tvm(configuration: str, implementer: str, row: str) -> None:
+    candidate = Candidate(key="k", configuration=configuration, origin="search")
+    result = task_result(
+        "job", TASK, [Trial(candidate=candidate, outcome=Measurement(seconds=(1.0,)))], before_s=2.0
+    )
+    assert result.implementer == implementer and came_from(result) == row
+    drawn = str(kernels_section(ReportData(run="r", tasks=(result,))))
+    assert ("[weaver]" in drawn) == ("code by weaver" in drawn) == bool(implementer)
 
 
 def test_final_times_go_before_those_of_trials() -> None:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tuneloom.errors import InputError
+from tuneloom.model.configuration import implementer_of
 from tuneloom.model.numbers import COUNT
 from tuneloom.store import BankRow, Store, open_existing
 
@@ -21,6 +22,7 @@ class KnownWorkload:
     device_key: str
     record: int
     job: str
+    implementer: str
 
     @property
     def gflops(self) -> float:
@@ -70,6 +72,7 @@ def _workloads(store: Store, kernel_class: str, family: str) -> Iterator[KnownWo
             device_key=record.provenance.device_key,
             record=record.id,
             job=record.job,
+            implementer=implementer_of(record.trial.candidate.configuration),
         )
 
 

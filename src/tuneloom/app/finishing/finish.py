@@ -12,7 +12,15 @@ from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
 from tuneloom.errors import OutputError, in_short
-from tuneloom.model import CheckResult, Handover, JobSpec, ModelRecipe, RuntimeChoice, StageKind
+from tuneloom.model import (
+    CheckResult,
+    ExportedModel,
+    Handover,
+    JobSpec,
+    ModelRecipe,
+    RuntimeChoice,
+    StageKind,
+)
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
@@ -39,6 +47,7 @@ class Finish:
     finished: bool = False
     failure: str = ""
     unwritten: OutputError | None = None
+    exported: ExportedModel = field(default_factory=ExportedModel)
     check: CheckResult | None = None
     handover: Handover | None = None
     rejected: Sequence[Handover] = ()
@@ -278,7 +287,10 @@ class Finish:
     def _exported(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._give_up("writing the tuned model", result)
-        self.unwritten = result.value
+        if isinstance(result.value, OutputError):
+            self.unwritten = result.value
+        else:
+            self.exported = result.value
         return self._end()
 
     def _give_up(self, doing: str, result: CallResult) -> Sequence[Step] | None:

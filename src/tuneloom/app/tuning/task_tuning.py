@@ -158,7 +158,11 @@ class TaskTuning:
     def _options(self, progress: TaskProgress) -> SearchOptions:
         spec = self._spec
         base = SearchOptions(
-            seed=spec.seed, trials=self.spending.most_trials, batch=spec.batch, extra=dict(spec.extra)
+            seed=spec.seed,
+            trials=self.spending.most_trials,
+            batch=spec.batch,
+            self_contained=spec.self_contained,
+            extra=dict(spec.extra),
         )
         return self._reuse.options(progress, base) if self._reuse else base
 

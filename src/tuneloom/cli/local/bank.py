@@ -11,6 +11,7 @@ from tuneloom.app.bank.looking import bank_class, bank_stats, prune
 from tuneloom.cli.numbers import count
 from tuneloom.cli.parsing import Commands, add_command
 from tuneloom.cli.tables import print_rows
+from tuneloom.model.configuration import TVM
 
 DESCRIPTION = """\
 The bank holds the records of all runs; later runs start from them.
@@ -76,7 +77,7 @@ def show_class(options: argparse.Namespace) -> int:
             f"{k.best_s * 1e3:.3f}",
             f"{k.gflops:.1f}",
             k.device_key,
-            f"record {k.record}, {k.job}",
+            f"record {k.record}, {k.job}" + (f", code by {k.implementer}" if k.implementer != TVM else ""),
         )
         for k in found
     ]

@@ -90,10 +90,12 @@ def _row(task: TaskResult, place: int, across: Linear, before: float, after: flo
     tip = (
         f"{task.name}\n{task.shapes}\nweight {task.weight}\n"
         f"before {duration(task.before_s)}, after {duration(task.after_s)} each"
+        + (f"\ncode by {task.implementer}" if task.implementer else "")
     )
     wide = across(task.weight * task.before_s) - across.start if task.before_s else 0.0
     slim = across(task.weight * task.after_s) - across.start if task.after_s else 0.0
-    label = clipped(task.name, 34) + (f" ×{task.weight}" if task.weight > 1 else "")
+    maker = f" [{task.implementer}]" if task.implementer else ""
+    label = clipped(task.name, 34 - len(maker)) + maker + (f" ×{task.weight}" if task.weight > 1 else "")
     shares = f"{percent(task.cost_s / before)} → {percent(_after(task) / after)}"
     return el(
         "g",

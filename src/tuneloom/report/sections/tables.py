@@ -53,8 +53,13 @@ def _cells(task: TaskResult) -> list[Markup]:
         _number(duration(task.after_s), task.after_s),
         _number(times(task.speed_up), task.speed_up),
         _number(three_digits(rate) if rate else "–", rate),
-        el("td", clipped(task.origin, 28) or "–", title=task.origin, data_v=task.origin),
+        el("td", clipped(came_from(task), 28) or "–", title=came_from(task), data_v=came_from(task)),
     ]
+
+
+def came_from(task: TaskResult) -> str:
+    """Who proposed the best configuration, and who made code of it if that was not TVM."""
+    return f"{task.origin}, {task.implementer}" if task.implementer else task.origin
 
 
 def _number(text: str, value: float | None) -> Markup:

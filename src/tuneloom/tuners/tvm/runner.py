@@ -4,11 +4,13 @@ python run.py --input x.npy... --output y.npy...
 """
 
 import argparse
+import ctypes
 import json
 import os
 import platform
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ class Model:
     def __init__(self, folder: Path) -> None:
         self.manifest: dict[str, Any] = json.loads((folder / "bundle.json").read_text())
         check_machine(self.manifest["target"])
+        load_libraries(self.manifest.get("requires", []))
         self._variants = [self._loaded(folder, self.manifest, [])]
         shared = getattr(self._variants[0][1], "parameters", [])
         for number, entry in enumerate(self.manifest.get("shapes", []), 1):
@@ -279,6 +282,32 @@ def check_machine(target: dict[str, Any]) -> None:
         raise Refused(
             f"built for CPU {target['mcpu']!r}, this one lacks {', '.join(lacking)}; tune it again here"
         )
+
+
+def load_libraries(requires: Sequence[dict[str, str]]) -> None:
+    """Load the libraries that code in the bundle calls, so that it finds them; refuse if one is missing."""
+    for one in requires:
+        if not any(map(can_load, [one["library"], *files_of(one["package"], one["library"])])):
+            raise Refused(
+                f"code of {one['implementer']} in this bundle needs {one['library']}; "
+                f"install the package {one['package']}"
+            )
+
+
+def can_load(path: str) -> bool:
+    """Whether a shared library could be loaded, which stays in this process."""
+    try:
+        return bool(ctypes.CDLL(path))
+    except OSError:
+        return False
+
+
+def files_of(package: str, name: str) -> list[str]:
+    """Where an installed package of Python has files of this name: the linker does not look there."""
+    try:
+        return [str(file.locate()) for file in metadata.files(package) or () if file.name == name]
+    except metadata.PackageNotFoundError:
+        return []
 
 
 def cpu_flags() -> set[str]:

@@ -75,6 +75,8 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
         },
         "measured": {k: v for k, v in result.items() if k.startswith("latenc") or k in _MEASURED},
         "onnxruntime": result.get("onnxruntime", []),
+        "implementers": list(parts.finish.exported.implementers),
+        "requires": list(map(dict, parts.finish.exported.requires)),
         "kernels": result["kernels"],
     }
 

@@ -15,6 +15,7 @@ from tuneloom.tuners.tvm.bundles.fitting import Form, choose, fits_exactly, form
 from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, CompiledModel, load_compiled
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.compiling.shapes import variant_folder
+from tuneloom.tuners.tvm.runner import Refused, load_libraries
 
 MANIFEST = "bundle.json"
 SCHEDULES = "schedules.json"
@@ -87,10 +88,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def load_bundle(folder: Path) -> Bundle:
-    """Load a bundle; raises BundleError when it was built for another CPU or is damaged."""
+    """Load a bundle; raises BundleError if it was built for another CPU, is damaged, or lacks a library."""
     manifest = read_manifest(folder)
     target = manifest["target"]
     check_cpu(target["cpu_features"], target["mcpu"], target["machine"])
+    try:
+        load_libraries(manifest.get("requires", ()))
+    except Refused as error:
+        raise BundleError(f"{folder}: {error}") from error
     if not (folder / LIBRARY).is_file():
         raise BundleError(f"{folder} is damaged: {LIBRARY} is missing; tune the model again")
     cores = int(manifest.get("provenance", {}).get("device_cores") or 1)

@@ -20,7 +20,8 @@ _FIRST = 4
 
 def open_search(task: Task, options: SearchOptions, known: Sequence[Trial]) -> Search:
     """The search of a task, among all who can make code for its kernel."""
-    claims = [(one.name, claim) for one, claim in claims_on(unpack(task))]
+    taken = claims_on(unpack(task))
+    claims = [(one.name, claim) for one, claim in taken if not (options.self_contained and one.requirements)]
     own = replace(options, seeds=tuple(seed for seed in options.seeds if _maker(seed) == TVM))
     if not claims:
         return TvmSearch(task, own, known)

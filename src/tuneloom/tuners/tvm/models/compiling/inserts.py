@@ -1,13 +1,25 @@
 """What implementers put in the place of a model's kernels."""
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
-from tuneloom.backends.implementers import Insert, Kernel
-from tuneloom.model import Failure
+from tuneloom.backends.implementers import Implementer, Insert, Kernel
+from tuneloom.model import ExportedModel, Failure
 from tuneloom.tuners.tvm.inserting import inserted
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.tasks import kernel_module
+
+
+def told(implementers: Iterable[Implementer]) -> ExportedModel:
+    """What a bundle says of those whose code is in it, each once."""
+    known = list({one.name: one for one in implementers}.values())
+    requires = [
+        {"library": needed.library, "package": needed.package, "implementer": one.name}
+        for one in known
+        for needed in one.requirements
+    ]
+    return ExportedModel(implementers=tuple(one.name for one in known), requires=tuple(requires))
 
 
 class Inserts:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from tuneloom.backends.finding import backend_of
+from tuneloom.backends.implementers import Implementer
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import reason_of
@@ -45,6 +46,15 @@ def failing(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool 
         except Exception as error:
             failed[key] = reason_of(error)
     return failed
+
+
+def implementers_in(
+    lowered: LoweredModel, schedules: Mapping[str, str], without: Collection[str] = ()
+) -> list[Implementer]:
+    """Whose code beside TVM's is in the model that `with_schedules` makes."""
+    keys = {key for _, key, _ in _kernels(lowered)} - set(without)
+    used = {implementer_of(text) for key, text in schedules.items() if key in keys}
+    return [one for one in backend_of(lowered.target).implementers(lowered.target) if one.name in used]
 
 
 def _kernels(lowered: LoweredModel) -> Iterator[tuple[Any, str, Any]]:

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+from tuneloom.backends.implementers import Implementer
 from tuneloom.errors import OutputError
-from tuneloom.model import ModelRecipe
+from tuneloom.model import ExportedModel, ModelRecipe
 from tuneloom.tuners.tvm.models.compiling.building import build_model, build_plain
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
+from tuneloom.tuners.tvm.models.compiling.inserts import told
+from tuneloom.tuners.tvm.models.compiling.kernels import implementers_in
 from tuneloom.tuners.tvm.models.compiling.shapes import export_all
 from tuneloom.tuners.tvm.models.making.lowered import lowered_in, lowered_model
 from tuneloom.tuners.tvm.models.making.made import MODELS
@@ -62,7 +65,7 @@ def tuned_model(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel
     return made.tuned
 
 
-def export_model(recipe: ModelRecipe, schedules: dict[str, str], folder: str) -> OutputError | None:
+def export_model(recipe: ModelRecipe, schedules: dict[str, str], folder: str) -> ExportedModel | OutputError:
     """Write the compiled model and its parameters into an existing folder; a full disk is a value."""
     models = [tuned_model(variant, schedules) for variant in recipe.variants()]
     try:
@@ -70,4 +73,8 @@ def export_model(recipe: ModelRecipe, schedules: dict[str, str], folder: str) ->
     except (OSError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return OutputError(f"can't write {folder}: {reason}; free some space or choose another --out")
-    return None
+    return told(found for variant in recipe.variants() for found in _implementers(variant, schedules))
+
+
+def _implementers(recipe: ModelRecipe, schedules: dict[str, str]) -> list[Implementer]:
+    return implementers_in(lowered_model(recipe), schedules, tuned_model(recipe, schedules).unscheduled)

@@ -1,0 +1,124 @@
+"""Bundles name the implementers whose code is in them, and the libraries that this code needs."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from tuneloom.backends.implementers import Claim, Implementer, Insert, Kernel, Requirement
+from tuneloom.errors import BundleError
+from tuneloom.model import Failure, SearchOptions, Task
+from tuneloom.model.configuration import configured
+from tuneloom.tuners.tvm import runner
+from tuneloom.tuners.tvm.bundles.loading import load_bundle
+from tuneloom.tuners.tvm.models.compiling import kernels
+from tuneloom.tuners.tvm.models.compiling.inserts import told
+from tuneloom.tuners.tvm.runner import Refused, load_libraries
+from tuneloom.tuners.tvm.search import joint
+
+MISSING = {"library": "libweaver.so.9", "package": "weaver-libs", "implementer": "weaver"}
+
+
+class Weaver(Implementer):
+    """An implementer whose code calls a library that nobody has."""
+
+    name: ClassVar[str] = "weaver"
+    requirements: ClassVar[tuple[Requirement, ...]] = (
+        Requirement(library="libweaver.so.9", package="weaver-libs"),
+    )
+
+    def claim(self, kernel: Kernel) -> Claim | None:
+        return None
+
+    def insert(self, claim: Any, configuration: Any, symbol: str) -> Insert | Failure:
+        raise NotImplementedError
+
+
+class Spinner(Weaver):
+    """Another, whose code needs nothing."""
+
+    name: ClassVar[str] = "spinner"
+    requirements: ClassVar[tuple[Requirement, ...]] = ()
+
+
+def test_a_bundle_tells_of_each_implementer_once_with_what_it_needs() -> None:
+    found = told([Weaver(), Spinner(), Weaver()])
+    assert found.implementers == ("weaver", "spinner") and found.requires == (MISSING,)
+
+
+def test_only_implementers_whose_code_is_in_the_model_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = SimpleNamespace(implementers=lambda _target: (Weaver(), Spinner()))
+    monkeypatch.setattr(kernels, "backend_of", lambda _target: backend)
+    monkeypatch.setattr(
+        kernels, "_kernels", lambda _lowered: [(None, key, None) for key in ("a", "b", "c", "d")]
+    )
+    schedules = {
+        "a": configured("spinner", {}),
+        "b": "[[], []]",
+        "c": configured("weaver", {}),
+        "of another model": configured("weaver", {}),
+    }
+    names = [one.name for one in kernels.implementers_in(SimpleNamespace(target=None), schedules, ["c"])]
+    assert names == ["spinner"], "the weaver's schedule could not be compiled"
+
+
+def test_a_missing_library_is_named_with_its_package() -> None:
+    with pytest.raises(Refused, match=r"weaver .* needs libweaver\.so\.9; install the package weaver-libs$"):
+        load_libraries([MISSING])
+
+
+def test_a_library_that_the_linker_finds_is_enough() -> None:
+    load_libraries([{**MISSING, "library": "libc.so.6"}])
+
+
+def test_a_library_inside_an_installed_package_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = SimpleNamespace(name="libweaver.so.9", locate=lambda: Path("/site/weaver/lib/libweaver.so.9"))
+    tried: list[str] = []
+
+    def load(path: str) -> object:
+        tried.append(path)
+        if "/" not in path:
+            raise OSError("not found")
+        return object()
+
+    monkeypatch.setattr(runner.metadata, "files", lambda _package: [place])
+    monkeypatch.setattr(runner.ctypes, "CDLL", load)
+    load_libraries([MISSING])
+    assert tried == ["libweaver.so.9", "/site/weaver/lib/libweaver.so.9"]
+
+
+def test_a_bundle_is_refused_before_anything_of_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuneloom.tuners.tvm.bundles.loading.check_cpu", lambda *_: None)
+    target = '{"machine": "m68k", "mcpu": "", "cpu_features": [], "cpu_flags": {}, "device": "cpu"}'
+    (tmp_path / "bundle.json").write_text(
+        f'{{"format": 1, "name": "n", "inputs": [], "outputs": [], "target": {target}, "requires": '
+        '[{"library": "libweaver.so.9", "package": "weaver-libs", "implementer": "weaver"}]}'
+    )
+    with pytest.raises(BundleError, match="install the package weaver-libs"):
+        load_bundle(tmp_path)
+    monkeypatch.setattr(runner, "check_machine", lambda _target: None)
+    with pytest.raises(Refused, match="install the package weaver-libs"):
+        runner.Model(tmp_path)
+
+
+@pytest.mark.parametrize(("alone", "searched"), [(False, ["weaver", "spinner"]), (True, ["spinner"])])
+def test_a_self_contained_bundle_is_searched_without_code_that_needs_libraries(
+    monkeypatch: pytest.MonkeyPatch, alone: bool, searched: list[str]
+) -> None:
+    seen: list[str] = []
+
+    class Listening:
+        def __init__(self, name: str, *_: Any) -> None:
+            seen.append(name)
+            self.name = name
+
+    monkeypatch.setattr(joint, "unpack", lambda _task: None)
+    monkeypatch.setattr(joint, "claims_on", lambda _kernel: iter([(Weaver(), None), (Spinner(), None)]))
+    monkeypatch.setattr(joint, "ClaimSearch", Listening)
+    monkeypatch.setattr(joint, "TvmSearch", lambda *_: SimpleNamespace())
+    options = SearchOptions(seed=0, trials=8, batch=4, self_contained=alone)
+    joint.open_search(Task(key="k", name="k", payload=b""), options, ())
+    assert seen == searched
