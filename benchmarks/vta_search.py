@@ -13,7 +13,7 @@ optimum of the space or after 1000 measurements.
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from math import inf
 from pathlib import Path
 from time import monotonic, process_time
@@ -130,29 +130,50 @@ def _letter(entry: Entry) -> str:
     return "b" if entry.failure is FailureKind.BUILD_ERROR else "r"
 
 
-def layer_runs(
-    number: int, accelerator: str, seeds: Sequence[int], names: Sequence[str], until: float
-) -> list[Line]:
-    """All runs on one layer that begin in time."""
+def layer_runs(number: int, accelerator: str, wanted: Sequence[tuple[int, str]], until: float) -> list[Line]:
+    """Runs on one layer, as (seed, search), that begin in time; first what is to be said of its space."""
     recording, told = recorded(RESNET18[number], ACCELERATORS[accelerator])
     lines = [told]
     with threadpool_limits(limits=1):
-        for seed in seeds:
-            for name in names:
-                if monotonic() < until:
-                    lines.append(searched(recording, name, seed))
+        for seed, name in wanted:
+            if monotonic() < until:
+                lines.append(searched(recording, name, seed))
     return [line | {"accelerator": accelerator} for line in lines]
 
 
-def chunks(arguments: argparse.Namespace) -> Iterator[tuple[int, list[int]]]:
-    """Layers and some seeds of each, so that every layer has runs when time is up."""
+def missing(
+    arguments: argparse.Namespace, kept: Sequence[Line]
+) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+    """Layers with some runs of each that are not kept, so that every layer has runs when time is up."""
+    done = {(line["layer"], line["seed"], line["search"]) for line in kept if "fates" in line}
     for first in range(0, arguments.seeds, arguments.chunk):
-        for number in range(len(RESNET18)):
-            yield number, list(range(first, min(first + arguments.chunk, arguments.seeds)))
+        seeds = range(first, min(first + arguments.chunk, arguments.seeds))
+        for number, layer in enumerate(RESNET18):
+            runs = [(s, n) for s in seeds for n in arguments.searches if (layer.name, s, n) not in done]
+            if runs:
+                yield number, runs
+
+
+def kept_lines(path: Path) -> list[Line]:
+    """Everything that was measured so far."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    """Run what is missing, and keep it."""
+    until = monotonic() + 60 * arguments.minutes
+    with ProcessPoolExecutor(arguments.workers) as pool, arguments.out.open("a") as out:
+        jobs = [
+            pool.submit(layer_runs, number, arguments.accelerator, runs, until)
+            for number, runs in missing(arguments, kept_lines(arguments.out))
+        ]
+        for job in as_completed(jobs):
+            out.writelines(json.dumps(line) + "\n" for line in job.result())
+            out.flush()
 
 
 def main() -> None:
-    """Measure, keep every run, write the page."""
+    """Measure what is missing, then write the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -166,17 +187,8 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="only write the page of what was measured")
     arguments = parser.parse_args()
     if not arguments.report:
-        until = monotonic() + 60 * arguments.minutes
-        with ProcessPoolExecutor(arguments.workers) as pool, arguments.out.open("w") as out:
-            jobs = [
-                pool.submit(layer_runs, number, arguments.accelerator, seeds, arguments.searches, until)
-                for number, seeds in chunks(arguments)
-            ]
-            for job in jobs:
-                out.writelines(json.dumps(line) + "\n" for line in job.result())
-                out.flush()
-    lines = [json.loads(line) for line in arguments.out.read_text().splitlines()]
-    arguments.out.with_suffix(".md").write_text(page(lines, SEARCHES, BUDGET))
+        measure(arguments)
+    arguments.out.with_suffix(".md").write_text(page(kept_lines(arguments.out), SEARCHES, BUDGET))
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ INTRODUCTION = """\
 # Search on the VTA accelerator
 
 Measurements until the best that AutoTVM's own search finds in {budget}, on {accelerator}; medians and
-quartiles over seeds. A failed trial is a measurement. "Device" counts the measurements that got past
-building, "built" the points that were only built beforehand, "failed" is the share of measurements that
-failed until the goal. Runs that missed the goal count as the full budget.
+quartiles over seeds. A measurement is one trial, also if it fails to build. "Device" counts those that got
+past building, "built" the points that were only built beforehand. "Failed" is the share of measurements
+that failed until the goal, and of those on the device. Runs that missed the goal count as the full budget.
 
 `autotvm` ranks by boosted trees (features are the knobs) and plans 64 points at a time by simulated
 annealing; `autotvm+start` builds up to 1000 points first and starts from those, as published; `tuneloom`
@@ -68,6 +68,7 @@ def _measurements(runs: Runs, searches: Sequence[str], budget: int) -> str:
             device = median(_device(line, goal, budget) for line in by_search[name])
             built = median(line["builds"] for line in by_search[name])
             failed = f"{100 * _failed(by_search[name], goal, budget):.0f} %"
+            failed += f", {100 * _failed_there(by_search[name], goal, budget):.0f} % on the device"
             arrived = sum(_arrived(line, goal) for line in by_search[name])
             rows.append((layer, name, f"{arrived}/{len(needed)}", spent, f"{device:g}", failed, f"{built:g}"))
     return table(("layer", "search", "arrived", "measurements", "device", "failed", "built"), rows)
@@ -76,18 +77,20 @@ def _measurements(runs: Runs, searches: Sequence[str], budget: int) -> str:
 def _ratios(runs: Runs, searches: Sequence[str], budget: int) -> str:
     told = []
     for name in searches:
-        measured, device, failed, wide = [], [], [], 0
+        measured, device, failed, there, wide = [], [], [], [], 0
         for by_search in runs.values():
             goal, ours, theirs = _goal(by_search), by_search[name], by_search[AUTOTVM]
             measured.append(_ratio(_needed, ours, theirs, goal, budget))
             device.append(_ratio(_device, ours, theirs, goal, budget))
             failed.append(_failed(ours, goal, budget) / max(_failed(theirs, goal, budget), 1e-9))
+            there.append(_failed_there(ours, goal, budget) / max(_failed(theirs, goal, budget), 1e-9))
             wide += _width(ours, goal, budget) < _width(theirs, goal, budget)
         each = ", ".join(f"{ratio:.2f}" for ratio in measured)
         told.append(
             f"- `{name}`: measurements {median(measured):.2f} (median of layers), "
             f"{geometric_mean(measured):.2f} (geometric mean; {each}); device {median(device):.2f}; "
-            f"share of failures {median(failed):.2f}; quartiles closer on {wide} of {len(measured)} layers"
+            f"share of failures {median(failed):.2f}, on the device {median(there):.2f} of all of AutoTVM's; "
+            f"quartiles closer on {wide} of {len(measured)} layers"
         )
     return "Relative to `autotvm`:\n\n" + "\n".join(told) + "\n"
 
@@ -121,6 +124,11 @@ def _device(line: Line, goal: float, budget: int) -> int:
 def _failed(lines: Sequence[Line], goal: float, budget: int) -> float:
     fates = "".join(_until(line, goal, budget) for line in lines)
     return 1 - fates.count("v") / len(fates)
+
+
+def _failed_there(lines: Sequence[Line], goal: float, budget: int) -> float:
+    fates = "".join(_until(line, goal, budget) for line in lines)
+    return fates.count("r") / max(len(fates) - fates.count("b"), 1)
 
 
 def _quartiles(values: Sequence[int]) -> tuple[int, int]:
