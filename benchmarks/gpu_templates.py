@@ -247,12 +247,12 @@ def vendor_times(
     workspace = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
     out = torch.empty_like(right[0], dtype=getattr(torch, meaning.type_of(meaning.outputs[0]).dtype))
     for algorithm in range(count):
-        code = implementer.build(claim, {"algorithm": algorithm}, "product")
+        code = implementer.build(claim, {"algorithm": algorithm}, "by_cublaslt")
         assert isinstance(code, bytes), code
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "it.o").write_bytes(code)
             subprocess.run(["cc", "-shared", "-o", f"{folder}/it.so", f"{folder}/it.o", "-ldl"], check=True)
-            function = ctypes.CDLL(f"{folder}/it.so").product_on
+            function = ctypes.CDLL(f"{folder}/it.so").by_cublaslt_on
 
         def launch(inputs: Any, function: Any = function) -> None:
             values = (inputs[claim.first.value], inputs[claim.second.value])

@@ -72,13 +72,13 @@ def test_kernels_agree_with_numpy(name: str) -> None:
 def test_cublaslt_agrees_with_numpy(meaning: Meaning, tmp_path: Path) -> None:
     claim = cublas_claim(meaning, target())
     assert claim is not None
-    code = CublasImplementer().build(claim, {"algorithm": 0}, "product")
+    code = CublasImplementer().build(claim, {"algorithm": 0}, "by_cublaslt")
     assert isinstance(code, bytes)
     (tmp_path / "it.o").write_bytes(code)
     subprocess.run(
         ["cc", "-shared", "-o", str(tmp_path / "it.so"), str(tmp_path / "it.o"), "-ldl"], check=True
     )
-    function = ctypes.CDLL(str(tmp_path / "it.so")).product_on
+    function = ctypes.CDLL(str(tmp_path / "it.so")).by_cublaslt_on
     inputs = random_inputs(meaning)
     tensors, right = on_gpu(inputs, meaning), computed(meaning, inputs)
     result = meaning.type_of(meaning.outputs[0])

@@ -145,3 +145,20 @@ def test_only_persistent_products_with_descriptors_are_worth_building() -> None:
     tile = {**claim.space.guesses[0], "tile_m": 128, "tile_n": 128, "split": 1, "persistent": 1}
     assert "descriptors" in claim.refusal({**tile, "descriptors": 0})
     assert claim.refusal({**tile, "descriptors": 1}) == ""
+
+
+def test_a_batch_beyond_the_grid_is_not_claimed() -> None:
+    def batched(count: int) -> Meaning:
+        w = MeaningWriter()
+        x, y = w.input((count, 2, 16)), w.input((count, 16, 2))
+        return w.meaning(w.step("matmul", (x, y), (count, 2, 2)))
+
+    assert claimed(batched(65535)) is not None and claimed(batched(65536)) is None
+
+
+def test_attention_with_more_warps_than_its_scores_need_is_refused() -> None:
+    claim = claimed(cases.attention(256, 256, 8, 64, "float32"))
+    assert claim is not None
+    tile = {**claim.space.guesses[0], "tile_m": 64, "stages": 2}
+    assert "too few" in claim.refusal({**tile, "tile_n": 16, "warps": 8})
+    assert claim.refusal({**tile, "tile_n": 32, "warps": 8}) == ""

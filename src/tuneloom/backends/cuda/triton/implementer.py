@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from tuneloom.backends.cuda.code import DeviceCode
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.triton.claims import Configuration, Template, TritonClaim, Unfit
-from tuneloom.backends.cuda.triton.templates.attention import ATTENTION
+from tuneloom.backends.cuda.triton.templates.attention.template import ATTENTION
 from tuneloom.backends.cuda.triton.templates.convolutions import CONVOLUTIONS
 from tuneloom.backends.cuda.triton.templates.elements import ELEMENTS
 from tuneloom.backends.cuda.triton.templates.products import PRODUCTS

@@ -27,6 +27,7 @@ VIEWS = frozenset(
 )
 _RESHAPES = frozenset(("relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"))
 _LARGEST = 2**31
+_MOST_BLOCKS = 65535
 _HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
 
 
@@ -140,6 +141,8 @@ class Draft:
         arguments: Sequence[Argument] = (),
     ) -> KernelText:
         """The finished kernel; its name has a digest of all that it is compiled from."""
+        if max(grid[1:]) > _MOST_BLOCKS:
+            raise Unfit(f"a grid of {grid} blocks")
         given = tuple(arguments) or self.arguments
         body = f"({', '.join(each.name for each in given)}):\n" + "\n".join(self._lines) + "\n"
         seed = f"{body}{warps} {stages} {[each.dtype for each in given]}"

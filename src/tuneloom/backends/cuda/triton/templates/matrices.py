@@ -193,10 +193,13 @@ def _estimate(found: Sums, gpu: Gpu, configuration: Configuration) -> float:
 
 
 def _rate(dtype: str, configuration: Configuration) -> float:
-    """Products a multiprocessor makes in a cycle; tiles of few rows can't use the widest instruction."""
+    """Products a multiprocessor makes in a cycle.
+
+    Tiles of few rows can't use the widest instruction, and second factors of 8 bits are transposed first.
+    """
     if dtype == "float32":
         return _FLOAT32_PER_CYCLE[configuration["precision"]]
-    rate = _PRODUCTS_PER_CYCLE.get(dtype, _SMALL_PER_CYCLE)
+    rate = _PRODUCTS_PER_CYCLE.get(dtype) or _SMALL_PER_CYCLE * min(1.0, 64 / configuration["tile_n"])
     return rate if configuration["tile_m"] >= 64 else 0.43 * rate
 
 

@@ -1,194 +1,20 @@
-"""Attention as one kernel: scores stay in registers, and softmax runs along while keys are read."""
+"""The text of an attention kernel."""
 
-from dataclasses import dataclass
-from functools import lru_cache
-from math import ceil, prod
+from math import ceil
 
-from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.claims import Configuration, Space, Template, Unfit
+from tuneloom.backends.cuda.triton.claims import Configuration, Unfit
 from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped, strides, times
-from tuneloom.backends.cuda.triton.expressions import BYTES, TYPES
+from tuneloom.backends.cuda.triton.expressions import TYPES
 from tuneloom.backends.cuda.triton.programs import Program
-from tuneloom.backends.cuda.triton.templates.tiles import dot, precisions_of, tiled
-from tuneloom.backends.cuda.triton.writing import Draft, constant_of, dependants
-from tuneloom.backends.meaning import Meaning, Step
+from tuneloom.backends.cuda.triton.templates.attention.finding import Attention, padded
+from tuneloom.backends.cuda.triton.templates.tiles import dot, tiled
+from tuneloom.backends.cuda.triton.writing import Draft, constant_of
 
 _LOG2_E = 1.4426950408889634
-_OPERATORS = frozenset(("relax.nn.attention", "relax.nn.attention_bias"))
-_LEAST = 16
 _ALIGNED = 16
-_FIRST_WITH_DESCRIPTORS = 90
-_WIDEST = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Attention in a meaning, written as one operator or as two products with a softmax between.
-
-    `scores` is the value of the first product (None for the operator), `weights` the softmax,
-    `result` what the second product or the operator computes.
-    """
-
-    meaning: Meaning
-    result: int
-    scores: int | None
-    weights: int | None
-    dtype: str
-    batch: int
-    queries: int
-    keys: int
-    width: int
-    value_width: int
-
-    @property
-    def step(self) -> Step:
-        """The operator or the second product."""
-        step = self.meaning.step_of(self.result)
-        assert step is not None
-        return step
-
-    @property
-    def first(self) -> Step:
-        """The step that the queries and keys are operands of."""
-        step = self.meaning.step_of(self.result if self.scores is None else self.scores)
-        assert step is not None
-        return step
-
-    def shape(self, value: int) -> tuple[int, ...]:
-        """The shape of a value."""
-        return self.meaning.type_of(value).shape
-
-
-@lru_cache(maxsize=256)
-def _found(meaning: Meaning) -> Attention | None:
-    for value, step in enumerate(meaning.steps, len(meaning.inputs)):
-        if step.operator in _OPERATORS:
-            return _operator(meaning, value, step)
-        if step.operator == "relax.nn.softmax":
-            return _products(meaning, value, step)
-    return None
-
-
-def _operator(meaning: Meaning, value: int, step: Step) -> Attention | None:
-    q, k, v = (meaning.type_of(each) for each in step.operands[:3])
-    if len({q.dtype, k.dtype, v.dtype}) > 1 or step.attributes.get("window_size") is not None:
-        return None
-    batch, queries, heads, width = q.shape
-    if heads % k.shape[2]:
-        return None
-    return Attention(
-        meaning, value, None, None, q.dtype, batch * heads, queries, k.shape[1], width, v.shape[3]
-    )
-
-
-def _products(meaning: Meaning, weights: int, softmax: Step) -> Attention | None:
-    count = len(meaning.inputs)
-    products = [n for n, step in enumerate(meaning.steps, count) if step.operator == "relax.matmul"]
-    rank = len(softmax.result.shape)
-    if len(products) != 2 or rank < 2 or softmax.attributes.get("axis", -1) % rank != rank - 1:
-        return None
-    scores, result = products
-    first, last = meaning.steps[scores - count], meaning.steps[result - count]
-    behind = dependants(meaning, frozenset((weights,)))
-    if scores > weights or last.operands[1] in behind or _uncast(meaning, last.operands[0]) != weights:
-        return None
-    *outer, queries, keys = first.result.shape
-    types = {meaning.type_of(each).dtype for each in (*first.operands, last.operands[1])}
-    if (
-        len(types) > 1
-        or first.result.shape != softmax.result.shape
-        or last.result.shape[:-1] != (*outer, queries)
-    ):
-        return None
-    width = meaning.type_of(first.operands[0]).shape[-1]
-    return Attention(
-        meaning,
-        result,
-        scores,
-        weights,
-        types.pop(),
-        prod(outer),
-        queries,
-        keys,
-        width,
-        last.result.shape[-1],
-    )
-
-
-def _uncast(meaning: Meaning, value: int) -> int:
-    """The value before it was cast to other types."""
-    step = meaning.step_of(value)
-    return (
-        _uncast(meaning, step.operands[0]) if step is not None and step.operator == "relax.astype" else value
-    )
-
-
-def attention_of(meaning: Meaning, gpu: Gpu) -> Attention | None:
-    """The attention of a meaning, if the GPU multiplies its type and a row fits."""
-    found = _found(meaning)
-    floats = ("float16", "bfloat16", "float32")
-    if found is None or found.dtype not in floats or not gpu.computes(found.dtype):
-        return None
-    return found if max(found.width, found.value_width) <= _WIDEST else None
-
-
-def _has_descriptors(found: Attention) -> bool:
-    return None not in _Writer(found, {}).matrices()
-
-
-def _padded(width: int) -> int:
-    return max(_LEAST, 1 << (width - 1).bit_length())
-
-
-def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
-    found = attention_of(meaning, gpu)
-    if found is None:
-        return None
-    knobs = {
-        "tile_m": tuple(each for each in (16, 32, 64, 128) if each < 2 * max(found.queries, 16)),
-        "tile_n": tuple(each for each in (16, 32, 64, 128) if each < 2 * max(found.keys, 16)),
-        "warps": (1, 2, 4, 8),
-        "stages": (2, 3, 4),
-        "precision": precisions_of(found.first, found.dtype),
-        "descriptors": (0, 1) if gpu.arch >= _FIRST_WITH_DESCRIPTORS and _has_descriptors(found) else (0,),
-    }
-    order = [
-        (128, 64, 4, 3), (64, 64, 4, 3), (64, 128, 4, 3), (128, 128, 8, 3), (128, 64, 8, 3), (64, 32, 4, 3),
-        (32, 128, 4, 3), (32, 64, 4, 3), (16, 128, 4, 2), (16, 128, 4, 3), (16, 64, 4, 3), (16, 32, 1, 3),
-        (16, 16, 1, 2),
-    ]  # fmt: skip
-    fixed = {"precision": knobs["precision"][0], "descriptors": 0}
-    guesses = [
-        {"tile_m": m, "tile_n": n, "warps": warps, "stages": stages, **fixed}
-        for m, n, warps, stages in order
-        if m in knobs["tile_m"] and n in knobs["tile_n"]
-    ]
-    guesses = [each for each in guesses if not _refusal(meaning, gpu, each)]
-    guesses.sort(key=lambda each: _rounds(found, gpu, each))
-    return Space(knobs=knobs, guesses=tuple(guesses))
-
-
-def _rounds(found: Attention, gpu: Gpu, configuration: Configuration) -> float:
-    """A rough time: rounds of blocks, each with a fixed part and one that grows with its rows."""
-    blocks = found.batch * ceil(found.queries / configuration["tile_m"])
-    return ceil(blocks / gpu.multiprocessors) * (48 + configuration["tile_m"]) * ceil(found.keys / 64)
-
-
-def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
-    found = attention_of(meaning, gpu)
-    assert found is not None
-    tile_m, tile_n = configuration["tile_m"], configuration["tile_n"]
-    width, value_width = _padded(found.width), _padded(found.value_width)
-    threads = configuration["warps"] * 32
-    read = tile_m * width + configuration["stages"] * tile_n * (width + value_width)
-    if read * BYTES[found.dtype] > gpu.shared_bytes:
-        return f"needs {read * BYTES[found.dtype]} bytes of shared memory of {gpu.shared_bytes}"
-    if tile_m * (tile_n + value_width) > 192 * threads:
-        return f"sums of {tile_m} rows don't fit into the registers of {threads} threads"
-    return ""
-
-
-class _Writer:
+class AttentionKernel:
     """Writes one attention kernel."""
 
     def __init__(self, found: Attention, configuration: Configuration) -> None:
@@ -201,15 +27,15 @@ class _Writer:
         found, draft, tile_m = self._found, self._draft, self._knobs["tile_m"]
         draft.line("z = tl.program_id(1)")
         self._row = tiled(draft, "i", found.queries, tile_m, f"tl.program_id(0) * {tile_m}", "[:, None]")
-        width = tiled(draft, "dq", found.width, _padded(found.width), "0", "[None, :]")
-        self._depth = tiled(draft, "dk", found.width, _padded(found.width), "0", "[:, None]")
-        self._out = tiled(draft, "c", found.value_width, _padded(found.value_width), "0", "[None, :]")
+        width = tiled(draft, "dq", found.width, padded(found.width), "0", "[None, :]")
+        self._depth = tiled(draft, "dk", found.width, padded(found.width), "0", "[:, None]")
+        self._out = tiled(draft, "c", found.value_width, padded(found.value_width), "0", "[None, :]")
         draft.line(f"q = {draft.raw(found.first.operands[0], self._query_place(width))}")
         if self._knobs["descriptors"]:
             self._describe()
         draft.line(f"peak = tl.full(({tile_m}, 1), float('-inf'), tl.float32)")
         draft.line(f"total = tl.zeros(({tile_m}, 1), tl.float32)")
-        draft.line(f"sums = tl.zeros(({tile_m}, {_padded(found.value_width)}), tl.float32)")
+        draft.line(f"sums = tl.zeros(({tile_m}, {padded(found.value_width)}), tl.float32)")
         self._loops()
         draft.know(found.result, self._result_place(), draft.named("sums / total"))
         draft.finish()
@@ -346,7 +172,7 @@ class _Writer:
 
     def _matrix(self, value: int, place: Place, key: Variable, inner: Variable) -> tuple[str, int] | None:
         source = self._draft.source(value, place)
-        if source is None or inner.extent != _padded(inner.extent):
+        if source is None or inner.extent != padded(inner.extent):
             return None
         terms, shift = strides(source[1], self._found.meaning.inputs[source[0]].shape)
         whole = {digit.variable: step for digit, step in terms if digit.extent == digit.variable.extent}
@@ -416,13 +242,3 @@ class _Writer:
         if self._found.scores is None:
             return self._heads(self._found.step.operands[0], self._row, self._out)
         return (*self._outer(self._found.step.result.shape[:-2]), self._row.whole(), self._out.whole())
-
-
-def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Program:
-    found = attention_of(meaning, gpu)
-    if found is None:
-        raise Unfit("no attention")
-    return _Writer(found, configuration).program()
-
-
-ATTENTION = Template(name="attention", space=_space, refusal=_refusal, program=_program)

@@ -1,0 +1,1 @@
+"""Attention as one kernel: scores stay in registers, and softmax runs along while keys are read."""

@@ -1,0 +1,84 @@
+"""Attention as a template: its knobs and what fits."""
+
+from math import ceil
+
+from tuneloom.backends.cuda.gpu import Gpu
+from tuneloom.backends.cuda.triton.claims import Configuration, Space, Template, Unfit
+from tuneloom.backends.cuda.triton.expressions import BYTES
+from tuneloom.backends.cuda.triton.programs import Program
+from tuneloom.backends.cuda.triton.templates.attention.finding import Attention, attention_of, padded
+from tuneloom.backends.cuda.triton.templates.attention.kernel import AttentionKernel
+from tuneloom.backends.cuda.triton.templates.tiles import precisions_of
+from tuneloom.backends.meaning import Meaning
+
+_FIRST_WITH_DESCRIPTORS = 90
+_MANY_KEYS = 2048
+
+
+def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
+    found = attention_of(meaning, gpu)
+    if found is None:
+        return None
+    knobs = {
+        "tile_m": tuple(each for each in (16, 32, 64, 128) if each < 2 * max(found.queries, 16)),
+        "tile_n": tuple(each for each in (16, 32, 64, 128) if each < 2 * max(found.keys, 16)),
+        "warps": (1, 2, 4, 8),
+        "stages": (2, 3, 4),
+        "precision": precisions_of(found.first, found.dtype),
+        "descriptors": (0, 1) if gpu.arch >= _FIRST_WITH_DESCRIPTORS and _has_descriptors(found) else (0,),
+    }
+    order = [
+        (64, 128, 4, 3), (64, 64, 4, 3), (128, 64, 4, 3), (64, 128, 4, 2), (128, 128, 8, 3), (64, 32, 4, 3),
+        (32, 128, 4, 3), (32, 64, 4, 3), (16, 128, 4, 3), (16, 128, 4, 2), (16, 64, 4, 3), (16, 32, 1, 3),
+        (16, 16, 1, 2),
+    ]  # fmt: skip
+    fixed = {"precision": knobs["precision"][0], "descriptors": 0}
+    guesses = [
+        {"tile_m": m, "tile_n": n, "warps": warps, "stages": stages, **fixed}
+        for m, n, warps, stages in order
+        if m in knobs["tile_m"] and n in knobs["tile_n"]
+    ]
+    if 1 in knobs["descriptors"] and found.keys >= _MANY_KEYS:
+        wide = {"tile_m": 128, "tile_n": 128, "warps": 4, "stages": 3, **fixed, "descriptors": 1}
+        guesses += [wide] if 128 in knobs["tile_m"] else []
+    guesses = [each for each in guesses if not _refusal(meaning, gpu, each)]
+    guesses.sort(key=lambda each: _rounds(found, gpu, each))
+    return Space(knobs=knobs, guesses=tuple(guesses))
+
+
+def _rounds(found: Attention, gpu: Gpu, configuration: Configuration) -> float:
+    """A rough time: rounds of blocks, each with a fixed part and one that grows with its rows."""
+    blocks = found.batch * ceil(found.queries / configuration["tile_m"])
+    return max(1.0, blocks / gpu.multiprocessors) * (24 + configuration["tile_m"])
+
+
+def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
+    found = attention_of(meaning, gpu)
+    assert found is not None
+    tile_m, tile_n = configuration["tile_m"], configuration["tile_n"]
+    width, value_width = padded(found.width), padded(found.value_width)
+    threads = configuration["warps"] * 32
+    read = tile_m * width + configuration["stages"] * tile_n * (width + value_width)
+    if read * BYTES[found.dtype] > gpu.shared_bytes:
+        return f"needs {read * BYTES[found.dtype]} bytes of shared memory of {gpu.shared_bytes}"
+    if tile_m * (tile_n + value_width) > 192 * threads:
+        return f"sums of {tile_m} rows don't fit into the registers of {threads} threads"
+    if configuration["warps"] * 16 > tile_m and tile_n < 32:
+        return (
+            f"{tile_m}x{tile_n} scores are too few for {threads} threads"  # Triton's code reads out of bounds
+        )
+    return ""
+
+
+def _has_descriptors(found: Attention) -> bool:
+    return None not in AttentionKernel(found, {}).matrices()
+
+
+def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Program:
+    found = attention_of(meaning, gpu)
+    if found is None:
+        raise Unfit("no attention")
+    return AttentionKernel(found, configuration).program()
+
+
+ATTENTION = Template(name="attention", space=_space, refusal=_refusal, program=_program)
