@@ -64,5 +64,7 @@ def test_the_farm_on_one_machine_has_images_that_are_built_and_a_network_of_its_
     assert "6379" not in str([service.get("ports") for service in compose["services"].values()])
     for service in compose["services"].values():
         assert set(service.get("networks", ())) <= set(compose["networks"])
+        if "board" not in service["image"]:
+            assert "devices:/tmp/tuneloom-devices" in service["volumes"], "they measure on the same cores"
         named = {str(volume).partition(":")[0] for volume in service.get("volumes", ())}
         assert {name for name in named if not name.startswith(".")} <= set(compose["volumes"])
