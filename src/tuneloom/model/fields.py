@@ -83,7 +83,7 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(COUNT.fits(size) for size in value)
 
 
-def _is_shapes(value: Any) -> bool:
+def is_shapes(value: Any) -> bool:
     """One shape, or a list of them."""
     several = isinstance(value, list | tuple) and bool(value) and all(_is_shape(one) for one in value)
     return several or _is_shape(value)
@@ -97,7 +97,7 @@ TEXT = Words(words="text", fits=_is_text)
 YES_OR_NO = Words(words="true or false", fits=lambda value: isinstance(value, bool))
 SHAPES = Words(
     words="a table of lists, as in { input = [1, 3, 224, 224] }",
-    fits=lambda value: isinstance(value, dict) and all(_is_shapes(shape) for shape in value.values()),
+    fits=lambda value: isinstance(value, dict) and all(is_shapes(shape) for shape in value.values()),
 )
 
 

@@ -90,23 +90,15 @@ def _tables(file: TomlFile, name: str) -> list[tuple[int, dict[str, Any]]]:
     return [(n, file.require_table(table, f"each of the {name}", name, n)) for n, table in enumerate(tables)]
 
 
-def _checked(
-    file: TomlFile, table: Mapping[str, Any], known: Mapping[str, FieldType], *place: str | int
-) -> None:
-    file.require_known(table, known, *place)
-    for key, value in table.items():
-        file.require(known[key], value, key, *place, key)
-
-
 def _host(file: TomlFile, table: dict[str, Any], number: int) -> HostEntry:
-    _checked(file, table, HOST, "hosts", number)
+    file.require_values(table, HOST, "hosts", number)
     if "node" not in table:
         raise file.wrong("this host has no node; `tuneloom farm check` lists those of Ray", "hosts", number)
     return HostEntry(**table, line=file.lines.of("hosts", number))
 
 
 def _device(file: TomlFile, table: dict[str, Any], number: int) -> DeviceEntry:
-    _checked(file, table, _device_fields(), "devices", number)
+    file.require_values(table, _device_fields(), "devices", number)
     for key in ("key", "kind"):
         if key not in table:
             raise file.wrong(f"this device has no {key}", "devices", number)

@@ -112,9 +112,7 @@ def read_grid(path: Path) -> Grid:
 
 def _fixed(file: TomlFile) -> dict[str, Any]:
     table = file.require_table(file.data.get("fixed", {}), "'fixed'", "fixed")
-    file.require_known(table, PARAMETERS, "fixed")
-    for name, value in table.items():
-        file.require(PARAMETERS[name], value, name, "fixed", name)
+    file.require_values(table, PARAMETERS, "fixed")
     return table
 
 

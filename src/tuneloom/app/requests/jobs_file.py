@@ -49,10 +49,7 @@ def _names(jobs: list[dict[str, Any]], tuner: str | None) -> list[str]:
 
 def _defaults(file: TomlFile) -> dict[str, Any]:
     table = file.require_table(file.data.get("defaults", {}), "'defaults'", "defaults")
-    known = kinds_of(field for field in job_fields() if field.shared)
-    file.require_known(table, known, "defaults")
-    for key, value in table.items():
-        file.require(known[key], value, key, "defaults", key)
+    file.require_values(table, kinds_of(field for field in job_fields() if field.shared), "defaults")
     return table
 
 
@@ -79,10 +76,7 @@ def _require_different(file: TomlFile, jobs: list[dict[str, Any]], key: str, com
 
 def _check(file: TomlFile, job: Any, number: int) -> None:
     table = file.require_table(job, "a job", "jobs", number)
-    known = kinds_of(job_fields())
-    file.require_known(table, known, "jobs", number)
-    for key, value in table.items():
-        file.require(known[key], value, key, "jobs", number, key)
+    file.require_values(table, kinds_of(job_fields()), "jobs", number)
     if "model" not in table:
         raise file.wrong("this job has no model; give a file or zoo:NAME", "jobs", number)
 

@@ -47,6 +47,14 @@ class TomlFile:
             if key not in names:
                 raise self.wrong(f"unknown key {key!r}; {nearest(key, names)}", *place, key)
 
+    def require_values(
+        self, table: Mapping[str, Any], known: Mapping[str, FieldType], *place: str | int
+    ) -> None:
+        """Raise for a key that nobody knows, or a value that is not of its kind."""
+        self.require_known(table, known, *place)
+        for key, value in table.items():
+            self.require(known[key], value, key, *place, key)
+
     def require_table(self, value: Any, what: str, *place: str | int) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self.wrong(f"{what} must be a table, got {shown(value)}", *place)

@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
+from tuneloom.model.fields import is_shapes
+
 _MOST_SIZE = 2**31 - 1
 _MOST = 16
 _SHAPE = {
@@ -15,14 +17,11 @@ _SHAPE = {
 _SHAPES = {"type": "array", "items": _SHAPE, "minItems": 1, "maxItems": _MOST}
 
 
-def _is_shape(value: Any) -> bool:
-    sized = isinstance(value, list) and 1 <= len(value) <= _MOST
-    return sized and all(type(size) is int and 1 <= size <= _MOST_SIZE for size in value)
-
-
 def _checked(value: Any) -> Any:
-    several = isinstance(value, list) and 1 <= len(value) <= _MOST and all(map(_is_shape, value))
-    if not several and not _is_shape(value):
+    few = isinstance(value, list) and all(
+        len(each) <= _MOST for each in (value, *value) if isinstance(each, list)
+    )
+    if not few or not is_shapes(value):
         raise ValueError("give a list of sizes, as in [1, 3, 224, 224], or a list of such lists")
     return value
 

@@ -22,6 +22,7 @@ import pytest
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.reports.reporting import report_data
+from tuneloom.app.requests.schema import fields_for
 from tuneloom.app.requests.sources import require_possible
 from tuneloom.app.runs.executing.executor import Interrupted
 from tuneloom.app.runs.executing.in_process import resume, tune
@@ -60,6 +61,10 @@ class JobKindContract:
 
     def test_it_is_found_under_its_name(self) -> None:
         assert kind_named(self.kind().name) is self.kind()
+
+    def test_its_fields_can_be_given_wherever_jobs_are_described(self) -> None:
+        known = fields_for(self.kind().name, self.kind().fields)
+        assert {field.name for field in self.kind().fields} <= known.keys()
 
     def test_a_good_job_passes_its_checks_and_survives_being_stored(self, tmp_path: Path) -> None:
         spec = self.spec(tmp_path)
