@@ -153,7 +153,7 @@ def test_programs_go_on_while_a_question_beside_them_waits_for_its_answer() -> N
         def beat(self, now_s: float) -> None:
             if now_s > 2.0 and not self.asked:
                 self.asked = True
-                conductor.ask("who", Call(function="m:aside"), lambda result: answers.append(result))
+                conductor.ask("who", [Call(function="m:aside")], answers.extend)
 
     answers: list[object] = []
     stages, heard = FakeStages(), Curious()
@@ -170,7 +170,7 @@ def test_programs_go_on_while_a_question_beside_them_waits_for_its_answer() -> N
 def test_a_question_that_was_dropped_is_stopped_and_its_answer_is_never_heard() -> None:
     engine, heard = ScriptedEngine(lambda _call: Returned(value="late")), Heard()
     conductor = conducted(engine, heard)
-    conductor.ask("who", Call(function="m:aside"), lambda _result: pytest.fail("nobody wants to know"))
+    conductor.ask("who", [Call(function="m:aside")], lambda _results: pytest.fail("nobody wants to know"))
     assert conductor.drop_question("who") and not conductor.drop_question("who")
     assert conductor.idle and len(engine.stopped) == 1
     conductor.run()
@@ -289,8 +289,9 @@ def test_a_question_to_a_machine_that_is_lost_is_answered() -> None:
     answers: list[CallResult | Lost] = []
     conductor = conducted(engine, Heard())
     place = Place(resource="there/board", machine="there")
-    conductor.ask("who", Call(function="m:target", place=place), answers.append)
-    conductor.ask("here", Call(function="m:target"), answers.append)
+    conductor.ask("who", [Call(function="m:here"), Call(function="m:there", place=place)], answers.extend)
     engine.happens(1.0, MachineLost(name="there", reason="it left the cluster"))
     conductor.run()
-    assert answers == [Lost(reason="it left the cluster"), Returned(value=None)]
+    assert answers == [Returned(value=None), Lost(reason="it left the cluster")]
+    assert len(engine.started) == 2, "both were asked at once"
+    assert conductor.now_s() < 10.0

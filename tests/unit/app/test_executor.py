@@ -125,7 +125,7 @@ def asking(spec: JobSpec) -> Aiming:
     """Asks devices for the jobs that say so."""
     if spec.name == "net":
         return spec
-    answer = yield Call(function="m:target")
+    (answer,) = yield [Call(function="m:target")]
     assert isinstance(answer, Returned)
     return replace(spec, target=str(answer.value))
 

@@ -89,9 +89,8 @@ def answered(farm: JoinedFarm, *answers: CallResult | Lost) -> JobSpec:
     """The job as it is aimed at devices that answer so."""
     aiming = aimed_at(job(device_key="gpu"), farm)
     try:
-        next(aiming)
-        for answer in answers:
-            aiming.send(answer)
+        assert len(next(aiming)) == len(answers), "all are asked side by side"
+        aiming.send(answers)
     except StopIteration as done:
         spec: JobSpec = done.value
         return spec

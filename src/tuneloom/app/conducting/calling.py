@@ -10,6 +10,7 @@ from typing import Any
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallEnded, CallResult, CallWaits, Lost, Returned
 from tuneloom.engine.local import LocalEngine
+from tuneloom.engine.reports import MachineLost
 from tuneloom.engine.sharing.locks import core_lock
 from tuneloom.errors import EngineError, TuneloomError
 
@@ -52,6 +53,23 @@ def call_in_worker(
             raise result.value
         return result.value
     raise EngineError(f"{function.partition(':')[2]} failed: {result}")
+
+
+def ends_of(engine: Engine, calls: Sequence[Call]) -> list[CallResult | Lost]:
+    """Carry out calls side by side and wait for all of them, while nothing else uses the engine."""
+    ids = {f"{_ONLY}{number}": call for number, call in enumerate(calls)}
+    ends: dict[str, CallResult | Lost] = {}
+    for id, call in ids.items():
+        engine.start(id, call)
+    while len(ends) < len(ids):
+        for report in engine.poll(None):
+            if isinstance(report, CallEnded) and report.id in ids:
+                ends[report.id] = report.result
+            elif isinstance(report, MachineLost):  # the engine has forgotten the calls there
+                left = {id: call.place for id, call in ids.items() if id not in ends}
+                there = [id for id, place in left.items() if place and place.machine == report.name]
+                ends |= dict.fromkeys(there, Lost(reason=report.reason))
+    return [ends[id] for id in ids]
 
 
 def end_of(

@@ -57,9 +57,9 @@ class Conductor:
             self._dispatch.inventory.placing.note_files(program.ticket.id, reads)
         self._arrivals.add(program, at_s)
 
-    def ask(self, name: str, call: Call, answered: Answered) -> None:
-        """Carry out one call beside the programs; what it came to is told while the others go on."""
-        self._inbox.ask(name, call, answered)
+    def ask(self, name: str, calls: Sequence[Call], answered: Answered) -> None:
+        """Carry out calls beside the programs; what they came to is told while the others go on."""
+        self._inbox.ask(name, calls, answered)
 
     def drop_question(self, name: str) -> bool:
         """Want no answer any more; whether there was such a question."""

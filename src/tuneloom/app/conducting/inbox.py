@@ -1,25 +1,31 @@
 """What the engine reports and nobody has heard yet, and calls that belong to no program."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost
 from tuneloom.engine.reports import EngineReport, MachineLost
 
-Answered = Callable[[CallResult | Lost], None]
-"""Told how a call ended that belongs to no program."""
+Answered = Callable[[Sequence[CallResult | Lost]], None]
+"""Told how calls ended that belong to no program, in the order in which they were asked."""
 
 _QUESTION = "\x1fquestion:"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Question:
-    """A call that belongs to no program; `machine` is where it is carried out, if that was said."""
+    """Calls that belong to no program, by their ids, and how those ended that have."""
 
     answered: Answered
-    machine: str | None
+    calls: dict[str, Call]
+    answers: dict[str, CallResult | Lost] = field(default_factory=dict)
+
+    def on_machine(self, name: str) -> list[str]:
+        """The calls that a machine still has to answer."""
+        placed = {id: call.place for id, call in self.calls.items() if id not in self.answers}
+        return [id for id, place in placed.items() if place is not None and place.machine == name]
 
 
 class Inbox:
@@ -51,18 +57,19 @@ class Inbox:
         now_s = self._engine.now_s()
         self._unheard.append(CallEnded(id=call_id, result=result, started_s=now_s, ended_s=now_s))
 
-    def ask(self, name: str, call: Call, answered: Answered) -> None:
-        """Begin a call that belongs to no program; the answer comes while reports are heard."""
-        machine = call.place.machine if call.place is not None else None
-        self._questions[name] = _Question(answered, machine)
-        self._engine.start(_QUESTION + name, call)
+    def ask(self, name: str, calls: Sequence[Call], answered: Answered) -> None:
+        """Begin calls that belong to no program, side by side; the answers come while reports are heard."""
+        ids = {f"{_QUESTION}{number}:{name}": call for number, call in enumerate(calls)}
+        self._questions[name] = _Question(answered, ids)
+        for id, call in ids.items():
+            self._engine.start(id, call)
 
     def drop_question(self, name: str) -> bool:
         """Want no answer any more; whether there was such a question."""
-        if self._questions.pop(name, None) is None:
-            return False
-        self.stop(_QUESTION + name)
-        return True
+        question = self._questions.pop(name, None)
+        for id in question.calls if question is not None else ():
+            self.stop(id)
+        return question is not None
 
     def reports(self, patience_s: float) -> Iterator[EngineReport]:
         """What is to be heard, waiting for the first; answers go to those who asked."""
@@ -83,14 +90,21 @@ class Inbox:
     def _next(self) -> Iterator[EngineReport]:
         report = self._unheard.popleft()
         if isinstance(report, CallEnded) and report.id.startswith(_QUESTION):
-            self._answer(report.id.removeprefix(_QUESTION), report.result)
+            self._answer(report.id, report.result)
             return
         if isinstance(report, MachineLost):  # the engine has forgotten the calls there
-            for name in [name for name, asked in self._questions.items() if asked.machine == report.name]:
-                self._answer(name, Lost(reason=report.reason))
+            asked = [id for each in self._questions.values() for id in each.on_machine(report.name)]
+            for id in asked:
+                self._answer(id, Lost(reason=report.reason))
         yield report
 
-    def _answer(self, name: str, result: CallResult | Lost) -> None:
-        question = self._questions.pop(name, None)
-        if question is not None:
-            question.answered(result)
+    def _answer(self, id: str, result: CallResult | Lost) -> None:
+        """Note an answer; whoever asked is told when all are there."""
+        name = id.removeprefix(_QUESTION).partition(":")[2]
+        question = self._questions.get(name)
+        if question is None or id not in question.calls:
+            return
+        question.answers[id] = result
+        if len(question.answers) == len(question.calls):
+            del self._questions[name]
+            question.answered([question.answers[each] for each in question.calls])

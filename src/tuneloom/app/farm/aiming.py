@@ -5,7 +5,7 @@ import platform
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from tuneloom.app.conducting.calling import end_of
+from tuneloom.app.conducting.calling import ends_of
 from tuneloom.app.devices.finding import device_kind
 from tuneloom.app.farm.entries import FarmFile
 from tuneloom.app.farm.joining import JoinedFarm
@@ -17,10 +17,9 @@ from tuneloom.engine.machine import Offer
 from tuneloom.errors import FarmError, TargetError
 from tuneloom.model import Device, JobSpec
 
-Aiming = Generator[Call, CallResult | Lost, JobSpec]
-"""Yields what has to be asked of devices, gets the answers, and returns the job aimed at them."""
+Aiming = Generator[Sequence[Call], Sequence[CallResult | Lost], JobSpec]
+"""Yields what has to be asked of devices side by side, gets the answers, returns the job aimed at them."""
 
-_AIM = "aim"
 _PLAIN = "cpu"
 
 
@@ -93,8 +92,8 @@ def aimed_at(spec: JobSpec, farm: JoinedFarm) -> Aiming:
         return spec
     answers: dict[str, str] = {}
     lost = ""
-    for offer in devices:
-        result = yield _placed(call, offer)
+    results = yield [_placed(call, offer) for offer in devices]
+    for offer, result in zip(devices, results, strict=True):
         if isinstance(result, Lost):
             lost = f"{offer.resource.name}: {result}"
         else:
@@ -128,10 +127,9 @@ def _is_for(offer: Offer, key: str) -> bool:
 def settled(aiming: Aiming, engine: Engine) -> JobSpec:
     """What came of it, while nothing else uses the engine."""
     try:
-        call = next(aiming)
+        calls = next(aiming)
         while True:
-            engine.start(_AIM, call)
-            call = aiming.send(end_of(engine, _AIM, None))
+            calls = aiming.send(ends_of(engine, calls))
     except StopIteration as done:
         spec: JobSpec = done.value
         return spec

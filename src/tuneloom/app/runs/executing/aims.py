@@ -1,6 +1,6 @@
 """Jobs on their way from the store to the conductor: devices may have to be asked what to compile for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tuneloom.app.conducting.conductor import Conductor
@@ -38,20 +38,20 @@ class Aims:
         return self._conductor.drop_question(job)
 
     def _go_on(
-        self, held: HeldRun, record: JobRecord, aiming: Aiming, answer: CallResult | Lost | None
+        self, held: HeldRun, record: JobRecord, aiming: Aiming, answers: Sequence[CallResult | Lost] | None
     ) -> None:
-        """Ask the next device, or take the job when all have answered."""
+        """Ask devices, or take the job when all have answered."""
 
-        def answered(result: CallResult | Lost) -> None:
+        def answered(results: Sequence[CallResult | Lost]) -> None:
             with self._runs.guarding(held), _refusing(held, record):
-                self._go_on(held, record, aiming, result)
+                self._go_on(held, record, aiming, results)
 
         try:
-            call = next(aiming) if answer is None else aiming.send(answer)
+            calls = next(aiming) if answers is None else aiming.send(answers)
         except StopIteration as done:
             self._take(held, record, done.value)
         else:
-            self._conductor.ask(record.id, call, answered)
+            self._conductor.ask(record.id, calls, answered)
 
 
 @contextmanager
