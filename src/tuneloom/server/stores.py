@@ -2,7 +2,7 @@
 
 import queue
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tuneloom.store import Store
 
@@ -12,6 +12,7 @@ class StorePool:
 
     def __init__(self, opened: Callable[[], Store], most: int = 8) -> None:
         self._opened = opened
+        self._closed = False
         self._free: queue.LifoQueue[Store | None] = queue.LifoQueue()
         for _ in range(most):
             self._free.put(None)
@@ -25,13 +26,17 @@ class StorePool:
             yield store
         finally:
             self._free.put(found)
+            if self._closed:
+                self.close()
 
     def close(self) -> None:
-        """Close the stores that are not lent."""
-        while True:
-            try:
-                store = self._free.get_nowait()
-            except queue.Empty:
-                return
+        """Close all stores; those that are lent, when they come back."""
+        self._closed = True
+        free: list[Store | None] = []
+        with suppress(queue.Empty):
+            while True:
+                free.append(self._free.get_nowait())
+        for store in free:
             if store is not None:
                 store.close()
+            self._free.put(None)
