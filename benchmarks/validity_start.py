@@ -118,7 +118,8 @@ def _ratio(spaces: dict[str, dict[str, list[float]]], one: str, other: str) -> s
     each = ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))
     return (
         f"`{one}` relative to `{other}`: geometric mean {geometric_mean(ratios):.3f}, "
-        f"median {median(ratios):.3f} (space by space {each}); what never arrived counts as the budget.\n"
+        f"median {median(ratios):.3f} (space by space {each}); "
+        "runs that missed the goal count as the full budget.\n"
     )
 
 

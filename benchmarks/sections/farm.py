@@ -86,8 +86,8 @@ SECTIONS = (
         results="farm_makespan.json",
         title="A farm of three machines against its bound",
         about="Eight mock jobs on three simulated nodes of Ray, each with 4 slots and two devices; stages "
-        "take known times and need no core. In the second run a machine is killed after a third of the "
-        "time, and a new one joins. The bound counts what was there when.",
+        "take known times and need no core. In the second run a machine is killed after a third of the time, "
+        "and a new one joins. The bound takes into account which machines were present when.",
         command="benchmarks/farm_makespan.py",
         draw=farm_makespan,
     ),
@@ -120,23 +120,23 @@ SECTIONS = (
     Section(
         results="farm_against_local.json",
         title="One machine with Ray and without",
-        about="The same model and seeds, in turn; trials a minute while tuning. Ray's own processes share "
-        "the cores with builds.",
+        about="The same model and seeds, alternately; trials a minute while tuning. Ray's own processes share"
+        " the cores with builds.",
         command="benchmarks/farm_against_local.py",
         draw=farm_against_local,
     ),
     Section(
         results="farm_against_local_mock.json",
         title="One machine with Ray and without: what messages cost",
-        about="The same with mock stages that only wait, so that other programs hardly disturb: what is "
-        "left is the way to the agent and back.",
+        about="The same with mock stages that only wait, so that other programs barely interfere: what "
+        "remains is the round trip to the agent.",
         command="benchmarks/farm_against_local.py",
         draw=farm_against_local,
     ),
     Section(
         results="farm_gpu.json",
         title="A GPU through Ray and without",
-        about="The same model, seed and GPU, in turn; the model's median latency before and after tuning.",
+        about="The same model, seed and GPU, alternately; the model's median latency before and after.",
         command="benchmarks/farm_gpu.py",
         draw=farm_gpu,
     ),

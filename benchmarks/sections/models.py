@@ -86,8 +86,8 @@ SECTIONS = (
     Section(
         results="further_models.json",
         title="Models that nothing was made for",
-        about="A second set, tried when the first one agreed, untuned: files in other packages, and models "
-        "that scikit-learn's exporter made.",
+        about="A second set, untuned, tried after all of the first set agreed: files in other packages, and "
+        "models that scikit-learn's exporter made.",
         command="benchmarks/real_models.py --further",
         draw=real_models,
     ),
@@ -103,9 +103,9 @@ SECTIONS = (
     Section(
         results="onnx_operators.json",
         title="Node tests of ONNX",
-        about="The cases that the package `onnx` ships, by operator: how many pass in TVM alone "
-        "as they are, with their further inputs as constants, and with ONNX Runtime's help. `theirs`: it "
-        "gives another answer than the case. `refused`: by name, for instance sequences as outputs.",
+        about="The cases that the package `onnx` ships, by operator: how many pass in TVM alone as they are, "
+        "with their further inputs as constants, and with ONNX Runtime's help. `theirs`: it gives another "
+        "answer than the case. `refused`: rejected by name, for instance because of sequences as outputs.",
         command="benchmarks/onnx_operators.py",
         draw=operators,
     ),

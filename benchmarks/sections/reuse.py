@@ -21,16 +21,16 @@ SECTIONS = (
     Section(
         results="sharing.json",
         title="Sharing inside a model",
-        about="Performance of the whole model against full tuning of every task, both bundles timed in turn, "
-        "and the share of the time, planning included.",
+        about="Performance of the whole model against full tuning of every task, both bundles timed "
+        "alternately, and the fraction of the tuning time, planning included.",
         command="benchmarks/sharing.py",
         draw=drawn_by("sharing.py", "--table"),
     ),
     Section(
         results="transfer.json",
         title="Transfer between models",
-        about="Each model with the others as bank, against the course of plain tuning: whole models as they "
-        "were at a time, run in turn.",
+        about="Each model with the others as bank, against plain tuning over time: whole models as of each "
+        "moment, run alternately.",
         command="benchmarks/transfer.py",
         draw=drawn_by("transfer.py", "--table"),
     ),

@@ -25,7 +25,7 @@ SECTIONS = (
         about="Makespan against a lower bound (1 is perfect). `thesis`: select and update 44 s, build 8.3 s, "
         "profile 39.5 s a round, against the plain bound: the work of the busier resource, or the longest "
         "chain of one job. `mixed`: durations over two orders of magnitude, eight devices of three kinds, "
-        "Poisson arrivals, seeds nobody looked at; against a bound that also knows that chains have heads "
+        "Poisson arrivals, fresh seeds; against a bound that also knows that chains have heads "
         "and tails, that parts do not divide, and that long turns do not fit into short gaps.",
         command="benchmarks/simulated_policies.py",
         draw=as_it_is,

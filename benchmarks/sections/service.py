@@ -6,11 +6,11 @@ SECTIONS = (
     Section(
         results="service_shares.json",
         title="Shares of tenants",
-        about="A hundred jobs of ten tenants whose numbers of jobs have nothing to do with their weights, on "
-        "one executor and on two. `real`: executors as processes, with mock stages that sleep and a device "
-        "that is always wanted. `simulated` (`service_shares_simulated.py`): the same claims and the same "
-        "scheduler in simulated time, with long stages of unequal length. `worst` is how far "
-        "the device time of a tenant is from what its weight gives it; at most 0.05 is wanted.",
+        about="A hundred jobs of ten tenants, whose numbers of jobs are unrelated to their weights, on one "
+        "executor and on two. `real`: executors as processes, with mock stages that sleep and a device that "
+        "is always wanted. `simulated` (`service_shares_simulated.py`): the same claims and the same "
+        "scheduler in simulated time, with long stages of unequal length. `worst` is how far the device time "
+        "of a tenant is from what its weight gives it; at most 0.05 is wanted.",
         command="benchmarks/service_shares.py",
         draw=flat,
     ),
@@ -27,8 +27,8 @@ SECTIONS = (
     Section(
         results="service_executor.json",
         title="What holding runs costs an executor",
-        about="Transactions a second of an executor that holds 25 runs, before and after it came to "
-        "write about all of them at once. Two trials a second are committed one by one.",
+        about="Transactions a second of an executor that holds 25 runs, before and after it began to write "
+        "about all of them at once. Two trials a second are committed one by one.",
         command="benchmarks/service_executor.py",
         draw=flat,
     ),
@@ -44,10 +44,10 @@ SECTIONS = (
     Section(
         results="service_load.json",
         title="A server under load",
-        about="Submitting a small job while an executor tunes (SQLite), listing 50 of many jobs "
-        "(PostgreSQL), and trials a second of a job with and without listeners to its events. Wanted: a "
-        "median of 50 ms and 99 % below 300 ms, a median of 50 ms, and a ratio of at least 0.98. `machine` "
-        "tells what else the two cores had to do.",
+        about="Submitting a small job while an executor tunes (SQLite), listing 50 of many jobs (PostgreSQL),"
+        " and trials a second of a job with and without listeners to its events. Wanted: a median of 50 ms "
+        "and 99 % below 300 ms, a median of 50 ms, and a ratio of at least 0.98. `machine` says what else was"
+        " running on the two cores.",
         command="benchmarks/service_load.py",
         draw=each_alone,
     ),

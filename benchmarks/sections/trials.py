@@ -67,17 +67,17 @@ SECTIONS = (
         results="against_stock.json",
         title="Trials a minute, and what they find, against stock MetaSchedule",
         about="The same kernels, trials, batch and evaluator; stock gets a build timeout that lets it work. "
-        "The best of both are then timed in turn. Medians over seeds. On the right, how long our stages held "
-        "their resource. On two cores of an Intel Xeon (Cascade Lake). The evaluator takes 100 ms of each "
-        "trial on both sides.",
+        "The best of both are then timed alternately. Medians over seeds. On the right, how long our stages "
+        "held their resource. On two cores of an Intel Xeon (Cascade Lake). The evaluator takes 100 ms of "
+        "each trial on both sides.",
         command="benchmarks/against_stock.py",
         draw=against_stock,
     ),
     Section(
         results="whole_model.json",
         title="Whole models on one core",
-        about="Tuned by Tuneloom and run by ONNX Runtime in turn, same weights and inputs, one thread. "
-        "The ratio is the median of paired runs, with its 10 and 90 % quantiles.",
+        about="Tuned by Tuneloom and run by ONNX Runtime alternately, with the same weights and inputs, one "
+        "thread. The ratio is the median of paired runs, with its 10 and 90 % quantiles.",
         command="benchmarks/whole_model.py",
         draw=whole_models,
     ),

@@ -60,7 +60,7 @@ class ExpectationTold(BaseModel):
 
 
 class JobDetails(JobTold):
-    """All that is known of one job; what it may come to is told while it waits."""
+    """Everything known about one job; its expectation is given while it waits."""
 
     expectation: ExpectationTold | None
     progress: dict[str, Any] | None
