@@ -1,7 +1,7 @@
 """Who may import whom, as the architecture page says."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -131,3 +131,28 @@ def test_no_circle_of_imports_between_the_files_and_rooms_of_a_package(package: 
 def test_a_circle_is_found_and_a_tree_has_none() -> None:
     assert circle_in({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b", "c", "b"]
+
+
+def classes_in(paths: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    for path in paths:
+        nodes = ast.walk(ast.parse(path.read_text()))
+        yield from ((node.name, path) for node in nodes if isinstance(node, ast.ClassDef))
+
+
+def shared_names(paths: Iterable[Path]) -> dict[str, list[str]]:
+    """Names that several classes have, and where those are."""
+    found: dict[str, list[str]] = {}
+    for name, path in classes_in(paths):
+        found.setdefault(name, []).append(path.name)
+    return {name: places for name, places in found.items() if len(places) > 1}
+
+
+def test_no_two_classes_share_a_name() -> None:
+    assert len(list(classes_in(FILES))) > 500
+    assert shared_names(FILES) == {}
+
+
+def test_a_name_that_two_classes_share_is_found(tmp_path: Path) -> None:
+    for file in ("one.py", "other.py"):
+        (tmp_path / file).write_text("def make():\n    class Twin: ...\n")
+    assert shared_names(sorted(tmp_path.iterdir())) == {"Twin": ["one.py", "other.py"]}

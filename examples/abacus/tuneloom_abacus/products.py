@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tuneloom.backends.implementers import Claim, Configuration, Implementer, Insert, Kernel, Knobs
+from tuneloom.backends.implementers import Claim, Configuration, Implementer, Insert, Knobs, ModelKernel
 from tuneloom.backends.meaning import Meaning
 from tuneloom.backends.wrapping import calling
 from tuneloom.model import Failure, FailureKind
@@ -44,7 +44,7 @@ class ProductImplementer(Implementer):
     def __init__(self, scratchpad_bytes: int) -> None:
         self._scratchpad_bytes = scratchpad_bytes
 
-    def claim(self, kernel: Kernel) -> Claim | None:
+    def claim(self, kernel: ModelKernel) -> Claim | None:
         meaning = kernel.meaning
         if meaning is None or not _is_product(meaning):
             return None

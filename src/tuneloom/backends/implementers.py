@@ -18,7 +18,7 @@ Configuration = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class ModelKernel:
     """A kernel to make code for: its loops (a module with the function `main`) and, if known, its meaning."""
 
     module: Any = field(repr=False, compare=False)
@@ -82,7 +82,7 @@ class Implementer(ABC):
     """What a bundle with its code needs at run time."""
 
     @abstractmethod
-    def claim(self, kernel: Kernel) -> Claim | None:
+    def claim(self, kernel: ModelKernel) -> Claim | None:
         """A claim on a kernel, or None if it can't take it; the same in every process."""
 
     @abstractmethod

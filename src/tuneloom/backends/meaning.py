@@ -15,7 +15,7 @@ class TensorType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class MeaningStep:
     """One operator, by Relax's name; `operands` count through the inputs first, then through the steps.
 
     Arguments that are no tensors (the bounds of `relax.clip`, the axes of a sum) are attributes.
@@ -33,7 +33,7 @@ class Meaning:
     """Steps in the order in which they are computed; every operand comes before the step that reads it."""
 
     inputs: tuple[TensorType, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[MeaningStep, ...]
     outputs: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Meaning:
         count = len(self.inputs)
         return self.inputs[value] if value < count else self.steps[value - count].result
 
-    def step_of(self, value: int) -> Step | None:
+    def step_of(self, value: int) -> MeaningStep | None:
         """The step that computes a value; None for inputs."""
         return self.steps[value - len(self.inputs)] if value >= len(self.inputs) else None
 
@@ -73,7 +73,9 @@ class Meaning:
         return cls(
             inputs=tuple(_type_of(each) for each in data["inputs"]),
             steps=tuple(
-                Step(operator=name, operands=tuple(operands), attributes=attributes, result=_type_of(result))
+                MeaningStep(
+                    operator=name, operands=tuple(operands), attributes=attributes, result=_type_of(result)
+                )
                 for name, operands, attributes, result in data["steps"]
             ),
             outputs=tuple(data["outputs"]),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuneloom.backends.cpu.backend import CpuBackend
-from tuneloom.backends.implementers import Kernel
+from tuneloom.backends.implementers import ModelKernel
 from tuneloom.backends.meaning import Meaning
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.testing.models.perceptron import perceptron
@@ -17,37 +17,37 @@ class Nobody:
 
     name = "nobody"
 
-    def claim(self, kernel: Kernel) -> None:
+    def claim(self, kernel: ModelKernel) -> None:
         return None
 
 
 @pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, Kernel]:
+def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModelKernel]:
     monkeypatch.setattr(CpuBackend, "implementers", lambda _self, _target: (Nobody(),))
     lowered = lower(perceptron(), resolve_target("cpu"), LowerOptions(layout="plain"))
     return {task.name: unpack(task) for task in extract(lowered)}
 
 
-def test_a_fused_kernel_has_the_operators_that_were_fused(kernels: dict[str, Kernel]) -> None:
+def test_a_fused_kernel_has_the_operators_that_were_fused(kernels: dict[str, ModelKernel]) -> None:
     found = {name: [step.operator for step in _meaning(kernel).steps] for name, kernel in kernels.items()}
     assert ["relax.matmul", "relax.add", "relax.nn.relu"] in found.values()
     assert ["relax.nn.softmax"] in found.values()
 
 
-def test_operands_of_a_step_are_inputs_and_earlier_steps(kernels: dict[str, Kernel]) -> None:
+def test_operands_of_a_step_are_inputs_and_earlier_steps(kernels: dict[str, ModelKernel]) -> None:
     (kernel,) = (one for one in kernels.values() if len(_meaning(one).steps) == 3)
     product, bias, relu = _meaning(kernel).steps
     assert (product.operands, bias.operands, relu.operands) == ((0, 1), (3, 2), (4,))
     assert [one.shape for one in _meaning(kernel).inputs] == [(32, 48), (48, 64), (64,)]
 
 
-def test_a_meaning_survives_as_text(kernels: dict[str, Kernel]) -> None:
+def test_a_meaning_survives_as_text(kernels: dict[str, ModelKernel]) -> None:
     for kernel in kernels.values():
         assert Meaning.from_json(_meaning(kernel).to_json()) == _meaning(kernel)
 
 
 def test_the_keys_of_kernels_do_not_depend_on_whether_meanings_are_read(
-    kernels: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
+    kernels: dict[str, ModelKernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
     plain = extract(lower(perceptron(), resolve_target("cpu"), LowerOptions(layout="plain")))
@@ -81,6 +81,6 @@ def test_bounds_of_a_clip_and_constants_are_part_of_the_meaning(monkeypatch: pyt
     assert (clip.attributes["min"], clip.attributes["max"]) == (0, 6)
 
 
-def _meaning(kernel: Kernel) -> Meaning:
+def _meaning(kernel: ModelKernel) -> Meaning:
     assert kernel.meaning is not None
     return kernel.meaning

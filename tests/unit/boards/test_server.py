@@ -10,7 +10,7 @@ import pytest
 from tuneloom.model import Board
 from tuneloom.testing.boards.local import BoardProcess
 from tuneloom.tuners.tvm.boards.handshake import Greeting, NoAnswer, free, hello
-from tuneloom.tuners.tvm.boards.server import ACCEPTED, MAGIC, OTHER_KEY, Refused, listening, serve_board
+from tuneloom.tuners.tvm.boards.server import ACCEPTED, MAGIC, OTHER_KEY, NotServed, listening, serve_board
 
 PATIENCE_S = 60.0
 
@@ -151,10 +151,13 @@ def test_a_board_that_accepts_and_says_nothing_is_given_up() -> None:
 
 
 def test_a_port_that_is_taken_is_refused_in_one_line() -> None:
-    with listening("127.0.0.1", 0) as taken, pytest.raises(Refused, match="choose another --host or --port"):
+    with (
+        listening("127.0.0.1", 0) as taken,
+        pytest.raises(NotServed, match="choose another --host or --port"),
+    ):
         listening("127.0.0.1", taken.getsockname()[1])
 
 
 def test_a_key_of_two_words_is_refused() -> None:
-    with pytest.raises(Refused, match="a key is one word, got 'a b'"):
+    with pytest.raises(NotServed, match="a key is one word, got 'a b'"):
         serve_board("127.0.0.1", 0, "a b")

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tuneloom.backends.implementers import Claim, Implementer, Insert, Kernel, Requirement
+from tuneloom.backends.implementers import Claim, Implementer, Insert, ModelKernel, Requirement
 from tuneloom.errors import BundleError
 from tuneloom.model import Failure, SearchOptions, Task
 from tuneloom.model.configuration import configured
@@ -28,7 +28,7 @@ class Weaver(Implementer):
         Requirement(library="libweaver.so.9", package="weaver-libs"),
     )
 
-    def claim(self, kernel: Kernel) -> Claim | None:
+    def claim(self, kernel: ModelKernel) -> Claim | None:
         return None
 
     def insert(self, claim: Any, configuration: Any, symbol: str) -> Insert | Failure:

@@ -31,11 +31,11 @@ def add_parser(subparsers: Commands) -> None:
 def serve(options: argparse.Namespace) -> int:
     """Serve this machine."""
     from tuneloom.errors import InputError
-    from tuneloom.tuners.tvm.boards.server import Refused, serve_board
+    from tuneloom.tuners.tvm.boards.server import NotServed, serve_board
 
     try:
         serve_board(options.host, options.port, options.key)
-    except Refused as error:
+    except NotServed as error:
         raise InputError(str(error)) from error
     return 0
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tuneloom.backends.finding import backend_of
-from tuneloom.backends.implementers import Kernel
+from tuneloom.backends.implementers import ModelKernel
 from tuneloom.backends.resolving import backend_of_text, resolve_target
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
@@ -92,7 +92,7 @@ class ImplementerContract(BackendContract):
 
     implementer: str
 
-    def claimed(self) -> Iterator[tuple[Task, Kernel, Sequence[Any]]]:
+    def claimed(self) -> Iterator[tuple[Task, ModelKernel, Sequence[Any]]]:
         """The kernels that it takes, with its guesses."""
         for task in extract(self.lowered()):
             kernel = unpack(task)

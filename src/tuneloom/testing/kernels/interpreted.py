@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tuneloom.backends.cuda.triton.claims import Configuration, TritonClaim
 from tuneloom.backends.cuda.triton.compiling import function_of
 from tuneloom.backends.cuda.triton.implementer import triton_claim
-from tuneloom.backends.cuda.triton.programs import Program
+from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.meaning import Meaning
 from tuneloom.testing.kernels.cases import CASES
 from tuneloom.testing.kernels.meanings import computed, numpy_type, random_inputs
@@ -60,7 +60,7 @@ class _Memory:
         return 0
 
 
-def interpreted(meaning: Meaning, program: Program, inputs: Sequence[Array]) -> list[Array]:
+def interpreted(meaning: Meaning, program: TritonProgram, inputs: Sequence[Array]) -> list[Array]:
     """The outputs of a program; they and its scratch memory start as NaN (or -77), so that gaps show."""
     outputs = [
         _poisoned(meaning.type_of(each).shape, meaning.type_of(each).dtype) for each in meaning.outputs

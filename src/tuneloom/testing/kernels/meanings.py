@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from tuneloom.backends.meaning import Meaning, Step, TensorType
+from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
 
 Array = NDArray[Any]
 
@@ -18,7 +18,7 @@ class MeaningWriter:
 
     def __init__(self) -> None:
         self._inputs: list[TensorType] = []
-        self._steps: list[Step] = []
+        self._steps: list[MeaningStep] = []
 
     def input(self, shape: Sequence[int], dtype: str = "float16") -> int:
         """An input; all inputs come before all steps."""
@@ -38,7 +38,7 @@ class MeaningWriter:
         result = TensorType(shape=tuple(shape), dtype=dtype)
         operator = f"relax.{name}"
         self._steps.append(
-            Step(operator=operator, operands=tuple(operands), attributes=attributes, result=result)
+            MeaningStep(operator=operator, operands=tuple(operands), attributes=attributes, result=result)
         )
         return len(self._inputs) + len(self._steps) - 1
 
@@ -89,7 +89,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda step, *values: function(*values)
 
 
-def _axis(step: Step) -> tuple[int, ...] | None:
+def _axis(step: MeaningStep) -> tuple[int, ...] | None:
     axis = step.attributes.get("axis")
     return None if axis is None else tuple(np.atleast_1d(axis).tolist())
 
@@ -100,26 +100,26 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def _softmax(step: Step, x: Array) -> Array:
+def _softmax(step: MeaningStep, x: Array) -> Array:
     axis = step.attributes.get("axis", -1)
     raised = np.exp(x - x.max(axis=axis, keepdims=True))
     return np.asarray(raised / raised.sum(axis=axis, keepdims=True))
 
 
-def _layer_norm(step: Step, x: Array, gamma: Array, beta: Array) -> Array:
+def _layer_norm(step: MeaningStep, x: Array, gamma: Array, beta: Array) -> Array:
     axes = tuple(step.attributes["axes"])
     middle = x - x.mean(axis=axes, keepdims=True)
     scaled = middle / np.sqrt((middle**2).mean(axis=axes, keepdims=True) + step.attributes["epsilon"])
     return np.asarray(scaled * gamma + beta)
 
 
-def _rms_norm(step: Step, x: Array, weight: Array) -> Array:
+def _rms_norm(step: MeaningStep, x: Array, weight: Array) -> Array:
     axes = tuple(step.attributes["axes"])
     mean = (x**2).mean(axis=axes, keepdims=True)
     return np.asarray(x / np.sqrt(mean + step.attributes["epsilon"]) * weight)
 
 
-def _attention(step: Step, q: Array, k: Array, v: Array, bias: Array | None = None) -> Array:
+def _attention(step: MeaningStep, q: Array, k: Array, v: Array, bias: Array | None = None) -> Array:
     repeat = q.shape[2] // k.shape[2]
     k, v = np.repeat(k, repeat, axis=2), np.repeat(v, repeat, axis=2)
     scale = step.attributes.get("scale") or q.shape[-1] ** -0.5
@@ -134,7 +134,7 @@ def _attention(step: Step, q: Array, k: Array, v: Array, bias: Array | None = No
     return np.asarray(np.einsum("bhij,bjhe->bihe", raised / raised.sum(-1, keepdims=True), v))
 
 
-def _windows(step: Step, x: Array, size: Sequence[int], fill: float) -> Array:
+def _windows(step: MeaningStep, x: Array, size: Sequence[int], fill: float) -> Array:
     """Windows of an image in NHWC: batch, rows, columns, channels, height, width."""
     attributes: Mapping[str, Any] = step.attributes
     top, left, bottom, right = attributes["padding"]
@@ -154,7 +154,7 @@ def _from_nhwc(x: Array, layout: str) -> Array:
     return x.transpose(["NHWC".index(axis) for axis in layout])
 
 
-def _conv2d(step: Step, x: Array, weight: Array) -> Array:
+def _conv2d(step: MeaningStep, x: Array, weight: Array) -> Array:
     attributes = step.attributes
     image = _to_nhwc(x, attributes["data_layout"])
     kernel = weight.transpose([attributes["kernel_layout"].index(axis) for axis in "OHWI"])
@@ -170,7 +170,7 @@ def _conv2d(step: Step, x: Array, weight: Array) -> Array:
 
 
 def _pool(reduce: Callable[..., Any], fill: float) -> Callable[..., Any]:
-    def pool(step: Step, x: Array) -> Array:
+    def pool(step: MeaningStep, x: Array) -> Array:
         layout = step.attributes["layout"]
         size = step.attributes["pool_size"]
         result = reduce(_windows(step, _to_nhwc(x, layout), size, fill), axis=(4, 5))
@@ -185,7 +185,7 @@ def _pool(reduce: Callable[..., Any], fill: float) -> Callable[..., Any]:
     return pool
 
 
-def _sliced(step: Step, x: Array) -> Array:
+def _sliced(step: MeaningStep, x: Array) -> Array:
     where = [slice(None)] * x.ndim
     attributes = step.attributes
     strides = attributes.get("strides") or [1] * len(attributes["axes"])

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from tuneloom.backends.finding import backend_of
-from tuneloom.backends.implementers import Claim, Implementer, Insert, Kernel
+from tuneloom.backends.implementers import Claim, Implementer, Insert, ModelKernel
 from tuneloom.model import Failure, FailureKind
 from tuneloom.model.configuration import implementer_of, values_in
 
 
-def claims_on(kernel: Kernel) -> Iterator[tuple[Implementer, Claim]]:
+def claims_on(kernel: ModelKernel) -> Iterator[tuple[Implementer, Claim]]:
     """Who can make code for a kernel beside TVM's schedules; a claim that fails is none."""
     for implementer in backend_of(kernel.target).implementers(kernel.target):
         try:
@@ -19,7 +19,7 @@ def claims_on(kernel: Kernel) -> Iterator[tuple[Implementer, Claim]]:
             yield implementer, claim
 
 
-def inserted(kernel: Kernel, configuration: str, symbol: str) -> Insert | Failure:
+def inserted(kernel: ModelKernel, configuration: str, symbol: str) -> Insert | Failure:
     """What a configuration puts in the place of a kernel; all its names begin with `symbol`."""
     wanted = implementer_of(configuration)
     for implementer, claim in claims_on(kernel):

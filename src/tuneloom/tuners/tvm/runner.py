@@ -44,7 +44,9 @@ class Model:
             if part.get("whole"):
                 return entry, SessionModel(onnx_session(folder / Path(part["file"]).name, threads))
         provide(folder, parts, threads)
-        return entry, Program(folder, self.manifest["target"]["device"], len(entry["outputs"]), shared)
+        return entry, CompiledProgram(
+            folder, self.manifest["target"]["device"], len(entry["outputs"]), shared
+        )
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """All outputs for one array per input, in the order of the manifest."""
@@ -69,7 +71,7 @@ class Model:
         raise Refused(f"the model takes {known}, got {', '.join(map(str, map(tuple, given)))}")
 
 
-class Program:
+class CompiledProgram:
     """What TVM compiled of the model, with its parameters on the device."""
 
     def __init__(self, folder: Path, device: str, outputs: int, shared: list[Any]) -> None:

@@ -6,10 +6,10 @@ from math import prod
 from typing import Any
 
 from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.claims import Configuration, Space
+from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices
 from tuneloom.backends.cuda.triton.expressions import BYTES
 from tuneloom.backends.cuda.triton.templates.products import Matrix, Product, matrices, product_of
-from tuneloom.backends.meaning import Meaning, Step
+from tuneloom.backends.meaning import Meaning, MeaningStep
 
 ALGORITHMS = 16
 WORKSPACE_BYTES = 32 << 20
@@ -31,10 +31,10 @@ class CublasClaim:
     activation: int
 
     @property
-    def space(self) -> Space:
+    def space(self) -> KnobChoices:
         """The library's list of algorithms, which it orders by its own expectations."""
         guesses = tuple({"algorithm": number} for number in range(4))
-        return Space(knobs={"algorithm": tuple(range(ALGORITHMS))}, guesses=guesses)
+        return KnobChoices(knobs={"algorithm": tuple(range(ALGORITHMS))}, guesses=guesses)
 
     def refusal(self, configuration: Configuration) -> str:
         """Why a configuration is not worth building; empty if it may work."""
@@ -116,7 +116,7 @@ def _behind(found: Product) -> tuple[int | None, int | None, int] | None:
     return (bias, residual, activation) if meaning.outputs == (value,) else None
 
 
-def _added(meaning: Meaning, step: Step, value: int) -> int | None:
+def _added(meaning: Meaning, step: MeaningStep, value: int) -> int | None:
     """The input that a step adds to a value."""
     if step.operator != "relax.add" or value not in step.operands:
         return None
@@ -129,7 +129,7 @@ def _is_bias(meaning: Meaning, added: int, found: Product) -> bool:
     return shape[-1:] == (found.columns,) and prod(shape) == found.columns and found.rows > 1
 
 
-def _activation(step: Step) -> int:
+def _activation(step: MeaningStep) -> int:
     """The library's GELU is the one with tanh, which half precision can't tell from the exact one."""
     exact = step.operator == "relax.nn.gelu" and step.result.dtype != "float32"
     return {"relax.nn.relu": _RELU, "relax.nn.gelu_tanh": _GELU}.get(step.operator, _GELU if exact else 0)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, CublasClaim, cublas_claim
 from tuneloom.backends.cuda.triton.claims import Configuration
-from tuneloom.backends.implementers import Implementer, Insert, Kernel, Requirement
+from tuneloom.backends.implementers import Implementer, Insert, ModelKernel, Requirement
 from tuneloom.backends.meaning import TensorType
 from tuneloom.model.trial import Failure, FailureKind
 
@@ -24,7 +24,7 @@ class CublasImplementer(Implementer):
     name: ClassVar[str] = "cublaslt"
     requirements: ClassVar[tuple[Requirement, ...]] = (Requirement(library=LIBRARY, package=PACKAGE),)
 
-    def claim(self, kernel: Kernel) -> CublasClaim | None:
+    def claim(self, kernel: ModelKernel) -> CublasClaim | None:
         """A claim if the library can compute the kernel; nothing is compiled or loaded."""
         able = kernel.meaning is not None and shutil.which("cc") is not None
         return cublas_claim(kernel.meaning, kernel.target.config) if able and kernel.meaning else None

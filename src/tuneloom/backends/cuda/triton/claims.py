@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.programs import Program
+from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.meaning import Meaning
 
 Configuration = Mapping[str, int]
@@ -16,7 +16,7 @@ class Unfit(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Space:
+class KnobChoices:
     """Named whole numbers with their values, and what to try first, the best guess in front."""
 
     knobs: Mapping[str, tuple[int, ...]]
@@ -38,9 +38,9 @@ class Template:
     """
 
     name: str
-    space: Callable[[Meaning, Gpu], Space | None]
+    space: Callable[[Meaning, Gpu], KnobChoices | None]
     refusal: Callable[[Meaning, Gpu, Configuration], str]
-    program: Callable[[Meaning, Gpu, Configuration], Program]
+    program: Callable[[Meaning, Gpu, Configuration], TritonProgram]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class TritonClaim:
     template: Template = field(repr=False)
     meaning: Meaning = field(repr=False)
     gpu: Gpu
-    space: Space = field(repr=False)
+    space: KnobChoices = field(repr=False)
 
     def refusal(self, configuration: Configuration) -> str:
         """Why a configuration is not worth building; empty if it may work."""
@@ -63,6 +63,6 @@ class TritonClaim:
             return f"not in the space: {', '.join(strange) or sorted(configuration)}"
         return self.template.refusal(self.meaning, self.gpu, configuration)
 
-    def program(self, configuration: Configuration) -> Program:
+    def program(self, configuration: Configuration) -> TritonProgram:
         """The kernels of a configuration as text."""
         return self.template.program(self.meaning, self.gpu, configuration)

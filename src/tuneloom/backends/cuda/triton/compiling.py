@@ -9,7 +9,7 @@ from typing import Any
 from tuneloom.backends.cuda.code import Argument, DeviceCode, Launch
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.triton.expressions import POINTERS
-from tuneloom.backends.cuda.triton.programs import KernelText, Program
+from tuneloom.backends.cuda.triton.programs import KernelText, TritonProgram
 from tuneloom.backends.meaning import TensorType
 from tuneloom.model.trial import Failure, FailureKind
 
@@ -30,7 +30,7 @@ def function_of(kernel: KernelText) -> Any:
     return names[kernel.name]
 
 
-def compiled(program: Program, gpu: Gpu) -> DeviceCode | Failure:
+def compiled(program: TritonProgram, gpu: Gpu) -> DeviceCode | Failure:
     """Machine code for every kernel of a program, or why there is none."""
     scratch = list(program.scratch)
     try:

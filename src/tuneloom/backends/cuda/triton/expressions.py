@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tuneloom.backends.meaning import Step, TensorType
+from tuneloom.backends.meaning import MeaningStep, TensorType
 
 POINTERS: Mapping[str, str] = {
     "float16": "fp16",
@@ -92,7 +92,9 @@ def is_float(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat"))
 
 
-def expression(step: Step, types: Sequence[TensorType], values: Sequence[str], exponent: Any) -> str | None:
+def expression(
+    step: MeaningStep, types: Sequence[TensorType], values: Sequence[str], exponent: Any
+) -> str | None:
     """The value of an elementwise step; None if it is none of those known here.
 
     `exponent` is the second operand's value where that is a constant.
@@ -118,30 +120,30 @@ def cast(value: str, source: str, to: str) -> str:
     return f"({value} != 0)" if to == "bool" else f"{value}.to({TYPES[to]})"
 
 
-def _astype(step: Step, types: Sequence[TensorType], values: Sequence[str]) -> str | None:
+def _astype(step: MeaningStep, types: Sequence[TensorType], values: Sequence[str]) -> str | None:
     return cast(values[0], types[0].dtype, step.result.dtype) if step.result.dtype in TYPES else None
 
 
-def _clip(step: Step, types: Sequence[TensorType], values: Sequence[str]) -> str | None:
+def _clip(step: MeaningStep, types: Sequence[TensorType], values: Sequence[str]) -> str | None:
     low, high = step.attributes["min"], step.attributes["max"]
     if is_float(types[0].dtype):
         low, high = float(low), float(high)
     return f"tl.minimum(tl.maximum({values[0]}, {low}), {high})"
 
 
-def _leaky_relu(step: Step, types: Sequence[TensorType], values: Sequence[str]) -> str | None:
+def _leaky_relu(step: MeaningStep, types: Sequence[TensorType], values: Sequence[str]) -> str | None:
     value, slope = values[0], float(step.attributes["alpha"])
     return f"tl.where({value} > 0, {value}, {value} * {slope})"
 
 
-def _softplus(step: Step, types: Sequence[TensorType], values: Sequence[str]) -> str | None:
+def _softplus(step: MeaningStep, types: Sequence[TensorType], values: Sequence[str]) -> str | None:
     beta, threshold = (float(step.attributes[name]) for name in ("beta", "threshold"))
     value = values[0]
     soft = f"tl.log(1.0 + tl.exp(tl.minimum({value} * {beta}, {threshold}))) / {beta}"
     return f"tl.where({value} * {beta} > {threshold}, {value}, {soft})"
 
 
-_SPECIAL: Mapping[str, Callable[[Step, Sequence[TensorType], Sequence[str]], str | None]] = {
+_SPECIAL: Mapping[str, Callable[[MeaningStep, Sequence[TensorType], Sequence[str]], str | None]] = {
     "relax.astype": _astype,
     "relax.clip": _clip,
     "relax.nn.leakyrelu": _leaky_relu,

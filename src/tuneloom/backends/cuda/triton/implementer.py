@@ -13,7 +13,7 @@ from tuneloom.backends.cuda.triton.templates.elements import ELEMENTS
 from tuneloom.backends.cuda.triton.templates.products import PRODUCTS
 from tuneloom.backends.cuda.triton.templates.rows import ROWS
 from tuneloom.backends.cuda.triton.templates.windows import WINDOWS
-from tuneloom.backends.implementers import Implementer, Insert, Kernel
+from tuneloom.backends.implementers import Implementer, Insert, ModelKernel
 from tuneloom.backends.meaning import Meaning
 from tuneloom.model.trial import Failure, FailureKind
 
@@ -26,7 +26,7 @@ class TritonImplementer(Implementer):
 
     name: ClassVar[str] = "triton"
 
-    def claim(self, kernel: Kernel) -> TritonClaim | None:
+    def claim(self, kernel: ModelKernel) -> TritonClaim | None:
         """A claim if Triton is installed and some template can write the kernel; nothing is compiled."""
         if kernel.meaning is None or find_spec("triton") is None:
             return None

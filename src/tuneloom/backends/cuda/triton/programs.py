@@ -19,13 +19,13 @@ class KernelText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class TritonProgram:
     """Kernels that are launched one after another, and the scratch tensors between them."""
 
     kernels: tuple[KernelText, ...]
     scratch: tuple[TensorType, ...] = ()
 
-    def named(self, symbol: str) -> "Program":
+    def named(self, symbol: str) -> "TritonProgram":
         """The same with kernels that are named after a symbol."""
         names = {each.name: f"{symbol}_{number}" for number, each in enumerate(self.kernels)}
         kernels = [

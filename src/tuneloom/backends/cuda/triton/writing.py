@@ -11,7 +11,7 @@ from tuneloom.backends.cuda.triton.claims import Unfit
 from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, masks, offset, regrouped
 from tuneloom.backends.cuda.triton.expressions import POINTERS, TYPES, expression, is_float
 from tuneloom.backends.cuda.triton.programs import KernelText
-from tuneloom.backends.meaning import Meaning, Step, TensorType
+from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
 
 VIEWS = frozenset(
     f"relax.{name}"
@@ -171,7 +171,7 @@ class Draft:
         ]
         return self._computed(step, operands)
 
-    def _computed(self, step: Step, operands: Sequence[str]) -> str:
+    def _computed(self, step: MeaningStep, operands: Sequence[str]) -> str:
         types = [self.meaning.type_of(each) for each in step.operands]
         last = self.meaning.step_of(step.operands[-1])
         exponent = last.attributes["value"] if last is not None and last.operator == "relax.const" else None
@@ -180,7 +180,7 @@ class Draft:
             raise Unfit(f"{step.operator} is not elementwise")
         return self.named(text)
 
-    def _advanced(self, value: int, step: Step, depends: Sequence[int]) -> tuple[Place, str]:
+    def _advanced(self, value: int, step: MeaningStep, depends: Sequence[int]) -> tuple[Place, str]:
         """Place and text of a step behind known values."""
         place, text = self._known[depends[0]]
         if step.operator in VIEWS:
@@ -206,7 +206,7 @@ class Draft:
             return value, place
         return self.source(step.operands[0], self._behind(step, place)) if step.operator in VIEWS else None
 
-    def _behind(self, step: Step, place: Place) -> Place:
+    def _behind(self, step: MeaningStep, place: Place) -> Place:
         """The place in a view's operand."""
         shape = self._shape(step.operands[0])
         if step.operator in _RESHAPES:
@@ -221,7 +221,7 @@ class Draft:
             return _broadcast(place, len(shape), shape)
         return _sliced(step, place)
 
-    def _ahead(self, step: Step, place: Place) -> Place:
+    def _ahead(self, step: MeaningStep, place: Place) -> Place:
         """The place in a view of something computed."""
         if step.operator in _RESHAPES:
             found = regrouped(place, step.result.shape)
@@ -242,7 +242,7 @@ class Draft:
         return len(self._shape(value))
 
 
-def number_text(step: Step) -> str:
+def number_text(step: MeaningStep) -> str:
     """A constant as Triton writes it."""
     value: Any = step.attributes["value"]
     if not is_float(step.result.dtype):
@@ -266,12 +266,12 @@ def dependants(meaning: Meaning, values: frozenset[int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _axes(step: Step, rank: int) -> list[int]:
+def _axes(step: MeaningStep, rank: int) -> list[int]:
     axes: Sequence[int] | None = step.attributes.get("axes")
     return [axis % rank for axis in axes] if axes else list(reversed(range(rank)))
 
 
-def _sliced(step: Step, place: Place) -> Place:
+def _sliced(step: MeaningStep, place: Place) -> Place:
     attributes: Mapping[str, Any] = step.attributes
     result = list(place)
     strides = attributes.get("strides") or [1] * len(attributes["axes"])

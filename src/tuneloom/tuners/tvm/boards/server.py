@@ -40,7 +40,7 @@ _LINE = 16
 _PR_SET_PDEATHSIG = 1
 
 
-class Refused(Exception):  # noqa: N818 - the name is the message
+class NotServed(Exception):  # noqa: N818 - the name is the message
     """The server can't start; the text says why and what to do."""
 
 
@@ -80,7 +80,7 @@ class Caller:
         self.connection.settimeout(None)
 
 
-class Session:
+class ServedSession:
     """A process that serves one client, and what has to be cleaned up after it."""
 
     def __init__(self, caller: Caller, pid: int, folder: str) -> None:
@@ -124,7 +124,7 @@ class BoardServer:
         self._say = say
         self._greeted: dict[int, Caller] = {}
         self._waiting: deque[Caller] = deque()
-        self._session: Session | None = None
+        self._session: ServedSession | None = None
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
         self._bell, self._ring = socket.socketpair()
@@ -224,7 +224,7 @@ class BoardServer:
             self._waiting.remove(caller)
             self._drop(caller)
 
-    def _hung_up(self, session: Session) -> None:
+    def _hung_up(self, session: ServedSession) -> None:
         """Its client is gone: it may say goodbye to its device, but not for long."""
         self._poll.unregister(session.caller.connection)
         parting_s = time.monotonic() + _PARTING_S
@@ -264,11 +264,11 @@ class BoardServer:
                 self._say(f"{caller.address} got no session: {error}")
                 self._drop(caller)
 
-    def _start(self, caller: Caller) -> Session:
+    def _start(self, caller: Caller) -> ServedSession:
         folder = tempfile.mkdtemp(prefix="board-")
         pid = os.fork()
         if pid:
-            return Session(caller, pid, folder)
+            return ServedSession(caller, pid, folder)
         code = 1
         try:
             self._become_session()
@@ -316,7 +316,7 @@ def tvm_facts() -> list[str]:
         import tvm
         import tvm.rpc
     except ImportError as error:
-        raise Refused(f"TVM is not installed here ({error}); pip install apache-tvm") from error
+        raise NotServed(f"TVM is not installed here ({error}); pip install apache-tvm") from error
     facts = {
         "machine": platform.machine(),
         "tvm": tvm.__version__,
@@ -348,7 +348,7 @@ def listening(host: str, port: int) -> socket.socket:
             listener.listen(_LINE)
             failing.pop_all()
     except OSError as error:
-        raise Refused(
+        raise NotServed(
             f"can't listen on {host}:{port}: {error.strerror}; choose another --host or --port"
         ) from error
     return listener
@@ -357,7 +357,7 @@ def listening(host: str, port: int) -> socket.socket:
 def serve_board(host: str, port: int, key: str) -> None:
     """Serve until SIGTERM or Ctrl-C; says where on the first line of standard output."""
     if not key or key.split() != [key]:
-        raise Refused(f"a key is one word, got {key!r}")
+        raise NotServed(f"a key is one word, got {key!r}")
     listener = listening(host, port)
     facts = tvm_facts()
     at, bound = listener.getsockname()[:2]
@@ -397,7 +397,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         serve_board(options.host, options.port, options.key)
-    except Refused as error:
+    except NotServed as error:
         print(f"server.py: {error}", file=sys.stderr)
         return 2
     return 0

@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class FittingVariant:
     """The variant to run, and the values as it takes them; `given` are their shapes before padding."""
 
     variant: int
@@ -63,7 +63,7 @@ def fits_exactly(values: Sequence[Array], wanted: Sequence[Form]) -> bool:
     return True
 
 
-def choose(values: Sequence[Array], variants: Sequence[Sequence[TensorInfo]], pad: bool) -> Choice:
+def choose(values: Sequence[Array], variants: Sequence[Sequence[TensorInfo]], pad: bool) -> FittingVariant:
     """The variant whose inputs have these shapes; with `pad` else the smallest that holds them.
 
     Raises InputError that names the input which does not fit, and the shapes there are.
@@ -80,7 +80,7 @@ def choose(values: Sequence[Array], variants: Sequence[Sequence[TensorInfo]], pa
         raise InputError(_refusal(given, variants, pad))
     infos = variants[found[0]]
     padded = [_padded(value, info) for value, info in zip(values, infos, strict=True)]
-    return Choice(variant=found[0], values=padded, given=given)
+    return FittingVariant(variant=found[0], values=padded, given=given)
 
 
 def _holds(infos: Sequence[TensorInfo], given: Sequence[Shape]) -> bool:

@@ -7,7 +7,7 @@ fusing, and before the loops are joined, a fused kernel is a Relax function that
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tuneloom.backends.meaning import Meaning, Step, TensorType
+from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
 from tuneloom.compiler.passes import own_pass
 
 Legaliser = Callable[[Any, Any], Any]
@@ -104,14 +104,14 @@ class _Operator:
 
 def _assembled(inputs: list[TensorType], calls: list[tuple[_Operator, list[int]]]) -> Meaning | None:
     """Steps in order; constants that were written into the loops become steps of their own."""
-    steps: list[Step] = []
+    steps: list[MeaningStep] = []
     where = list(range(len(inputs)))
     for operator, arguments in calls:
         operands = []
         for operand in operator.operands:
             if operand is None:
                 return None
-            if isinstance(operand, Step):
+            if isinstance(operand, MeaningStep):
                 steps.append(operand)
                 operands.append(len(inputs) + len(steps) - 1)
             else:
@@ -119,7 +119,7 @@ def _assembled(inputs: list[TensorType], calls: list[tuple[_Operator, list[int]]
         if operator.result is None:
             return None
         steps.append(
-            Step(
+            MeaningStep(
                 operator=operator.name,
                 operands=tuple(operands),
                 attributes=operator.attributes,
@@ -130,7 +130,7 @@ def _assembled(inputs: list[TensorType], calls: list[tuple[_Operator, list[int]]
     return Meaning(inputs=tuple(inputs), steps=tuple(steps), outputs=(where[-1],))
 
 
-def _operand(value: Any, arguments: list[Any]) -> int | Step | None:
+def _operand(value: Any, arguments: list[Any]) -> int | MeaningStep | None:
     """The argument of the loops that an operand became, or the constant that was written into them."""
     place = next((n for n, one in enumerate(arguments) if one.same_as(value)), None)
     if place is not None:
@@ -140,7 +140,7 @@ def _operand(value: Any, arguments: list[Any]) -> int | Step | None:
         return None
     array = content.numpy()
     result = TensorType(shape=tuple(array.shape), dtype=str(array.dtype))
-    return Step(operator="relax.const", operands=(), attributes={"value": array.item()}, result=result)
+    return MeaningStep(operator="relax.const", operands=(), attributes={"value": array.item()}, result=result)
 
 
 def _callee(value: Any) -> str:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tuneloom.backends.implementers import Kernel
+from tuneloom.backends.implementers import ModelKernel
 from tuneloom.backends.meaning import Meaning
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm
@@ -19,11 +19,11 @@ def pack_kernel(module: Any, target: TargetSpec, meaning: Meaning | None = None)
     return json.dumps(content | ({} if meaning is None else {"meaning": meaning.to_json()})).encode()
 
 
-def unpack_kernel(payload: bytes) -> Kernel:
+def unpack_kernel(payload: bytes) -> ModelKernel:
     """What `pack_kernel` packed."""
     content = json.loads(payload)
     meaning = Meaning.from_json(content["meaning"]) if "meaning" in content else None
-    return Kernel(
+    return ModelKernel(
         module=module_of(content["module"]), meaning=meaning, target=resolve_target(content["target"])
     )
 

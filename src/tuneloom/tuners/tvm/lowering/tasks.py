@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from tuneloom.backends.implementers import Kernel
+from tuneloom.backends.implementers import ModelKernel
 from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
@@ -75,7 +75,7 @@ def kernel_class(name: str) -> str:
     return _NUMBERING.sub("", name.removeprefix("fused_"))
 
 
-def unpack(task: Task) -> Kernel:
+def unpack(task: Task) -> ModelKernel:
     """The kernel inside a task's payload."""
     return unpack_kernel(task.payload)
 

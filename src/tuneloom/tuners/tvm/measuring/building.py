@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.backends.finding import backend_of
-from tuneloom.backends.implementers import Insert, Kernel
+from tuneloom.backends.implementers import Insert, ModelKernel
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.linking import link_with
 from tuneloom.compiler.target import TargetSpec
@@ -27,7 +27,7 @@ def build_kernel(payload: bytes) -> Artifact | Failure:
         return Failure(kind=FailureKind.BUILD_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
 
 
-def build_insert(kernel: Kernel, insert: Insert) -> Artifact | Failure:
+def build_insert(kernel: ModelKernel, insert: Insert) -> Artifact | Failure:
     """Compile what an implementer puts in the place of a kernel, alone."""
     started = time.perf_counter()
     try:
@@ -40,7 +40,7 @@ def build_insert(kernel: Kernel, insert: Insert) -> Artifact | Failure:
         return Failure(kind=FailureKind.BUILD_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
 
 
-def _built(kernel: Kernel, compiled: Any, started: float) -> Artifact:
+def _built(kernel: ModelKernel, compiled: Any, started: float) -> Artifact:
     target = kernel.target
     arguments = _arguments(kernel.module)
     library = _shared_object(compiled, target.linker)

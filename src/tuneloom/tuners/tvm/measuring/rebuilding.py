@@ -3,7 +3,7 @@
 import json
 
 from tuneloom.backends.finding import backend_of
-from tuneloom.backends.implementers import Kernel
+from tuneloom.backends.implementers import ModelKernel
 from tuneloom.model import Artifact, Failure, FailureKind
 from tuneloom.model.configuration import TVM, implementer_of
 from tuneloom.tuners.tvm.inserting import inserted
@@ -25,7 +25,7 @@ def rebuild_kernel(payload: bytes, configuration: str) -> Artifact | Failure:
     return _replayed(kernel, configuration)
 
 
-def _replayed(kernel: Kernel, trace: str) -> Artifact | Failure:
+def _replayed(kernel: ModelKernel, trace: str) -> Artifact | Failure:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import Trace
 

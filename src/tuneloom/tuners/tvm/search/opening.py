@@ -3,12 +3,12 @@
 from typing import Any
 
 from tuneloom.backends.finding import backend_of
-from tuneloom.backends.implementers import Kernel
+from tuneloom.backends.implementers import ModelKernel
 
 _SEED = 1  # replaying traces involves no chance, but TVM wants to know
 
 
-def opened(kernel: Kernel) -> tuple[Any, list[Any]]:
+def opened(kernel: ModelKernel) -> tuple[Any, list[Any]]:
     """A context for a kernel and the schedules its space begins with.
 
     The general space refuses some kernels (a block that can't be moved under another one's
@@ -28,7 +28,7 @@ def is_template(generator: Any) -> bool:
     return isinstance(generator, ms.space_generator.ScheduleFn)
 
 
-def _generated(kernel: Kernel, generator: Any) -> tuple[Any, list[Any]]:
+def _generated(kernel: ModelKernel, generator: Any) -> tuple[Any, list[Any]]:
     from tvm.s_tir import meta_schedule as ms
 
     context = ms.TuneContext(

@@ -8,14 +8,20 @@ from functools import lru_cache
 from math import ceil
 
 from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.claims import Configuration, Space, Template, Unfit
+from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Template, Unfit
 from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable
-from tuneloom.backends.cuda.triton.programs import Program
-from tuneloom.backends.cuda.triton.templates.images import Layout, Window, pixels, result_place, text_of
+from tuneloom.backends.cuda.triton.programs import TritonProgram
+from tuneloom.backends.cuda.triton.templates.images import (
+    Layout,
+    SlidingWindow,
+    pixels,
+    result_place,
+    text_of,
+)
 from tuneloom.backends.cuda.triton.templates.matrices import Tile, finished, matrix_space, refused
 from tuneloom.backends.cuda.triton.templates.tiles import dot, precisions_of, tiled
 from tuneloom.backends.cuda.triton.writing import Draft
-from tuneloom.backends.meaning import Meaning, Step
+from tuneloom.backends.meaning import Meaning, MeaningStep
 
 _OPERATORS = frozenset(("relax.nn.conv1d", "relax.nn.conv2d"))
 _FEW_CHANNELS = 16
@@ -27,7 +33,7 @@ class Convolution:
 
     meaning: Meaning
     value: int
-    step: Step
+    step: MeaningStep
     dtype: str
     batch: int
     rows: int
@@ -36,7 +42,7 @@ class Convolution:
     image: Layout
     filters: Layout
     result: Layout
-    window: Window
+    window: SlidingWindow
 
     @property
     def depth(self) -> int:
@@ -65,7 +71,7 @@ def _found(meaning: Meaning) -> Convolution | None:
     return _described(meaning, *steps[0]) if len(steps) == 1 else None
 
 
-def _described(meaning: Meaning, value: int, step: Step) -> Convolution | None:
+def _described(meaning: Meaning, value: int, step: MeaningStep) -> Convolution | None:
     first, second = (meaning.type_of(each) for each in step.operands)
     attributes = step.attributes
     layouts = [
@@ -80,14 +86,14 @@ def _described(meaning: Meaning, value: int, step: Step) -> Convolution | None:
     image, filters, result = (Layout(each, shape) for each, shape in zip(layouts, shapes, strict=True))
     groups = int(attributes["groups"])
     rows = result.extent("N") * result.extent("H") * result.extent("W")
-    window = Window.of(step, (filters.extent("H"), filters.extent("W")))
+    window = SlidingWindow.of(step, (filters.extent("H"), filters.extent("W")))
     return Convolution(
         meaning, value, step, first.dtype, groups, rows, result.extent("C") // groups, filters.extent("I"),
         image, filters, result, window,
     )  # fmt: skip
 
 
-def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
+def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
     found = convolution_of(meaning, gpu)
     if found is None or (found.batch > 1 and min(found.channels, found.columns) < 8):
         return None
@@ -113,7 +119,7 @@ def _steps(found: Convolution, tile_k: int) -> int:
     return found.window.size[0] * found.window.size[1] * ceil(found.channels / tile_k)
 
 
-def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Program:
+def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> TritonProgram:
     found = convolution_of(meaning, gpu)
     if found is None:
         raise Unfit("not one convolution")

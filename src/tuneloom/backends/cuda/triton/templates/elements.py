@@ -3,9 +3,9 @@
 from math import ceil, prod
 
 from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.claims import Configuration, Space, Template, Unfit
+from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Template, Unfit
 from tuneloom.backends.cuda.triton.coordinates import regrouped
-from tuneloom.backends.cuda.triton.programs import Program
+from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.cuda.triton.templates.tiles import tiled
 from tuneloom.backends.cuda.triton.writing import Draft
 from tuneloom.backends.meaning import Meaning
@@ -19,7 +19,7 @@ def _count(meaning: Meaning) -> int:
     return counts.pop() if len(counts) == 1 and meaning.steps else 0
 
 
-def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
+def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
     count = _count(meaning)
     if not count:
         return None
@@ -41,7 +41,7 @@ def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
     ]
     if count < 1024 * gpu.multiprocessors:
         guesses.sort(key=lambda each: each["block"])
-    return Space(knobs=knobs, guesses=tuple(guesses))
+    return KnobChoices(knobs=knobs, guesses=tuple(guesses))
 
 
 def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
@@ -51,7 +51,7 @@ def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
     return ""
 
 
-def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Program:
+def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> TritonProgram:
     count, block = _count(meaning), configuration["block"]
     draft = Draft(meaning)
     element = tiled(draft, "e", count, block, f"tl.program_id(0) * {block}", "")
@@ -60,7 +60,7 @@ def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Progra
         if place is None:
             raise Unfit("an output that can't be taken apart")
         draft.store(number, place, draft.read(value, place))
-    return Program(
+    return TritonProgram(
         kernels=(draft.text("elements", (ceil(count / block), 1, 1), warps=configuration["warps"]),)
     )
 

@@ -6,7 +6,7 @@ from math import prod
 
 from tuneloom.backends.cuda.triton.claims import Unfit
 from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped
-from tuneloom.backends.meaning import Step
+from tuneloom.backends.meaning import MeaningStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class SlidingWindow:
     """How a window moves over an image: pairs for rows and columns."""
 
     size: tuple[int, int]
@@ -35,7 +35,7 @@ class Window:
     before: tuple[int, int]
 
     @classmethod
-    def of(cls, step: Step, size: tuple[int, int]) -> "Window":
+    def of(cls, step: MeaningStep, size: tuple[int, int]) -> "SlidingWindow":
         """The window of a convolution or pool; a single dimension is that of columns."""
         attributes = step.attributes
         padding = list(attributes["padding"])

@@ -8,10 +8,10 @@ from math import ceil
 from typing import Protocol
 
 from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.claims import Configuration, Space, Unfit
+from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Unfit
 from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable
 from tuneloom.backends.cuda.triton.expressions import BYTES
-from tuneloom.backends.cuda.triton.programs import KernelText, Program
+from tuneloom.backends.cuda.triton.programs import KernelText, TritonProgram
 from tuneloom.backends.cuda.triton.templates.tiles import sums_type, tiled
 from tuneloom.backends.cuda.triton.writing import Draft
 from tuneloom.backends.meaning import Meaning, TensorType
@@ -72,7 +72,7 @@ Loop = Callable[[Draft, Tile], None]
 
 def matrix_space(
     found: Sums, gpu: Gpu, precisions: tuple[int, ...], more: Mapping[str, tuple[int, ...]]
-) -> Space:
+) -> KnobChoices:
     """Knobs for a matrix of sums, with the best guesses by a rough estimate."""
     splits = (1,) if found.dtype == "int8" else (1, 2, 4, 8)
     knobs = {
@@ -93,7 +93,7 @@ def matrix_space(
         lambda each: _estimate(found, gpu, each),
         _GUESSES,
     )
-    return Space(knobs=knobs, guesses=guesses)
+    return KnobChoices(knobs=knobs, guesses=guesses)
 
 
 def _is_much(found: Sums, gpu: Gpu) -> bool:
@@ -205,7 +205,7 @@ def _rate(dtype: str, configuration: Configuration) -> float:
 
 def finished(
     prefix: str, found: Sums, gpu: Gpu, configuration: Configuration, prepare: Callable[[Draft], Loop]
-) -> Program:
+) -> TritonProgram:
     """The program around a loop that adds to `sums`.
 
     `prepare` writes what is needed once and returns the function that writes the loop for a tile.
@@ -224,7 +224,7 @@ def finished(
         tile = _summed(draft, found, configuration, write)
         draft.know(found.value, found.place(tile.batch, tile.row, tile.column), "sums")
         draft.finish()
-    return Program(kernels=(_text(draft, prefix, (programs, found.batch, 1), configuration),))
+    return TritonProgram(kernels=(_text(draft, prefix, (programs, found.batch, 1), configuration),))
 
 
 def _summed(draft: Draft, found: Sums, configuration: Configuration, write: Loop) -> Tile:
@@ -237,7 +237,9 @@ def _summed(draft: Draft, found: Sums, configuration: Configuration, write: Loop
     return tile
 
 
-def _split(prefix: str, draft: Draft, found: Sums, configuration: Configuration, write: Loop) -> Program:
+def _split(
+    prefix: str, draft: Draft, found: Sums, configuration: Configuration, write: Loop
+) -> TritonProgram:
     """Blocks share the depth of a tile; a second kernel adds up their sums and goes on."""
     if found.dtype == "int8":
         raise Unfit("sums of whole numbers are not split")
@@ -249,7 +251,7 @@ def _split(prefix: str, draft: Draft, found: Sums, configuration: Configuration,
     place = (part.whole(), tile.batch.whole(), tile.row.whole(), tile.column.whole())
     draft.write("scratch0", partial, place, "sums")
     kernel = _text(draft, prefix, (_blocks(found, configuration), found.batch, split), configuration)
-    return Program(kernels=(kernel, _added_up(found, partial)), scratch=(partial,))
+    return TritonProgram(kernels=(kernel, _added_up(found, partial)), scratch=(partial,))
 
 
 def _text(draft: Draft, prefix: str, grid: tuple[int, int, int], configuration: Configuration) -> KernelText:

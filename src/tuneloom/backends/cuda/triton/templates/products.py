@@ -5,13 +5,13 @@ from functools import lru_cache
 from math import ceil, prod
 
 from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.claims import Configuration, Space, Template, Unfit
+from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Template, Unfit
 from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped, strides, times
-from tuneloom.backends.cuda.triton.programs import Program
+from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.cuda.triton.templates.matrices import Loop, Tile, finished, matrix_space, refused
 from tuneloom.backends.cuda.triton.templates.tiles import dot, precisions_of, tiled
 from tuneloom.backends.cuda.triton.writing import Draft
-from tuneloom.backends.meaning import Meaning, Step
+from tuneloom.backends.meaning import Meaning, MeaningStep
 
 _FIRST_WITH_DESCRIPTORS = 90
 _LEAST_DESCRIBED = 64
@@ -24,7 +24,7 @@ class Product:
 
     meaning: Meaning
     value: int
-    step: Step
+    step: MeaningStep
     dtype: str
     batch: int
     rows: int
@@ -75,7 +75,7 @@ def _found(meaning: Meaning) -> Product | None:
     return _described(meaning, *products[0]) if len(products) == 1 else None
 
 
-def _described(meaning: Meaning, value: int, step: Step) -> Product | None:
+def _described(meaning: Meaning, value: int, step: MeaningStep) -> Product | None:
     first, second = (meaning.type_of(each) for each in step.operands)
     if min(len(first.shape), len(second.shape)) < 2 or first.dtype != second.dtype:
         return None
@@ -92,7 +92,7 @@ def product_of(meaning: Meaning, gpu: Gpu) -> Product | None:
     return found if found is not None and gpu.computes(found.dtype) else None
 
 
-def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
+def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
     found = product_of(meaning, gpu)
     if found is None:
         return None
@@ -106,7 +106,7 @@ def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
     return refused(found, gpu, configuration)
 
 
-def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Program:
+def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> TritonProgram:
     found = product_of(meaning, gpu)
     if found is None:
         raise Unfit("not one product")

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.claims import Configuration, Space, Template, Unfit
+from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Template, Unfit
 from tuneloom.backends.cuda.triton.coordinates import Place, Variable, regrouped
 from tuneloom.backends.cuda.triton.expressions import is_float
-from tuneloom.backends.cuda.triton.programs import Program
+from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.cuda.triton.templates.tiles import tiled
 from tuneloom.backends.cuda.triton.writing import Draft
-from tuneloom.backends.meaning import Meaning, Step
+from tuneloom.backends.meaning import Meaning, MeaningStep
 
 _ALONG = frozenset(f"relax.nn.{name}" for name in ("softmax", "log_softmax", "layer_norm", "rms_norm"))
 _SUMMED = frozenset(f"relax.{name}" for name in ("sum", "mean", "max", "min"))
@@ -29,7 +29,7 @@ class Rows:
     axes: tuple[int, ...]
 
 
-def reduced_axes(step: Step, shape: tuple[int, ...]) -> tuple[int, ...]:
+def reduced_axes(step: MeaningStep, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The axes that a softmax, norm or reduction works along, counted from the front."""
     axes = step.attributes.get("axes", step.attributes.get("axis", -1 if step.operator in _ALONG else None))
     every = range(len(shape)) if axes is None else ([axes] if isinstance(axes, int) else axes)
@@ -46,7 +46,7 @@ def _rows_of(meaning: Meaning) -> Rows | None:
     return None
 
 
-def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
+def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
     found = _rows_of(meaning)
     if found is None or found.length > _LONGEST or found.length < 2:
         return None
@@ -74,7 +74,7 @@ def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
     ]
     guesses = [each for each in guesses if not _refusal(meaning, gpu, each)]
     guesses.sort(key=lambda each: abs(each["rows"] * padded / (each["warps"] * 32) - 8))
-    return Space(knobs=knobs, guesses=tuple(guesses))
+    return KnobChoices(knobs=knobs, guesses=tuple(guesses))
 
 
 def _padded(length: int) -> int:
@@ -91,7 +91,7 @@ def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
     return f"{threads} threads for {elements} elements" if elements * 2 < threads else ""
 
 
-class _Writer:
+class _RowWriter:
     """Writes the operators that work along rows."""
 
     def __init__(self, draft: Draft, found: Rows, row: Variable, inner: Variable) -> None:
@@ -122,7 +122,7 @@ class _Writer:
             raise Unfit(f"an output of shape {shape}")
         return found
 
-    def _operand(self, value: int, place: Place) -> tuple[Step, Place]:
+    def _operand(self, value: int, place: Place) -> tuple[MeaningStep, Place]:
         """A step along rows with the place of its first operand."""
         step = self._draft.meaning.step_of(value)
         assert step is not None
@@ -148,7 +148,7 @@ class _Writer:
             raise Unfit(f"{step.operator} inside of another")
         return step, full
 
-    def _along(self, value: int, place: Place) -> tuple[Step, str]:
+    def _along(self, value: int, place: Place) -> tuple[MeaningStep, str]:
         step, full = self._operand(value, place)
         if step.operator not in _SUMMED and full != place:
             raise Unfit(f"{step.operator} is read elsewhere")
@@ -194,19 +194,19 @@ class _Writer:
         return len(self._draft.meaning.type_of(value).shape)
 
 
-def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Program:
+def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> TritonProgram:
     found = _rows_of(meaning)
     if found is None:
         raise Unfit("nothing along rows")
     draft, rows = Draft(meaning), configuration["rows"]
     row = tiled(draft, "x", found.count, rows, f"tl.program_id(0) * {rows}", "[:, None]")
     inner = tiled(draft, "r", found.length, _padded(found.length), "0", "[None, :]")
-    writer = _Writer(draft, found, row, inner)
+    writer = _RowWriter(draft, found, row, inner)
     for number, value in enumerate(meaning.outputs):
         place = writer.place(meaning.type_of(value).shape)
         draft.store(number, place, draft.read(value, place))
     grid = (ceil(found.count / rows), 1, 1)
-    return Program(kernels=(draft.text("rows", grid, warps=configuration["warps"]),))
+    return TritonProgram(kernels=(draft.text("rows", grid, warps=configuration["warps"]),))
 
 
 ROWS = Template(name="rows", space=_space, refusal=_refusal, program=_program)

@@ -2,13 +2,13 @@
 
 from tuneloom.backends.cuda.triton.coordinates import Variable
 from tuneloom.backends.cuda.triton.writing import Draft
-from tuneloom.backends.meaning import Step
+from tuneloom.backends.meaning import MeaningStep
 
 PRECISIONS = ("ieee", "tf32x3", "tf32")
 """How float32 numbers are multiplied, as the knob `precision` counts."""
 
 
-def precisions_of(step: Step, dtype: str) -> tuple[int, ...]:
+def precisions_of(step: MeaningStep, dtype: str) -> tuple[int, ...]:
     """Values of the knob `precision`: exact or three products for float32, unless TF32 is asked for."""
     if dtype != "float32":
         return (0,)

@@ -4,14 +4,20 @@ from dataclasses import dataclass
 from math import ceil
 
 from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.claims import Configuration, Space, Template, Unfit
+from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Template, Unfit
 from tuneloom.backends.cuda.triton.coordinates import Variable
 from tuneloom.backends.cuda.triton.expressions import is_float
-from tuneloom.backends.cuda.triton.programs import Program
-from tuneloom.backends.cuda.triton.templates.images import Layout, Window, pixels, result_place, text_of
+from tuneloom.backends.cuda.triton.programs import TritonProgram
+from tuneloom.backends.cuda.triton.templates.images import (
+    Layout,
+    SlidingWindow,
+    pixels,
+    result_place,
+    text_of,
+)
 from tuneloom.backends.cuda.triton.templates.tiles import tiled
 from tuneloom.backends.cuda.triton.writing import Draft
-from tuneloom.backends.meaning import Meaning, Step
+from tuneloom.backends.meaning import Meaning, MeaningStep
 
 _POOLS = {"relax.nn.max_pool2d": "max", "relax.nn.avg_pool2d": "mean"}
 _CONVOLUTIONS = frozenset(("relax.nn.conv1d", "relax.nn.conv2d"))
@@ -25,10 +31,10 @@ class Windowed:
 
     meaning: Meaning
     value: int
-    step: Step
+    step: MeaningStep
     image: Layout
     result: Layout
-    window: Window
+    window: SlidingWindow
     filters: Layout | None
 
     @property
@@ -51,7 +57,7 @@ def _windowed(meaning: Meaning) -> Windowed | None:
     return None
 
 
-def _described(meaning: Meaning, value: int, step: Step) -> Windowed | None:
+def _described(meaning: Meaning, value: int, step: MeaningStep) -> Windowed | None:
     attributes, pool = step.attributes, step.operator in _POOLS
     tensor = meaning.type_of(step.operands[0])
     letters = str(attributes["layout" if pool else "data_layout"])
@@ -62,7 +68,7 @@ def _described(meaning: Meaning, value: int, step: Step) -> Windowed | None:
     if pool:
         strange = attributes.get("ceil_mode") and attributes.get("count_include_pad")
         size = tuple(attributes["pool_size"])
-        window = Window.of(step, (size[0], size[1]))
+        window = SlidingWindow.of(step, (size[0], size[1]))
         return None if strange else Windowed(meaning, value, step, image, result, window, None)
     filters = Layout(str(attributes["kernel_layout"]), meaning.type_of(step.operands[1]).shape)
     if (
@@ -70,11 +76,11 @@ def _described(meaning: Meaning, value: int, step: Step) -> Windowed | None:
         or not filters.letters.isalpha()
     ):
         return None
-    window = Window.of(step, (filters.extent("H"), filters.extent("W")))
+    window = SlidingWindow.of(step, (filters.extent("H"), filters.extent("W")))
     return Windowed(meaning, value, step, image, result, window, filters)
 
 
-def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
+def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
     found = _windowed(meaning)
     if found is None:
         return None
@@ -103,7 +109,7 @@ def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
         for each in guesses
         if all(each[name] in values for name, values in knobs.items()) and not _refusal(meaning, gpu, each)
     ]
-    return Space(knobs=knobs, guesses=tuple(guesses) or ({"pixels": 1, "channels": 1, "warps": 1},))
+    return KnobChoices(knobs=knobs, guesses=tuple(guesses) or ({"pixels": 1, "channels": 1, "warps": 1},))
 
 
 def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
@@ -113,7 +119,7 @@ def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
     return ""
 
 
-def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Program:
+def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> TritonProgram:
     found = _windowed(meaning)
     if found is None:
         raise Unfit("no window")
@@ -125,7 +131,7 @@ def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Progra
     draft.know(found.value, result_place(pixel, channel.whole(), found.result), "sums")
     draft.finish()
     grid = (ceil(found.count / rows), ceil(found.channels / columns), 1)
-    return Program(kernels=(draft.text("window", grid, warps=configuration["warps"]),))
+    return TritonProgram(kernels=(draft.text("window", grid, warps=configuration["warps"]),))
 
 
 def _neutral(found: Windowed) -> str:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from tuneloom.backends.implementers import Implementer, Insert, Kernel
+from tuneloom.backends.implementers import Implementer, Insert, ModelKernel
 from tuneloom.model import ExportedModel, Failure
 from tuneloom.tuners.tvm.inserting import inserted
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
@@ -41,7 +41,7 @@ class Inserts:
         return done.without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
 
     def _insert(self, name: str, key: str, configuration: str) -> Insert:
-        kernel = Kernel(
+        kernel = ModelKernel(
             module=kernel_module(self._lowered.module[name]),
             meaning=self._lowered.meanings.get(name),
             target=self._lowered.target,

@@ -6,7 +6,7 @@ from math import prod
 
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.triton.writing import dependants
-from tuneloom.backends.meaning import Meaning, Step
+from tuneloom.backends.meaning import Meaning, MeaningStep
 
 _OPERATORS = frozenset(("relax.nn.attention", "relax.nn.attention_bias"))
 _LEAST = 16
@@ -33,14 +33,14 @@ class Attention:
     value_width: int
 
     @property
-    def step(self) -> Step:
+    def step(self) -> MeaningStep:
         """The operator or the second product."""
         step = self.meaning.step_of(self.result)
         assert step is not None
         return step
 
     @property
-    def first(self) -> Step:
+    def first(self) -> MeaningStep:
         """The step that the queries and keys are operands of."""
         step = self.meaning.step_of(self.result if self.scores is None else self.scores)
         assert step is not None
@@ -61,7 +61,7 @@ def _found(meaning: Meaning) -> Attention | None:
     return None
 
 
-def _operator(meaning: Meaning, value: int, step: Step) -> Attention | None:
+def _operator(meaning: Meaning, value: int, step: MeaningStep) -> Attention | None:
     q, k, v = (meaning.type_of(each) for each in step.operands[:3])
     if len({q.dtype, k.dtype, v.dtype}) > 1 or step.attributes.get("window_size") is not None:
         return None
@@ -73,7 +73,7 @@ def _operator(meaning: Meaning, value: int, step: Step) -> Attention | None:
     )
 
 
-def _products(meaning: Meaning, weights: int, softmax: Step) -> Attention | None:
+def _products(meaning: Meaning, weights: int, softmax: MeaningStep) -> Attention | None:
     count = len(meaning.inputs)
     products = [n for n, step in enumerate(meaning.steps, count) if step.operator == "relax.matmul"]
     rank = len(softmax.result.shape)

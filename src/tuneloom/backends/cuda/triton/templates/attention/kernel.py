@@ -5,7 +5,7 @@ from math import ceil
 from tuneloom.backends.cuda.triton.claims import Configuration, Unfit
 from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped, strides, times
 from tuneloom.backends.cuda.triton.expressions import TYPES
-from tuneloom.backends.cuda.triton.programs import Program
+from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.cuda.triton.templates.attention.finding import Attention, padded
 from tuneloom.backends.cuda.triton.templates.tiles import dot, tiled
 from tuneloom.backends.cuda.triton.writing import Draft, constant_of
@@ -22,7 +22,7 @@ class AttentionKernel:
         self._draft = Draft(found.meaning)
         self._batch = Variable("z", found.batch)
 
-    def program(self) -> Program:
+    def program(self) -> TritonProgram:
         """All of the kernel."""
         found, draft, tile_m = self._found, self._draft, self._knobs["tile_m"]
         draft.line("z = tl.program_id(1)")
@@ -41,7 +41,9 @@ class AttentionKernel:
         draft.finish()
         grid = (ceil(found.queries / tile_m), found.batch, 1)
         stages = self._knobs["stages"]
-        return Program(kernels=(draft.text("attention", grid, warps=self._knobs["warps"], stages=stages),))
+        return TritonProgram(
+            kernels=(draft.text("attention", grid, warps=self._knobs["warps"], stages=stages),)
+        )
 
     def _loops(self) -> None:
         """Keys that all rows of the tile see first, then those that a causal mask cuts."""

@@ -3,9 +3,9 @@
 from math import ceil
 
 from tuneloom.backends.cuda.gpu import Gpu
-from tuneloom.backends.cuda.triton.claims import Configuration, Space, Template, Unfit
+from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Template, Unfit
 from tuneloom.backends.cuda.triton.expressions import BYTES
-from tuneloom.backends.cuda.triton.programs import Program
+from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.cuda.triton.templates.attention.finding import Attention, attention_of, padded
 from tuneloom.backends.cuda.triton.templates.attention.kernel import AttentionKernel
 from tuneloom.backends.cuda.triton.templates.tiles import precisions_of
@@ -15,7 +15,7 @@ _FIRST_WITH_DESCRIPTORS = 90
 _MANY_KEYS = 2048
 
 
-def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
+def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
     found = attention_of(meaning, gpu)
     if found is None:
         return None
@@ -43,7 +43,7 @@ def _space(meaning: Meaning, gpu: Gpu) -> Space | None:
         guesses += [wide] if 128 in knobs["tile_m"] else []
     guesses = [each for each in guesses if not _refusal(meaning, gpu, each)]
     guesses.sort(key=lambda each: _rounds(found, gpu, each))
-    return Space(knobs=knobs, guesses=tuple(guesses))
+    return KnobChoices(knobs=knobs, guesses=tuple(guesses))
 
 
 def _rounds(found: Attention, gpu: Gpu, configuration: Configuration) -> float:
@@ -74,7 +74,7 @@ def _has_descriptors(found: Attention) -> bool:
     return None not in AttentionKernel(found, {}).matrices()
 
 
-def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Program:
+def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> TritonProgram:
     found = attention_of(meaning, gpu)
     if found is None:
         raise Unfit("no attention")
