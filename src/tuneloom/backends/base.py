@@ -81,6 +81,10 @@ class Backend(ABC):
         """TVM's settings for building single candidates."""
         return {}
 
+    def model_settings(self, target: TargetSpec) -> dict[str, Any]:
+        """TVM's settings for building whole models."""
+        return {}
+
     def default_module(self, module: Any, target: TargetSpec) -> Any:
         """A kernel as it runs when nobody tuned it."""
         return module

@@ -10,6 +10,7 @@ from tuneloom.tuners.tvm.search.claimed import ClaimSearch
 from tuneloom.tuners.tvm.search.joint import JointSearch
 
 OPTIONS = SearchOptions(seed=1, trials=64, batch=8)
+DEFAULT = Candidate(key="default", configuration="[[],[]]", origin="default")
 TASK = Task(key="one", name="product", payload=b"kernel")
 
 
@@ -32,6 +33,8 @@ class Traces:
         self.planted = 0
         self.seeds: list[Seed] = []
 
+    def skip_default(self) -> None: ...
+
     def select(self, count: int) -> list[Candidate]:
         self.asked += count
         first = self.asked - count
@@ -46,7 +49,7 @@ class Traces:
 def joint(**claims: Any) -> tuple[JointSearch, Traces]:
     own = Traces()
     members = [ClaimSearch(name, claim, TASK, OPTIONS) for name, claim in claims.items()]
-    return JointSearch(own, members), own  # type: ignore[arg-type]
+    return JointSearch(lambda: own, members, DEFAULT), own  # type: ignore[arg-type, return-value]
 
 
 def timed(candidate: Candidate, seconds: float | None) -> Trial:
@@ -98,6 +101,7 @@ def test_seeds_go_to_whom_they_belong_and_come_first() -> None:
     search.plant([seed, Seed(origin="transfer:8", configuration="[[],[]]")])
     _, first = search.select(2)
     assert (first.configuration, first.origin) == (seed.configuration, "transfer:7")
+    search.select(1)
     assert [one.origin for one in own.seeds] == ["transfer:8"]
 
 

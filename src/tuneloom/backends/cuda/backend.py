@@ -1,10 +1,16 @@
 """GPUs of NVIDIA as a backend."""
 
+import shutil
+from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from tuneloom.backends.base import Backend
+from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target
+from tuneloom.backends.cuda.triton.implementer import TritonImplementer
+from tuneloom.backends.implementers import Implementer
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
@@ -37,6 +43,14 @@ class CudaBackend(Backend):
         copy = load_tvm().IRModule(dict(module.functions.items()))  # the pass would change its argument
         with target.to_tvm():
             return default_schedules()(copy)
+
+    def model_settings(self, target: TargetSpec) -> dict[str, Any]:
+        """Whole stretches of kernels are launched as one graph."""
+        return {"relax.backend.use_cuda_graph": True}
+
+    def implementers(self, target: TargetSpec) -> Sequence[Implementer]:
+        triton = (TritonImplementer(),) if find_spec("triton") is not None else ()
+        return (*triton, CublasImplementer()) if shutil.which("cc") else triton
 
     def warm_up(self) -> None:
         with suppress(TargetError):  # whoever needs the driver hears that it does not answer

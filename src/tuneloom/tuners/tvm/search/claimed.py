@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
+from math import inf
 
 import numpy as np
 
@@ -35,7 +36,8 @@ class ClaimSearch:
         self._seeds: list[Seed] = []
         self._proposed: set[str] = set()
         self._only_seeds = options.only_seeds
-        self.best_s: float | None = None
+        self.best_s = inf
+        self.trials = 0
 
     @property
     def guesses(self) -> int:
@@ -60,8 +62,8 @@ class ClaimSearch:
         for trial in trials:
             configuration = trial.candidate.configuration
             self._proposed.add(configuration)
-            if trial.seconds is not None:
-                self.best_s = min(trial.seconds, self.best_s or trial.seconds)
+            self.trials += 1
+            self.best_s = min(self.best_s, trial.seconds or inf)
             point = self._point(configuration)
             if point is not None and not trial.lost:
                 self._points.learn(point, trial.seconds)

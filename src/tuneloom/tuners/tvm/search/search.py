@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.backends.finding import backend_of
+from tuneloom.backends.implementers import ModelKernel
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Candidate, SearchOptions, Seed, Task, Trial
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE, pack_kernel, trace_text
@@ -42,6 +43,7 @@ class TvmSearch:
     def __init__(self, task: Task, options: SearchOptions, known: Sequence[Trial]) -> None:
         load_tvm()
         kernel = unpack(task)
+        self._kernel = kernel
         self._module = kernel.module
         self._target = kernel.target
         context, schedules = opened(kernel)
@@ -73,7 +75,8 @@ class TvmSearch:
         self._learn()
         chosen: list[Candidate] = []
         if not self._keys:
-            chosen.append(self._default())
+            chosen.append(default_candidate(self._kernel))
+            self.skip_default()
         chosen += self._planted(count - len(chosen))
         chosen += self._guessed(count - len(chosen))
         if self._only_seeds or len(chosen) >= count:
@@ -228,13 +231,9 @@ class TvmSearch:
         self._survivors.append(row)
         return self._wrap(schedule, origin)
 
-    def _default(self) -> Candidate:
-        payload = pack_kernel(
-            backend_of(self._target).default_module(self._module, self._target), self._target
-        )
-        key = key_of(NO_TRACE)
-        self._keys.add(key)
-        return Candidate(key=key, configuration=NO_TRACE, payload=payload, origin=DEFAULT_ORIGIN)
+    def skip_default(self) -> None:
+        """Leave the default schedule to somebody else."""
+        self._keys.add(key_of(NO_TRACE))
 
     def _wrap(self, schedule: Any, origin: str) -> Candidate | None:
         import tvm_ffi
@@ -248,3 +247,10 @@ class TvmSearch:
         self._keys.add(key)
         payload = pack_kernel(schedule.mod, self._target)
         return Candidate(key=key, configuration=text, payload=payload, origin=origin)
+
+
+def default_candidate(kernel: ModelKernel) -> Candidate:
+    """The kernel as it runs when nobody tuned it."""
+    module = backend_of(kernel.target).default_module(kernel.module, kernel.target)
+    payload = pack_kernel(module, kernel.target)
+    return Candidate(key=key_of(NO_TRACE), configuration=NO_TRACE, payload=payload, origin=DEFAULT_ORIGIN)

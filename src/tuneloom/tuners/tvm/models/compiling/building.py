@@ -39,8 +39,9 @@ def _built(lowered: LoweredModel, scheduled_module: Any) -> CompiledModel:
 
     module, parameters = split_parameters(scheduled_module)
     target = lowered.target.to_tvm()
-    with target, tvm.transform.PassContext(opt_level=3):
-        passes = tvm.transform.Sequential(backend_of(lowered.target).finishing(lowered.target))
+    backend = backend_of(lowered.target)
+    with target, tvm.transform.PassContext(opt_level=3, config=backend.model_settings(lowered.target)):
+        passes = tvm.transform.Sequential(backend.finishing(lowered.target))
         executable = relax.build(module, target, relax_pipeline=passes)
     return CompiledModel(
         executable=executable,
