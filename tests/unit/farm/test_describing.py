@@ -2,16 +2,18 @@
 
 import os
 import threading
+from dataclasses import replace
 
 import pytest
 
 from tuneloom.app.devices.base import DeviceState
 from tuneloom.app.devices.describing import Description, MachineOrder, SeenDevice, describe
 from tuneloom.app.devices.entries import DeviceEntry
-from tuneloom.app.devices.watching import DeviceWatch
+from tuneloom.app.devices.watching import DeviceWatch, occupied
+from tuneloom.engine.calls import Call
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Fleet, Offer
-from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft
+from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft, ResourceShared
 from tuneloom.gpus import GpuUser, InstalledGpu
 from tuneloom.model import Device, Host
 
@@ -133,3 +135,27 @@ def test_a_fleet_sums_slots_and_knows_the_cores_behind_a_key() -> None:
     fleet = Fleet(offers=offers)
     assert (fleet.slots, fleet.device_keys) == (6, ["cpu"])
     assert (fleet.cores_of("cpu"), fleet.cores_of("h200")) == (1, 0)
+
+
+def test_with_whom_a_device_is_shared_is_told_when_something_is_first_measured_there() -> None:
+    (first, one), (second, other) = (
+        occupied(MachineOrder(device_cores=4)),
+        occupied(MachineOrder(device_cores=4)),
+    )
+    try:
+        assert one.changes() == other.changes() == [], "nobody listens while models are checked"
+        build = Call(function="f", cores=FOUR)
+        other.fitted(build)
+        assert other.changes() == []
+        other.fitted(replace(build, alone=True))
+        (shared,) = other.changes()
+        assert isinstance(shared, ResourceShared) and shared.name == "cpu0" and shared.by
+        other.fitted(replace(build, alone=True))
+        assert other.changes() == []
+        one.close()
+        other.compare(second)
+        assert other.changes() == [ResourceShared(name="cpu0", by="")]
+        assert first.offers
+    finally:
+        one.close()
+        other.close()

@@ -69,6 +69,7 @@ class DeviceWatch(Watch):
         """Devices that left, and why."""
         self._disturbed: dict[str, str] = {}
         self._shared: dict[str, str] = {}
+        self._measures = False
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
         self._compare_sharing()
@@ -95,7 +96,14 @@ class DeviceWatch(Watch):
                 return changes
 
     def fitted(self, call: Call) -> Call:
-        """A call that disturbs no other process that measures here."""
+        """A call that disturbs no other process that measures here.
+
+        With the first that measures it begins to matter, and is told, with whom devices are shared.
+        """
+        if call.alone and not self._measures:
+            self._measures = True
+            for name, by in dict(self._shared).items():
+                self._changes.put(ResourceShared(name=name, by=by))
         return call if self._reservation is None else self._reservation.fitted(call)
 
     def lost(self, resource: str) -> None:
@@ -145,7 +153,8 @@ class DeviceWatch(Watch):
             by = self._reservation.shared_with(offer.locks)
             if self._shared.get(name, "") != by:
                 self._shared[name] = by
-                self._changes.put(ResourceShared(name=name, by=by))
+                if self._measures:
+                    self._changes.put(ResourceShared(name=name, by=by))
 
     def _watch(self) -> None:
         cores = None if self._reservation is None else self._reservation.cores
