@@ -19,6 +19,7 @@ from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.compiled import load_compiled
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.tolerances import BY_TYPE, tolerance_for
+from tuneloom.tuners.tvm.runner import stored_parameters
 
 RANDOM = np.random.default_rng(5)
 HALF = np.dtype(ml_dtypes.bfloat16)
@@ -74,6 +75,7 @@ def test_a_model_in_bfloat16_comes_out_as_onnx_says_and_its_products_have_templa
     expected = ReferenceEvaluator(proto).run(None, dict(zip(("x", "at"), values, strict=True)))
     compiled = build_model(lowered, {}, guess=True)
     compiled.export(tmp_path)
+    assert HALF in {value.dtype for value in stored_parameters(tmp_path).values()}, "not in the library"
     got = load_compiled(tmp_path, model.inputs, model.outputs).open_here().run(values)
     assert [one.dtype for one in got] == [HALF, np.float32]
     assert max(map(relative_difference, got, expected)) < BY_TYPE["bfloat16"]

@@ -22,7 +22,9 @@ from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_key, unpack
 from tuneloom.tuners.tvm.models.compiling.building import build_model
-from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, PARAMETERS, CompiledModel, load_compiled
+from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, CompiledModel, load_compiled
+from tuneloom.tuners.tvm.models.compiling.storing import PARAMETERS
+from tuneloom.tuners.tvm.runner import stored_parameters
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_networks import Net, network
@@ -126,7 +128,13 @@ def test_saved_model_runs_again(host: TargetSpec, imported: Import, tmp_path: Pa
     compiled.export(tmp_path)
     again = load_compiled(tmp_path, compiled.inputs, compiled.outputs)
     data = [np.ones(info.shape, dtype=info.dtype) for info in compiled.inputs]
-    np.testing.assert_array_equal(again.open().run(data)[0], compiled.open().run(data)[0])
+    expected = compiled.open().run(data)[0]
+    np.testing.assert_array_equal(again.open().run(data)[0], expected)
+    (tmp_path / "older").mkdir()
+    (tmp_path / "older" / LIBRARY).symlink_to(tmp_path / LIBRARY)
+    np.savez(tmp_path / "older" / "parameters.npz", **stored_parameters(tmp_path))
+    older = load_compiled(tmp_path / "older", compiled.inputs, compiled.outputs)
+    np.testing.assert_array_equal(older.open().run(data)[0], expected)
 
 
 def test_weights_are_kept_beside_the_library(host: TargetSpec, imported: Import, tmp_path: Path) -> None:

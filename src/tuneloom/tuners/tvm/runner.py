@@ -18,6 +18,17 @@ import numpy as np
 
 CPU = 1
 """DLPack's number for memory of the host."""
+ALIGNMENT = 64
+"""Where compiled code expects its tensors to begin, in bytes."""
+TYPES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "BOOL": "bool",
+    **{f"{kind[0].upper()}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+}
+"""Names of types in a safetensors file."""
 
 
 class Refused(Exception):  # noqa: N818 - the name is the message
@@ -82,19 +93,59 @@ class CompiledProgram:
         self._inputs, self._outputs = InputTensors(tensor, where), outputs
         library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
         self._machine = VirtualMachine(library, where)
-        with np.load(folder / "parameters.npz") as stored:
-            names: list[Any] = sorted(stored.files)
-            if (folder / "shared.json").is_file():
-                places = json.loads((folder / "shared.json").read_text())
-                names = [f"p{n:05d}" if place is None else place for n, place in enumerate(places)]
-            self.parameters = [
-                shared[name] if isinstance(name, int) else tensor(stored[name], where) for name in names
-            ]
+        stored = stored_parameters(folder)
+        names: list[Any] = sorted(stored)
+        if (folder / "shared.json").is_file():
+            places = json.loads((folder / "shared.json").read_text())
+            names = [f"p{n:05d}" if place is None else place for n, place in enumerate(places)]
+        self.parameters = [
+            shared[name] if isinstance(name, int) else on_device(stored[name], where) for name in names
+        ]
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """All outputs for values that have the shapes and types of the inputs."""
         result = self._machine["main"](*self._inputs.holding(values), *self.parameters)
         return [array_of(result if self._outputs == 1 else result[n]) for n in range(self._outputs)]
+
+
+def stored_parameters(folder: Path) -> dict[str, Any]:
+    """The weights in a folder of a bundle, by name; older ones are in a NumPy archive."""
+    if (folder / "parameters.safetensors").is_file():
+        return mapped(folder / "parameters.safetensors")
+    with np.load(folder / "parameters.npz") as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def mapped(path: Path) -> dict[str, Any]:
+    """The arrays of a safetensors file, whose pages are read when they are used and shared by processes."""
+    raw = np.memmap(path, np.uint8, mode="c")
+    start = 8 + int.from_bytes(raw[:8].tobytes(), "little")
+    header = json.loads(raw[8:start].tobytes())
+    found = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            begin, end = (start + place for place in entry["data_offsets"])
+            found[name] = raw[begin:end].view(type_named(TYPES[entry["dtype"]])).reshape(entry["shape"])
+    return found
+
+
+def type_named(name: str) -> Any:
+    """A type of NumPy, or one that a package of TVM's adds to it."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+def on_device(value: Any, device: Any) -> Any:
+    """Weights as a tensor of a device; what is mapped stays where it is if code can read it there."""
+    import tvm
+
+    here = isinstance(value, np.memmap) and int(device.dlpack_device_type()) == CPU
+    if here and value.dtype.kind in "iuf" and value.size and value.ctypes.data % ALIGNMENT == 0:
+        return tvm.runtime.from_dlpack(value)
+    return tvm.runtime.tensor(np.ascontiguousarray(value), device)
 
 
 class InputTensors:

@@ -16,7 +16,7 @@ from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.errors import OutputError
 from tuneloom.model import JobSpec, ModelSummary
 from tuneloom.tuners.tvm import runner
-from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES, WITH_SHAPES
+from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES
 
 _MEASURED = ("output_difference", "own_runtime", "left_to_onnxruntime", "not_left_to_onnxruntime")
 
@@ -56,7 +56,7 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
     """What the bundle says about itself."""
     spec, summary, result = parts.spec, parts.summary, parts.result
     return {
-        "format": WITH_SHAPES if summary.variants else FORMAT,
+        "format": FORMAT,
         "name": spec.name,
         **interface(summary),
         **_variants(parts),

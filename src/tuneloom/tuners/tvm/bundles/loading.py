@@ -20,8 +20,8 @@ from tuneloom.tuners.tvm.runner import Refused, load_libraries
 MANIFEST = "bundle.json"
 SCHEDULES = "schedules.json"
 RUNNER = "run.py"
-FORMAT, WITH_SHAPES = FORMATS = (1, 2)
-"""A bundle with several sets of shapes has a format of its own: others would read half of it."""
+*_OLDER, FORMAT = FORMATS = (1, 2, 3)
+"""Since 2 there may be several sets of shapes; since 3 weights are in a safetensors file."""
 _NEEDED, _OF_TARGET = ("target", "name", "inputs", "outputs"), ("machine", "mcpu", "cpu_features", "device")
 _MOST_RUNS = 10_000
 
@@ -77,7 +77,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise BundleError(f"{folder / MANIFEST} does not describe a bundle; tune the model again")
     if manifest.get("format") not in FORMATS:
-        known = " and ".join(map(str, FORMATS))
+        known = f"{', '.join(map(str, _OLDER))} and {FORMAT}"
         raise BundleError(f"{folder} has format {manifest.get('format')!r}; this version reads {known}")
     target = manifest.get("target")
     missing = [name for name in _NEEDED if name not in manifest]

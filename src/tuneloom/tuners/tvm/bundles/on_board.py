@@ -4,17 +4,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tuneloom.errors import BundleError, InputError, TuneloomError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.boards.handshake import hello
 from tuneloom.tuners.tvm.bundles.loading import read_manifest, tensor_info
-from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, PARAMETERS
+from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.running import Array, BoardModel
 from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
+from tuneloom.tuners.tvm.runner import stored_parameters
 
 _LEAST = 5
 _MOST_RUNS = 10_000
@@ -53,8 +52,8 @@ def _loaded(folder: Path, manifest: Any) -> BoardModel:
     if manifest.get("onnxruntime"):
         raise BundleError(f"{folder} needs ONNX Runtime, which boards lack; tune it with --only-tvm")
     try:
-        with np.load(folder / PARAMETERS) as stored:
-            parameters = [stored[name] for name in sorted(stored.files)]
+        stored = stored_parameters(folder)
+        parameters = [stored[name] for name in sorted(stored)]
         library = (folder / LIBRARY).read_bytes()
     except (OSError, ValueError) as error:
         raise BundleError(f"{folder} is damaged: {error}; tune the model again") from error

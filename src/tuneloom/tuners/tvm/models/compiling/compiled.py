@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.linking import link_with
 from tuneloom.compiler.quiet import quiet_stderr
@@ -18,9 +16,10 @@ from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.models.compiling.foreign import ForeignModel, provide
 from tuneloom.tuners.tvm.models.compiling.running import Array, BoardModel, OpenModel, RunningModel
+from tuneloom.tuners.tvm.models.compiling.storing import PARAMETERS, write_parameters
+from tuneloom.tuners.tvm.runner import stored_parameters
 
 LIBRARY = "model.so"
-PARAMETERS = "parameters.npz"
 SHARED = "shared.json"
 """For each parameter of a further variant, which of the first variant's it is, or null if it has its own."""
 
@@ -70,7 +69,7 @@ class CompiledModel:
         """Write the library and, beside it, the parameters."""
         self.export_program(folder)
         named: dict[str, Any] = {parameter_name(i): value for i, value in enumerate(self.parameters)}
-        np.savez(folder / PARAMETERS, **named)
+        write_parameters(folder / PARAMETERS, named)
 
     def export_program(self, folder: Path) -> None:
         """Write the library, and the parts that another runtime runs, without the parameters."""
@@ -144,14 +143,14 @@ def load_compiled(
 
 
 def _parameters(folder: Path, shared: Sequence[Array]) -> tuple[Array, ...]:
-    with np.load(folder / PARAMETERS) as stored:
-        if not (folder / SHARED).is_file():
-            return tuple(stored[name] for name in sorted(stored.files))
-        places: list[int | None] = json.loads((folder / SHARED).read_text())
-        return tuple(
-            stored[parameter_name(number)] if place is None else shared[place]
-            for number, place in enumerate(places)
-        )
+    stored = stored_parameters(folder)
+    if not (folder / SHARED).is_file():
+        return tuple(stored[name] for name in sorted(stored))
+    places: list[int | None] = json.loads((folder / SHARED).read_text())
+    return tuple(
+        stored[parameter_name(number)] if place is None else shared[place]
+        for number, place in enumerate(places)
+    )
 
 
 def _stored_part(folder: Path, entry: Mapping[str, Any]) -> ForeignPart:

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from tuneloom.compiler.fast_import import load_tvm
 
 _SMALL_BYTES = 64
-_NOT_STORED = ("bfloat16",)
-"""Types that NumPy's archives lack; such constants stay in the library."""
 
 
 def split_parameters(module: Any) -> tuple[Any, list[NDArray[Any]]]:
@@ -36,13 +34,16 @@ def _large_constants(function: Any) -> list[Any]:
     found: list[Any] = []
 
     def visit(node: Any) -> None:
-        if isinstance(node, tvm.ir.GenericConst) and hasattr(node.value, "numpy"):
-            size = 0 if str(node.value.dtype) in _NOT_STORED else node.value.numpy().nbytes
-            if size > _SMALL_BYTES and not any(node.same_as(other) for other in found):
-                found.append(node)
+        large = isinstance(node, tvm.ir.GenericConst) and _bytes(node.value) > _SMALL_BYTES
+        if large and not any(node.same_as(other) for other in found):
+            found.append(node)
 
     relax.analysis.post_order_visit(function, visit)
     return found
+
+
+def _bytes(value: Any) -> int:
+    return int(value.numpy().nbytes) if hasattr(value, "numpy") else 0
 
 
 def _replace(function: Any, constants: list[Any], variables: list[Any]) -> Any:

@@ -10,7 +10,7 @@ from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.threads import use_own_cores
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.session import BoardSession
-from tuneloom.tuners.tvm.runner import InputTensors, array_of
+from tuneloom.tuners.tvm.runner import InputTensors, array_of, on_device
 
 Array = NDArray[Any]
 
@@ -39,7 +39,7 @@ class RunningModel:
         self._outputs = tuple(outputs)
         self.device = tvm.device(device)
         self._machine = relax.VirtualMachine(executable, self.device)
-        self._parameters = [tvm.runtime.tensor(value, self.device) for value in parameters]
+        self._parameters = [on_device(value, self.device) for value in parameters]
         self._inputs = InputTensors(tvm.runtime.tensor, self.device)
 
     def run(self, values: Sequence[Array]) -> list[Array]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.tuners.tvm.models.compiling.compiled import PARAMETERS, SHARED, CompiledModel, parameter_name
+from tuneloom.tuners.tvm.models.compiling.compiled import SHARED, CompiledModel, parameter_name
 from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.models.compiling.storing import PARAMETERS, write_parameters
 
 
 def variant_folder(number: int) -> str:
@@ -29,7 +30,7 @@ def export_all(models: Sequence[CompiledModel], folder: Path) -> None:
             parameter_name(n): model.parameters[n] for n, digest in enumerate(digests) if digest not in known
         }
         model.export_program(place)
-        np.savez(place / PARAMETERS, **own)
+        write_parameters(place / PARAMETERS, own)
         (place / SHARED).write_text(json.dumps([known.get(digest) for digest in digests]))
 
 
