@@ -56,7 +56,7 @@ def _launch(kernel: KernelText, gpu: Gpu, scratch: list[TensorType]) -> Launch:
         constexprs={},
         attrs={(number,): _ALIGNED for number in range(len(kernel.arguments))},
     )
-    options = {"num_warps": kernel.warps, "num_stages": kernel.stages}
+    options = {"num_warps": kernel.warps, "num_stages": kernel.stages, "enable_fp_fusion": True}
     built = compile_source(source, target=GPUTarget("cuda", gpu.arch, 32), options=options)
     facts = built.metadata
     return Launch(
