@@ -55,6 +55,18 @@ def test_a_device_that_cannot_be_used_is_not_offered_and_says_why() -> None:
     assert described.troubles == {"xeon0": "it has 4 cores, not 9"}
 
 
+def test_devices_are_looked_at_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2)
+
+    def look(_self: object, _entry: DeviceEntry) -> DeviceState:
+        both.wait(timeout=120.0)  # nobody comes through before the other is here
+        return DeviceState()
+
+    monkeypatch.setattr("tuneloom.app.devices.cpu.CpuKind.look", look)
+    two = (DeviceEntry(key="a", kind="cpu"), DeviceEntry(key="b", kind="cpu"))
+    assert [seen.offer.resource.name for seen in describe(MachineOrder(devices=two)).devices] == ["a0", "b0"]
+
+
 def test_a_gpu_tells_its_process_which_one_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus = tuple(InstalledGpu(uuid=uuid, name="NVIDIA H200") for uuid in ("GPU-a", "GPU-b"))
     monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", lambda: gpus)

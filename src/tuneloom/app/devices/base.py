@@ -84,4 +84,4 @@ class DeviceKind(ABC):
 
     @abstractmethod
     def look(self, entry: DeviceEntry) -> DeviceState:
-        """Whether it is there and can be used; never raises."""
+        """Whether it is there and can be used; never raises, and is called from several threads."""

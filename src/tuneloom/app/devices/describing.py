@@ -1,6 +1,7 @@
 """A machine as it describes itself, in a process that runs there."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tuneloom.app.devices.base import DeviceState, MachineCores
@@ -10,6 +11,9 @@ from tuneloom.engine.machine import HOST, Fleet, Offer
 from tuneloom.engine.sharing.reservations import chosen_cores
 from tuneloom.errors import TargetError
 from tuneloom.model import LOCAL, Host
+
+_AT_ONCE = 32
+"""Devices that are looked at side by side: a board that does not answer keeps no other waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +60,20 @@ class Description:
 
 
 def describe(order: MachineOrder, cores: frozenset[int] | None = None) -> Description:
-    """Look at this machine and its devices; may take seconds.
+    """Look at this machine and, side by side, at its devices; may take seconds.
 
     CPU devices have these cores, or else the last ones.
     """
     entries = found_devices(order) if order.devices is None else order.devices
     machine = _machine_cores(order, cores)
-    return Description(host=_host(order, machine), devices=tuple(_seen(entry, machine) for entry in entries))
+    offers = [device_kind(entry.kind).offer(entry, machine) for entry in entries]
+    with ThreadPoolExecutor(max_workers=max(1, min(len(entries), _AT_ONCE))) as threads:
+        states = threads.map(lambda entry: device_kind(entry.kind).look(entry), entries)
+        seen = tuple(
+            SeenDevice(entry=entry, offer=offer, state=state)
+            for entry, offer, state in zip(entries, offers, states, strict=True)
+        )
+    return Description(host=_host(order, machine), devices=seen)
 
 
 def require_cores(count: int) -> None:
@@ -77,11 +88,6 @@ def require_cores(count: int) -> None:
 def found_devices(order: MachineOrder) -> tuple[DeviceEntry, ...]:
     """The devices of a machine of which no list says anything."""
     return tuple(entry for kind in device_kinds().values() for entry in kind.found(order.device_cores))
-
-
-def _seen(entry: DeviceEntry, machine: MachineCores) -> SeenDevice:
-    kind = device_kind(entry.kind)
-    return SeenDevice(entry=entry, offer=kind.offer(entry, machine), state=kind.look(entry))
 
 
 def _host(order: MachineOrder, machine: MachineCores) -> Offer | None:
