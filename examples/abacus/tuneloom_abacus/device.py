@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tuneloom.app.devices.base import DeviceKind, Ground, Sight
+from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Device
@@ -19,12 +19,12 @@ class AbacusKind(DeviceKind):
     def found(self, cores: int) -> Sequence[DeviceEntry]:
         return (DeviceEntry(key="abacus", kind="abacus"),)
 
-    def offer(self, entry: DeviceEntry, ground: Ground) -> Offer:
-        device = Device(name=ground.named(f"{entry.key}{entry.index}"), key=entry.key, machine=ground.machine)
-        return Offer(resource=device, target=self.target)
+    def offer(self, entry: DeviceEntry, machine: MachineCores) -> Offer:
+        device = Device(name=machine.named(f"{entry.key}{entry.index}"), key=entry.key, machine=machine.name)
+        return Offer(resource=device, target=self.target, locks=("abacus",))
 
-    def look(self, entry: DeviceEntry) -> Sight:
-        return Sight(facts={"device": "an abacus"})
+    def look(self, entry: DeviceEntry) -> DeviceState:
+        return DeviceState(facts={"device": "an abacus"})
 
 
 KIND = AbacusKind()

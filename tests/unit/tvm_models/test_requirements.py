@@ -119,6 +119,7 @@ def test_a_self_contained_bundle_is_searched_without_code_that_needs_libraries(
     monkeypatch.setattr(joint, "claims_on", lambda _kernel: iter([(Weaver(), None), (Spinner(), None)]))
     monkeypatch.setattr(joint, "ClaimSearch", Listening)
     monkeypatch.setattr(joint, "TvmSearch", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(joint, "default_candidate", lambda _kernel: SimpleNamespace(key="default"))
     options = SearchOptions(seed=0, trials=8, batch=4, self_contained=alone)
     joint.open_search(Task(key="k", name="k", payload=b""), options, ())
     assert seen == searched

@@ -1,17 +1,22 @@
 """GPUs of NVIDIA as a backend."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from tuneloom.backends.base import Backend
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
+from tuneloom.backends.cuda.passes.attention import attention_as_one
+from tuneloom.backends.cuda.passes.halves import products_in_half
+from tuneloom.backends.cuda.passes.spelled_out import attention_loops
+from tuneloom.backends.cuda.passes.views import reshapes_behind
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.implementers import Implementer
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
+from tuneloom.compiler.passes import own_pass
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 from tuneloom.gpus import visible_gpus
@@ -30,7 +35,15 @@ class CudaBackend(Backend):
     def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
         from tvm.relax import transform
 
-        return [transform.FoldBatchnormToConv2D()]
+        return [
+            own_pass("AttentionAsOne", attention_as_one),
+            own_pass("ProductsInHalf", products_in_half),
+            own_pass("ReshapesBehind", reshapes_behind),
+            transform.FoldBatchnormToConv2D(),
+        ]
+
+    def legalisers(self) -> Mapping[str, Any]:
+        return {"relax.nn.attention": attention_loops}
 
     def finishing(self, target: TargetSpec) -> list[Any]:
         from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two

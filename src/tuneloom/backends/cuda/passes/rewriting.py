@@ -1,0 +1,60 @@
+"""Rewriting the calls of a model one by one, each with a look at how its operands were made."""
+
+from collections.abc import Callable
+from typing import Any
+
+Lookup = Callable[[Any], Any]
+"""The expression that a value is bound to; the value itself where it is none's result."""
+Rule = Callable[[Any, Any, Lookup], Any | None]
+"""What to put in the place of a call, given a builder to emit with; None to leave it."""
+
+
+def rewritten(module: Any, rule: Rule) -> Any:
+    """The module with the rule applied to every call of `main`, operands first; what nobody reads is gone."""
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    @mutator
+    class Rewriting(PyExprMutator):  # type: ignore[misc]
+        """Applies the rule after a call's operands were visited."""
+
+        def visit_call_(self, call: Any) -> Any:
+            visited = self.builder_.normalize(super().visit_call_(call))
+            found = rule(self.builder_, visited, self.made)
+            return visited if found is None else found
+
+        def made(self, value: Any) -> Any:
+            while isinstance(value, relax.Var) and (bound := self.lookup_binding(value)) is not None:
+                value = bound
+            return value
+
+    changing = Rewriting(module)
+    for gvar, function in module.functions.items():
+        if gvar.name_hint == "main":
+            changing.builder_.update_func(gvar, changing.visit_expr(function))
+    return relax.transform.DeadCodeElimination()(changing.builder_.get())
+
+
+def name_of(value: Any) -> str:
+    """The operator of a call, without `relax.`; empty for anything else."""
+    return str(getattr(getattr(value, "op", None), "name", "")).removeprefix("relax.")
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """The shape of a tensor, where it is known."""
+    extents = getattr(getattr(getattr(value, "ty", None), "shape", None), "values", None)
+    if extents is None or not all(hasattr(extent, "value") for extent in extents):
+        return None
+    return tuple(int(extent.value) for extent in extents)
+
+
+def dtype_of(value: Any) -> str:
+    """The number type of a tensor."""
+    return str(getattr(getattr(value, "ty", None), "dtype", ""))
+
+
+def constant_of(value: Any) -> float | None:
+    """The number that a value is, if it is a constant of one element."""
+    content: Any = getattr(value, "value", None)
+    array = content.numpy() if hasattr(content, "numpy") else None
+    return None if array is None or array.size != 1 else float(array.reshape(()))

@@ -1,0 +1,169 @@
+"""Reshapes out of the way of fusing: behind elementwise operators instead of before them.
+
+Programs flatten matrices for a product and restore them afterwards. What follows, an activation or a
+residual, computes the same on the flat matrix, and then belongs to the product's kernel.
+"""
+
+from typing import Any
+
+from tuneloom.backends.cuda.passes.halves import HALF
+from tuneloom.backends.cuda.passes.rewriting import (
+    Lookup,
+    constant_of,
+    dtype_of,
+    name_of,
+    rewritten,
+    shape_of,
+)
+
+_ROUNDS = 3
+"""What one round moves, the next may join."""
+_UNARY = frozenset(
+    (
+        *("nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu", "nn.leakyrelu", "sigmoid", "tanh", "exp", "erf"),
+        *("negative", "sqrt", "rsqrt", "square", "abs", "astype", "clip"),
+    )
+)
+_BINARY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
+
+
+def reshapes_behind(module: Any) -> Any:
+    """The module with reshapes behind elementwise operators, and moves of data joined or dropped."""
+    for _ in range(_ROUNDS):
+        module = rewritten(module, _moved)
+    return module
+
+
+def _moved(builder: Any, call: Any, made: Lookup) -> Any | None:
+    name = name_of(call)
+    if name == "reshape":
+        return _joined(call, made)
+    if name == "broadcast_to":
+        return call.args[0] if shape_of(call.args[0]) == shape_of(call) else None
+    if name == "astype":
+        unchanged = _rounded_twice(call, made)
+        if unchanged is not None:
+            return unchanged
+    if name == "take":
+        return _sliced(builder, call)
+    if name == "permute_dims":
+        return _turned_once(call, made)
+    if name == "strided_slice":
+        return _sliced_before(builder, call, made)
+    if name in _UNARY:
+        return _behind(builder, call, made, [0])
+    if name in _BINARY:
+        return _behind(builder, call, made, _same_shape(call))
+    return None
+
+
+def _joined(call: Any, made: Lookup) -> Any | None:
+    """A reshape of a reshape is one; one to the same shape is none."""
+    from tvm import relax
+
+    source = made(call.args[0])
+    first = source.args[0] if name_of(source) == "reshape" else call.args[0]
+    if shape_of(first) is not None and shape_of(first) == shape_of(call):
+        return first
+    if first is call.args[0]:
+        return None
+    return relax.op.reshape(first, shape_of(call) or call.args[1])
+
+
+def _rounded_twice(call: Any, made: Lookup) -> Any | None:
+    """A value that was widened and is narrowed to its own type again is itself."""
+    from tvm import relax
+
+    source = made(call.args[0])
+    moved = name_of(source) == "reshape"
+    cast = made(source.args[0]) if moved else source
+    if name_of(cast) != "astype" or dtype_of(cast) != "float32":
+        return None
+    first = cast.args[0]
+    if dtype_of(first) != dtype_of(call) or dtype_of(first) not in HALF:
+        return None
+    return relax.op.reshape(first, shape_of(call)) if moved else first
+
+
+def _turned_once(call: Any, made: Lookup) -> Any | None:
+    """A transposition of a transposition is one; one that leaves all axes in their places is none."""
+    from tvm import relax
+
+    axes, source = _axes(call), made(call.args[0])
+    first = call.args[0]
+    if name_of(source) == "permute_dims":
+        inner = _axes(source)
+        first, axes = source.args[0], [inner[axis] for axis in axes]
+    if axes == list(range(len(axes))):
+        return first
+    return None if first is call.args[0] else relax.op.permute_dims(first, axes)
+
+
+def _axes(permute: Any) -> list[int]:
+    axes = permute.attrs.axes
+    if axes is None:
+        return list(range(len(shape_of(permute) or ())))[::-1]
+    rank = len(axes)
+    return [int(axis) % rank for axis in axes]
+
+
+def _sliced_before(builder: Any, call: Any, made: Lookup) -> Any | None:
+    """A slice of a transposed tensor is a transposed slice, which is read in place."""
+    from tvm import relax
+
+    source = made(call.args[0])
+    if name_of(source) != "permute_dims":
+        return None
+    axes = _axes(source)
+    turned = [axes[_whole(one)] for one in call.args[1].fields]
+    bounds = ([_whole(one) for one in tuple_.fields] for tuple_ in call.args[2:])
+    part = builder.emit(relax.op.strided_slice(source.args[0], turned, *bounds))
+    return relax.op.permute_dims(part, axes)
+
+
+def _whole(value: Any) -> int:
+    return int(getattr(value, "value", value))
+
+
+def _sliced(builder: Any, call: Any) -> Any | None:
+    """One element of an axis, which is a slice: kernels read slices in place."""
+    from tvm import relax
+
+    place, axis, shape = constant_of(call.args[1]), call.attrs.axis, shape_of(call.args[0])
+    if place is None or axis is None or shape is None or shape_of(call.args[1]) != ():
+        return None
+    at = int(place) % shape[int(axis)]
+    part = builder.emit(relax.op.strided_slice(call.args[0], [int(axis)], [at], [at + 1]))
+    return relax.op.reshape(part, shape_of(call))
+
+
+def _same_shape(call: Any) -> list[int]:
+    """Operands of the result's shape; the others must be single numbers."""
+    shapes = [shape_of(one) for one in call.args]
+    whole = [n for n, shape in enumerate(shapes) if shape is not None and shape == shape_of(call)]
+    single = [n for n in range(len(shapes)) if constant_of(call.args[n]) is not None]
+    return whole if set(whole) | set(single) == set(range(len(shapes))) else []
+
+
+def _behind(builder: Any, call: Any, made: Lookup, whole: list[int]) -> Any | None:
+    """The same on the operand before its reshape, and the reshape after it."""
+    from tvm import relax
+
+    sources = [made(call.args[n]) for n in whole]
+    flat = next((one.args[0] for one in sources if name_of(one) == "reshape" and _flat(one)), None)
+    if flat is None or shape_of(call) is None:
+        return None
+    shape = shape_of(flat)
+    operands = list(call.args)
+    for n in whole:
+        source = made(operands[n])
+        same = name_of(source) == "reshape" and shape_of(source.args[0]) == shape
+        operands[n] = source.args[0] if same else builder.emit(relax.op.reshape(operands[n], shape))
+    done = builder.emit(relax.Call(call.op, operands, call.attrs))
+    return relax.op.reshape(done, shape_of(call))
+
+
+def _flat(reshape: Any) -> bool:
+    """Whether a reshape restores what was flat: moving others would only move kernels."""
+    before, after = shape_of(reshape.args[0]), shape_of(reshape)
+    return before is not None and after is not None and len(before) == 2 and before[-1] == after[-1]
