@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "tuneloom"
 NAMES = {"llvm", "cuda", "cpu"}
-OWN = ("backends/cpu", "backends/cuda", "testing", "app/requests/sources.py")
+OWN = ("backends/cpu", "backends/cuda", "testing")
 
 
 def questions(text: str) -> Iterator[int]:

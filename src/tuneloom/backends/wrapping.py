@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tuneloom.backends.meaning import Meaning, TensorType
+from tuneloom.backends.meaning import Meaning
 
 
 def calling(symbol: str, meaning: Meaning) -> Any:
@@ -12,7 +12,7 @@ def calling(symbol: str, meaning: Meaning) -> Any:
     """
     from tvm import te, tirx
 
-    inputs = [_placeholder(one, f"input{number}") for number, one in enumerate(meaning.inputs)]
+    inputs = placeholders(meaning)
     outputs = [meaning.type_of(number) for number in meaning.outputs]
 
     def call(ins: Any, outs: Any) -> Any:
@@ -26,7 +26,11 @@ def calling(symbol: str, meaning: Meaning) -> Any:
     return te.create_prim_func([*inputs, *results]).with_attr("tirx.is_scheduled", True)
 
 
-def _placeholder(one: TensorType, name: str) -> Any:
+def placeholders(meaning: Meaning) -> list[Any]:
+    """The inputs of a kernel, as the parameters of a function."""
     from tvm import te
 
-    return te.placeholder(one.shape, dtype=one.dtype, name=name)
+    return [
+        te.placeholder(one.shape, dtype=one.dtype, name=f"input{number}")
+        for number, one in enumerate(meaning.inputs)
+    ]

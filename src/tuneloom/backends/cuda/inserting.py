@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from tuneloom.backends.cuda.code import Argument, DeviceCode, Launch
-from tuneloom.backends.meaning import Meaning, TensorType
+from tuneloom.backends.meaning import Meaning
+from tuneloom.backends.wrapping import placeholders
 
 _TAGS = (*(f"blockIdx.{axis}" for axis in "xyz"), "threadIdx.x", "tirx.use_dyn_shared_memory")
 """What a launch is told beside a kernel's parameters, in this order."""
@@ -17,7 +18,7 @@ def launching(meaning: Meaning, code: DeviceCode) -> Any:
     """
     from tvm import te, tirx
 
-    inputs = [_placeholder(each, f"input{number}") for number, each in enumerate(meaning.inputs)]
+    inputs = placeholders(meaning)
     results = [meaning.type_of(number) for number in meaning.outputs]
     written = [*results, *code.scratch]
 
@@ -66,9 +67,3 @@ def _metadata(launch: Launch, version: str) -> str:
     kinds = ["handle"] * len(launch.arguments)
     facts = {"name": "", "arg_types": kinds, "launch_param_tags": list(_TAGS)}
     return json.dumps({"tvm_version": version, "func_info": {launch.symbol: facts}})
-
-
-def _placeholder(tensor: TensorType, name: str) -> Any:
-    from tvm import te
-
-    return te.placeholder(tensor.shape, dtype=tensor.dtype, name=name)

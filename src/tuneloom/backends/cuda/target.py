@@ -9,8 +9,6 @@ from tuneloom.errors import TargetError
 from tuneloom.gpus import visible_gpus
 
 _EXAMPLE = '{"kind": "cuda", "arch": "sm_90"}'
-_MOST_SHARED_BYTES = {"sm_70": 98304, "sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_89": 101376}
-_SINCE_HOPPER_BYTES = 232448
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +29,6 @@ class CudaTarget(TargetSpec):
     @property
     def chip(self) -> str:
         return f"{self.kind} ({self.arch})"
-
-    @property
-    def shared_bytes(self) -> int:
-        """The shared memory that a block may ask for; TVM's own schedules use what needs no asking."""
-        number = int(self.arch.removeprefix("sm_").rstrip("af") or 0)
-        return _MOST_SHARED_BYTES.get(f"sm_{number}", _SINCE_HOPPER_BYTES if number >= 90 else 49152)
 
 
 def cuda_target(config: Mapping[str, Any]) -> CudaTarget:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, CublasClaim, cublas_claim
 from tuneloom.backends.cuda.triton.claims import Configuration
 from tuneloom.backends.implementers import Implementer, Insert, ModelKernel, Requirement
-from tuneloom.backends.meaning import TensorType
+from tuneloom.backends.wrapping import placeholders
 from tuneloom.model.trial import Failure, FailureKind
 
 LIBRARY, PACKAGE = "libcublasLt.so.13", "nvidia-cublas"
@@ -73,7 +73,7 @@ def _calling(claim: CublasClaim, symbol: str) -> Any:
     from tvm import te, tirx
 
     meaning = claim.meaning
-    inputs = [_placeholder(each, number) for number, each in enumerate(meaning.inputs)]
+    inputs = placeholders(meaning)
     result = meaning.type_of(meaning.outputs[0])
 
     def call(ins: Any, outs: Any) -> Any:
@@ -91,9 +91,3 @@ def _calling(claim: CublasClaim, symbol: str) -> Any:
     shapes, dtypes = [result.shape, (WORKSPACE_BYTES,)], [result.dtype, "uint8"]
     output, _workspace = te.extern(shapes, inputs, call, name="cublaslt", dtype=dtypes)
     return te.create_prim_func([*inputs, output]).with_attr("tirx.is_scheduled", True)
-
-
-def _placeholder(tensor: TensorType, number: int) -> Any:
-    from tvm import te
-
-    return te.placeholder(tensor.shape, dtype=tensor.dtype, name=f"input{number}")
