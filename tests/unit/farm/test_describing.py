@@ -3,9 +3,11 @@
 import os
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from tuneloom.app.devices import describing
 from tuneloom.app.devices.base import DeviceState
 from tuneloom.app.devices.describing import Description, MachineOrder, SeenDevice, describe
 from tuneloom.app.devices.entries import DeviceEntry
@@ -171,3 +173,26 @@ def test_with_whom_a_device_is_shared_is_told_when_something_is_first_measured_t
     finally:
         one.close()
         other.close()
+
+
+@pytest.mark.parametrize("fails", ["found", "offer"])
+def test_a_kind_of_device_that_fails_costs_its_own_devices_alone(
+    fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_: object) -> None:
+        raise AttributeError("no such thing")
+
+    broken = SimpleNamespace(
+        found=lambda _cores: [DeviceEntry(key="odd", kind="odd")],
+        cores=lambda _entry: 0,
+        offer=lambda _entry, _machine: None,
+    )
+    setattr(broken, fails, failing)
+    kinds = {**describing.device_kinds(), "odd": broken}
+    monkeypatch.setattr(describing, "device_kinds", lambda: kinds)
+    monkeypatch.setattr(describing, "device_kind", kinds.__getitem__)
+    with caplog.at_level("WARNING", logger="tuneloom.devices"):
+        seen = describing.describe(describing.MachineOrder())
+    assert [one.entry.key for one in seen.devices if one.entry.kind == "cpu"] == ["cpu"]
+    assert all(one.entry.kind != "odd" for one in seen.devices)
+    assert "'odd' are left out: no such thing" in caplog.text

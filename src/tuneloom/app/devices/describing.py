@@ -1,5 +1,6 @@
 """A machine as it describes itself, in a process that runs there."""
 
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from tuneloom.model import LOCAL, Host
 
 _AT_ONCE = 32
 """Devices that are looked at side by side: a board that does not answer keeps no other waiting."""
+
+_LOG = logging.getLogger("tuneloom.devices")
+_FAILED = "devices of the kind %r are left out: %s; update or remove the package that registers it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +68,10 @@ def describe(order: MachineOrder, cores: frozenset[int] | None = None) -> Descri
 
     CPU devices have these cores, or else the last ones.
     """
-    entries = found_devices(order) if order.devices is None else order.devices
+    listed = found_devices(order) if order.devices is None else order.devices
     machine = _machine_cores(order, cores)
-    offers = [device_kind(entry.kind).offer(entry, machine) for entry in entries]
+    offered = [(entry, offer) for entry in listed if (offer := _offer(entry, machine)) is not None]
+    entries, offers = [entry for entry, _ in offered], [offer for _, offer in offered]
     with ThreadPoolExecutor(max_workers=max(1, min(len(entries), _AT_ONCE))) as threads:
         states = threads.map(lambda entry: device_kind(entry.kind).look(entry), entries)
         seen = tuple(
@@ -74,6 +79,15 @@ def describe(order: MachineOrder, cores: frozenset[int] | None = None) -> Descri
             for entry, offer, state in zip(entries, offers, states, strict=True)
         )
     return Description(host=_host(order, machine), devices=seen)
+
+
+def _offer(entry: DeviceEntry, machine: MachineCores) -> Offer | None:
+    """A device as its kind offers it; None, and a warning, where a stranger's kind fails at that."""
+    try:
+        return device_kind(entry.kind).offer(entry, machine)
+    except Exception as error:
+        _LOG.warning(_FAILED, entry.kind, error)
+        return None
 
 
 def require_cores(count: int) -> None:
@@ -86,8 +100,14 @@ def require_cores(count: int) -> None:
 
 
 def found_devices(order: MachineOrder) -> tuple[DeviceEntry, ...]:
-    """The devices of a machine of which no list says anything."""
-    return tuple(entry for kind in device_kinds().values() for entry in kind.found(order.device_cores))
+    """The devices of a machine of which no list says anything; a kind that fails at finding has none."""
+    found: list[DeviceEntry] = []
+    for name, kind in device_kinds().items():
+        try:
+            found += kind.found(order.device_cores)
+        except Exception as error:
+            _LOG.warning(_FAILED, name, error)
+    return tuple(found)
 
 
 def _host(order: MachineOrder, machine: MachineCores) -> Offer | None:
