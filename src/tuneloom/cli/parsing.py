@@ -53,7 +53,7 @@ def add_device_cores(parser: argparse.ArgumentParser) -> None:
 
 def add_insecure(parser: argparse.ArgumentParser) -> None:
     """Add the wish to use a cluster that lets anybody in."""
-    words = "use a Ray cluster even if it runs code for anybody who can reach it"
+    words = "use a Ray cluster even if it runs code for anyone who can reach it"
     parser.add_argument("--insecure", action="store_true", help=words)
 
 

@@ -11,7 +11,7 @@ from tuneloom.server.settings import ServerSettings
 _HEAD = """\
 # API
 
-Made from the schema by `python -m tuneloom.server.describing`. The schema itself is served at
+Generated from the schema by `python -m tuneloom.server.describing`. The schema itself is served at
 `/api/v1/openapi.json`. Every request except `/healthz`, `/readyz` and `/api/v1/session` carries
 `Authorization: Bearer TOKEN`, or the cookie of a session of the page, and then every write the header
 `X-CSRF-Token`.

@@ -15,9 +15,9 @@ class Numbered(Protocol):
 
 
 Before = Annotated[
-    int | None, Query(ge=0, le=2**53, description="only what came before this one: `next` of a page")
+    int | None, Query(ge=0, le=2**53, description="only entries before this one: `next` of the previous page")
 ]
-Limit = Annotated[int, Query(ge=1, le=500, description="at most so many")]
+Limit = Annotated[int, Query(ge=1, le=500, description="the largest number of entries to return")]
 
 
 def next_of(found: Sequence[Numbered], limit: int) -> int | None:

@@ -17,7 +17,7 @@ _LOG = logging.getLogger("tuneloom.server")
 
 
 class ProblemDetails(BaseModel):
-    """What is wrong with a request, and what would help."""
+    """What is wrong with a request, and how to correct it."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -83,7 +83,7 @@ class Conductor:
         self._tell_if_known(job, JobPaused(at_s=self.now_s(), job=job))
 
     def resume(self, job: str) -> None:
-        """Let a paused job go on."""
+        """Resume a paused job."""
         self._arrivals.resume(job)
         self._tell_if_known(job, JobResumed(at_s=self.now_s(), job=job))
 

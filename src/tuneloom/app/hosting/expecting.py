@@ -17,7 +17,7 @@ _SPREAD = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """A number that is expected, and between what it probably lies."""
+    """An expected value and its likely range."""
 
     expected: float
     low: float

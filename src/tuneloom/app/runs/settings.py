@@ -14,7 +14,7 @@ from tuneloom.model.numbers import COUNT
 class RunSettings:
     """How a run works, apart from its jobs; `farm` is the path of a farm file.
 
-    `insecure` accepts a cluster that runs code for anybody who can reach it.
+    `insecure` accepts a cluster that runs code for anyone who can reach it.
     """
 
     policy: str = "load-aware"

@@ -142,7 +142,7 @@ def connect(address: str | None, *, insecure: bool = False) -> "RayCluster":
     _require_answer(found)
     if not insecure and lets_anybody_in(found):
         raise FarmError(
-            f"the Ray cluster at {found} runs code for anybody who can reach it; start it with a token "
+            f"the Ray cluster at {found} runs code for anyone who can reach it; start it with a token "
             "(docs/farm.md says how), or accept that with --insecure"
         )
     try:

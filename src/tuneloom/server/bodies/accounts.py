@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 
 class TenantTold(BaseModel):
-    """A tenant with its limits and what it uses of them."""
+    """A tenant, its limits and its usage."""
 
     name: str
     created: float
@@ -40,7 +40,7 @@ class TokenTold(BaseModel):
 
 
 class TokenMade(TokenTold):
-    """A new token; `token` is shown this once."""
+    """A new token; `token` is shown only once."""
 
     token: str
 
@@ -65,14 +65,14 @@ class AuditTold(BaseModel):
 
 
 class AuditPage(BaseModel):
-    """Some lines, newest first; `next` is the `before` of the page after this."""
+    """A page of entries, newest first; pass `next` as `before` to get the following page."""
 
     entries: list[AuditTold]
     next: int | None
 
 
 class SessionTold(BaseModel):
-    """A session of the page; its secret is in a cookie that no script can read."""
+    """A session of the page; its secret is in a cookie that scripts can't read."""
 
     tenant: str
     token: str
@@ -83,7 +83,7 @@ class SessionTold(BaseModel):
 
 
 class LoginState(BaseModel):
-    """The server's version, and who is logged in, if anybody is."""
+    """The server's version, and who is logged in, if anyone."""
 
     version: str
     session: SessionTold | None
@@ -98,7 +98,7 @@ class AcceptedTold(BaseModel):
 
 
 class SelfTold(BaseModel):
-    """Whose token this is, what its tenant may use, and what the server is."""
+    """The tenant and the rights of this token, the tenant's quotas, and facts about the server."""
 
     tenant: str
     token: str

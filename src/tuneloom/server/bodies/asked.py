@@ -22,7 +22,7 @@ class RequestBody(BaseModel):
 
 
 class JobBody(RequestBody):
-    """A job. What is wanted is a budget (trials, seconds), a goal (goal_ms, goal_ratio), or both."""
+    """A job. It needs a budget (trials, seconds), a goal (goal_ms, goal_ratio), or both."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -67,13 +67,13 @@ else:
 
 
 class PriorityAsked(RequestBody):
-    """Another priority for a job."""
+    """The new priority of a job."""
 
     priority: Annotated[int, Field(ge=-_MOST_WHOLE, le=_MOST_WHOLE)]
 
 
 class LimitsAsked(RequestBody):
-    """A tenant's share and quotas; what is left out keeps its default, or its value."""
+    """A tenant's share and quotas; omitted fields keep their value, or get the default."""
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] | None = None
     jobs_at_once: Annotated[int, Field(ge=0, le=_MOST_WHOLE)] | None = None
@@ -101,6 +101,6 @@ class TokenAsked(RequestBody):
 
 
 class LoginAsked(RequestBody):
-    """A token that is exchanged for a session of the page."""
+    """A token to exchange for a session of the page."""
 
     token: Text = Field(description="a token of any role")

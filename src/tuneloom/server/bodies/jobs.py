@@ -16,7 +16,7 @@ class BundleTold(BaseModel):
 
 
 class JobTold(BaseModel):
-    """A job; times are seconds since the epoch, `progress` is what its executor saw last."""
+    """A job; times are seconds since the epoch, `progress` is its latest known state."""
 
     id: str
     name: str
@@ -42,7 +42,7 @@ class JobTold(BaseModel):
 
 
 class RangeTold(BaseModel):
-    """A number that is expected, and between what it probably lies."""
+    """An expected value and its likely range."""
 
     expected: float
     low: float
@@ -50,7 +50,7 @@ class RangeTold(BaseModel):
 
 
 class ExpectationTold(BaseModel):
-    """What a job may come to, from `jobs` earlier ones of your tenant; `words` tell it in short."""
+    """An estimate for a job, based on `jobs` earlier ones of your tenant; `words` sums it up."""
 
     jobs: int
     latency_ms: RangeTold | None
@@ -60,7 +60,7 @@ class ExpectationTold(BaseModel):
 
 
 class JobDetails(JobTold):
-    """Everything known about one job; its expectation is given while it waits."""
+    """Everything known about one job, with an estimate while it waits."""
 
     expectation: ExpectationTold | None
     progress: dict[str, Any] | None
@@ -69,7 +69,7 @@ class JobDetails(JobTold):
 
 
 class JobPage(BaseModel):
-    """Some jobs, newest first; `next` is the `before` of the page after this."""
+    """A page of jobs, newest first; pass `next` as `before` to get the following page."""
 
     jobs: list[JobTold]
     next: int | None
@@ -96,7 +96,7 @@ class TasksTold(BaseModel):
 
 
 class CurveTold(BaseModel):
-    """The best latency of the whole model after so many trials."""
+    """The best latency of the whole model against the number of trials."""
 
     trials: list[int]
     best_ms: list[float]
@@ -116,7 +116,7 @@ class SpanTold(BaseModel):
 
 
 class ResourceTold(BaseModel):
-    """A resource that a job had; `away` are the times when it was lost."""
+    """A resource that a job used; `away` lists the times when it was lost."""
 
     model_config = ConfigDict(extra="ignore")
     name: str
@@ -128,7 +128,7 @@ class ResourceTold(BaseModel):
 
 
 class TimelineTold(BaseModel):
-    """Who held which resource when; if it is not complete, ask for what comes after the last span."""
+    """Which stage held which resource when; if incomplete, ask again with the last span's id as `after`."""
 
     resources: list[ResourceTold]
     spans: list[SpanTold]
@@ -136,7 +136,7 @@ class TimelineTold(BaseModel):
 
 
 class LogEntryTold(BaseModel):
-    """Something that happened to a job."""
+    """An event in the history of a job."""
 
     at: float
     kind: Literal["state", "request", "failure", "device"]
@@ -145,7 +145,7 @@ class LogEntryTold(BaseModel):
 
 
 class LogTold(BaseModel):
-    """What happened to a job, newest first."""
+    """The history of a job, newest first."""
 
     entries: list[LogEntryTold]
 
@@ -169,7 +169,7 @@ class GiftTold(BaseModel):
 
 
 class ProvenanceTold(BaseModel):
-    """How a job was measured; `canary` are pairs of a time and the canary's time against its quiet one."""
+    """How a job was measured; `canary` has pairs of a time and the canary's slowdown at that time."""
 
     facts: list[FactTold]
     canary: list[list[float]]

@@ -17,14 +17,14 @@ class ModelTold(BaseModel):
 
 
 class ModelPage(BaseModel):
-    """Some models, newest first; `next` is the `before` of the page after this."""
+    """A page of models, newest first; pass `next` as `before` to get the following page."""
 
     models: list[ModelTold]
     next: int | None
 
 
 class BankRowTold(BaseModel):
-    """What is known of a class of kernels on a family of targets."""
+    """Records of one kernel class on one target family."""
 
     kernel_class: str
     family: str
@@ -54,14 +54,14 @@ class KernelTold(BaseModel):
 
 
 class KernelPage(BaseModel):
-    """Some kernels by their keys; `next` is the `after` of the page after this."""
+    """A page of kernels, ordered by key; pass `next` as `after` to get the following page."""
 
     kernels: list[KernelTold]
     next: str | None
 
 
 class DeviceTold(BaseModel):
-    """A resource of an executor that lives, idle or not."""
+    """A resource of a live executor, idle or not."""
 
     executor: str
     name: str

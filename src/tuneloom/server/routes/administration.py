@@ -30,7 +30,7 @@ TenantName = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 
 @ROUTER.get("/tenants", responses=documented())
 def list_tenants(service: Served, caller: Administrator) -> TenantsTold:
-    """All tenants with what they use."""
+    """All tenants and their usage."""
     with service.stores.lent() as store:
         return TenantsTold(
             tenants=[tenant_told(tenant, store.usage(tenant.id)) for tenant in store.tenants()]
@@ -39,7 +39,7 @@ def list_tenants(service: Served, caller: Administrator) -> TenantsTold:
 
 @ROUTER.post("/tenants", status_code=201, responses=documented(409, 413, 422))
 def make_tenant(service: Served, caller: Administrator, asked: TenantAsked) -> TenantTold:
-    """Make a tenant."""
+    """Create a tenant."""
     given = asked.model_dump(exclude_none=True)
     name = given.pop("name")
     with service.stores.lent() as store:
@@ -74,7 +74,7 @@ def list_tokens(
 
 @ROUTER.post("/tokens", status_code=201, responses=documented(413, 422))
 def add_token(service: Served, caller: Administrator, asked: TokenAsked) -> TokenMade:
-    """Make a token; its text is in this answer and nowhere else."""
+    """Create a token; its text is shown only in this response."""
     expires = time.time() + asked.days * _DAY_S if asked.days is not None else None
     with service.stores.lent() as store:
         record, text = make_token(store, asked.tenant, asked.name, Role(asked.role), expires)
@@ -86,7 +86,7 @@ def add_token(service: Served, caller: Administrator, asked: TokenAsked) -> Toke
 def revoke_token(
     service: Served, caller: Administrator, token: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 ) -> None:
-    """Let a token open nothing from now on."""
+    """Revoke a token."""
     with service.stores.lent() as store:
         if not store.revoke_token(token):
             raise Problem(404, f"no token {token!r} that opens anything")

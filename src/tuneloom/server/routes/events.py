@@ -31,10 +31,10 @@ async def stream_events(
     job: JobId,
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
 ) -> Response:
-    """Events of a job until it has ended.
+    """Stream the events of a job until it ends.
 
-    `view` is what the job looks like, `trials` are those committed since the last event, `end` is
-    the last one. A stream that is opened again with `Last-Event-ID` goes on where it broke off.
+    `view` is the state of the job, `trials` are those committed since the last event, `end` is
+    the last one. A stream that is opened again with `Last-Event-ID` continues where it was interrupted.
     """
 
     def found() -> str:
@@ -57,7 +57,7 @@ async def stream_overview(
     tenant: TenantFilter = None,
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
 ) -> Response:
-    """What your tenant's jobs that go on and all devices look like, whenever that changes.
+    """Stream the state of your tenant's active jobs and of all devices, whenever it changes.
 
     Each event is complete: counts of jobs by state, jobs with their progress, devices. A stream that
     is opened again with `Last-Event-ID` begins with a change.

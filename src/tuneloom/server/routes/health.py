@@ -16,13 +16,13 @@ ROUTER = APIRouter(tags=["health"])
 
 @ROUTER.get("/healthz")
 async def is_alive() -> HealthTold:
-    """The process answers."""
+    """The server process is alive."""
     return HealthTold(status="ok")
 
 
 @ROUTER.get("/readyz", responses={503: documented(503)[503]})
 def is_ready(service: Served) -> HealthTold:
-    """The store can be used, and the server is not about to end."""
+    """The store is usable, and the server is not shutting down."""
     if service.draining:
         raise Problem(503, "the server is about to end")
     with service.stores.lent() as store:
@@ -32,7 +32,7 @@ def is_ready(service: Served) -> HealthTold:
 
 @ROUTER.get("/metrics", response_class=Response, dependencies=[Depends(reader)], responses=documented())
 def show_metrics(service: Served) -> Response:
-    """Numbers for Prometheus; a reader's token is needed, they tell of all tenants together."""
+    """Metrics for Prometheus, for all tenants together; needs a token with the role `reader`."""
     with service.stores.lent() as store:
         seen = service_view(store)
     return Response(service.metrics.text(seen), media_type=CONTENT_TYPE_LATEST)

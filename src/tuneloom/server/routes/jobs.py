@@ -49,7 +49,7 @@ def submit_job(
 
 @ROUTER.post("/expectation", responses=documented(413, 422))
 def expect_job(service: Served, caller: Reader, asked: JobAsked) -> ExpectationTold:
-    """What a job may come to if it is submitted; nothing is stored."""
+    """Estimate what a job would take and gain; nothing is stored."""
     values = {field: value for field, value in asked.model_dump().items() if value is not None}
     with service.stores.lent() as store:
         submission = submission_of(store, values, _requester(service, store, caller))
@@ -77,7 +77,7 @@ def list_jobs(
     ] = None,
     model: Annotated[str | None, Query(max_length=200, description="only jobs of this model")] = None,
     name: Annotated[
-        str | None, Query(max_length=100, description="only jobs with this in their name")
+        str | None, Query(max_length=100, description="only jobs whose name contains this")
     ] = None,
     tenant: TenantFilter = None,
     before: Before = None,
@@ -94,7 +94,7 @@ def list_jobs(
 
 @ROUTER.get("/{job}", responses=documented(404, 422))
 def show_job(service: Served, caller: Reader, job: JobId) -> JobDetails:
-    """One job, and what its executor saw last."""
+    """One job and its latest progress."""
     with service.stores.lent() as store:
         found = found_job(store, job, caller)
         waits = found.status is JobStatus.WAITING
@@ -104,7 +104,7 @@ def show_job(service: Served, caller: Reader, job: JobId) -> JobDetails:
 
 @ROUTER.patch("/{job}", responses=documented(404, 409, 413, 422))
 def change_job(service: Served, caller: Submitter, job: JobId, asked: PriorityAsked) -> JobDetails:
-    """Give a job another priority."""
+    """Change the priority of a job."""
     with service.stores.lent() as store:
         found = found_job(store, job, caller)
         tenant = store.tenant(found.tenant)
@@ -118,19 +118,19 @@ def change_job(service: Served, caller: Submitter, job: JobId, asked: PriorityAs
 
 @ROUTER.post("/{job}/pause", status_code=202, responses=documented(404, 409, 422))
 def pause_job(service: Served, caller: Submitter, job: JobId) -> JobDetails:
-    """Start no new stage of a job; what runs comes to its end."""
+    """Pause a job: running stages end normally, no new ones start."""
     return _changed(service, caller, job, WishKind.PAUSE, (JobStatus.WAITING, JobStatus.RUNNING))
 
 
 @ROUTER.post("/{job}/resume", status_code=202, responses=documented(404, 409, 422))
 def resume_job(service: Served, caller: Submitter, job: JobId) -> JobDetails:
-    """Let a paused job go on."""
+    """Resume a paused job."""
     return _changed(service, caller, job, WishKind.UNPAUSE, (JobStatus.PAUSED,))
 
 
 @ROUTER.post("/{job}/cancel", status_code=202, responses=documented(404, 409, 422))
 def cancel_job(service: Served, caller: Submitter, job: JobId) -> JobDetails:
-    """End a job; what it measured is kept."""
+    """Cancel a job; its measurements are kept."""
     going_on = (JobStatus.WAITING, JobStatus.RUNNING, JobStatus.PAUSED)
     return _changed(service, caller, job, WishKind.CANCEL, going_on)
 

@@ -30,7 +30,7 @@ ROUTER = APIRouter(tags=["knowledge"])
 
 @ROUTER.get("/self", responses=documented())
 def show_self(service: Served, caller: Reader) -> SelfTold:
-    """Whose token this is, what its tenant may use, and what this server accepts."""
+    """The tenant and the rights of this token, the tenant's quotas, and what this server accepts."""
     settings = service.settings
     with service.stores.lent() as store:
         tenant = store.tenant(caller.tenant)
@@ -52,7 +52,7 @@ def show_self(service: Served, caller: Reader) -> SelfTold:
 
 @ROUTER.get("/bank", responses=documented())
 def show_bank(service: Served, caller: Reader) -> BankTold:
-    """How much your jobs may learn from, by kernel class and target family; all for administrators."""
+    """Records your jobs can start from, by kernel class and target family; administrators see all."""
     with service.stores.lent() as store:
         return BankTold(rows=[BankRowTold(**asdict(row)) for row in store.bank(reader=caller.sees)])
 
@@ -64,7 +64,7 @@ def search_bank(
     kernel_class: Annotated[str | None, Query(max_length=200, description="only of this class")] = None,
     family: Annotated[str | None, Query(max_length=200, description="only of this target family")] = None,
     text: Annotated[
-        str | None, Query(max_length=100, description="only with this in their name or shapes")
+        str | None, Query(max_length=100, description="only kernels whose name or shapes contain this")
     ] = None,
     after: Annotated[str, Query(max_length=200, description="`next` of the page before")] = "",
     limit: Limit = 50,
@@ -101,7 +101,7 @@ def list_devices(service: Served, caller: Reader) -> DevicesTold:
 
 @ROUTER.get("/devices/history", responses=documented())
 def show_device_history(service: Served, caller: Reader) -> DeviceHistoriesTold:
-    """How quiet devices were, and when they were lost and returned, as recent jobs noted."""
+    """How quiet devices were, and when they were lost and returned, according to recent jobs."""
     with service.stores.lent() as store:
         found = device_histories(store)
     return DeviceHistoriesTold(devices=[DeviceHistoryTold(**finite(asdict(each))) for each in found])

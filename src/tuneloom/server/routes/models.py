@@ -34,12 +34,14 @@ async def upload_model(
     response: Response,
     service: Served,
     caller: Submitter,
-    name: Annotated[str, Query(max_length=200, description="the file's name; its ending says its format")],
+    name: Annotated[
+        str, Query(max_length=200, description="the file's name, with the extension of its format")
+    ],
     digest: Annotated[
         str | None, Query(pattern=r"^[0-9a-f]{64}$", description="the SHA-256 it must have")
     ] = None,
 ) -> ModelTold:
-    """Upload a model, or samples (.npz), as the body of the request; the same file twice is one upload."""
+    """Upload a model, or samples (.npz), as the body of the request; a repeated upload changes nothing."""
     _require_kind(request)
     async with spooled(request, service.settings.most_model_bytes) as file:
         if digest is not None and file.digest != digest:
@@ -87,7 +89,7 @@ def show_model(service: Served, caller: Reader, digest: Digest) -> ModelTold:
 
 @ROUTER.delete("/{digest}", status_code=204, responses=documented(404, 409, 422))
 def remove_model(service: Served, caller: Submitter, digest: Digest) -> None:
-    """Remove a model that no job needs any more."""
+    """Delete a model that no job needs any more."""
     with service.stores.lent() as store:
         if not store.remove_model(caller.tenant, digest):
             raise Problem(404, f"no model with digest {digest[:12]}…")

@@ -47,7 +47,7 @@ def list_tasks(service: Served, caller: Reader, job: JobId) -> TasksTold:
 
 @ROUTER.get("/curve", responses=documented(404, 422))
 def show_curve(service: Served, caller: Reader, job: JobId) -> CurveTold:
-    """The best latency of the whole model after so many trials."""
+    """The best latency of the whole model against the number of trials."""
     with service.stores.lent() as store:
         data = report_data(store, found_job(store, job, caller).id)
     points = [point for model in data.models for point in model.progress]
@@ -56,7 +56,7 @@ def show_curve(service: Served, caller: Reader, job: JobId) -> CurveTold:
 
 @ROUTER.get("/report", response_class=HTMLResponse, responses=documented(404, 422))
 def show_report(service: Served, caller: Reader, job: JobId) -> HTMLResponse:
-    """The page about a job, as `tuneloom report` writes it."""
+    """The report about a job, as `tuneloom report` writes it."""
     with service.stores.lent() as store:
         data = report_data(store, found_job(store, job, caller).id)
     return HTMLResponse(render_report(data), headers={"Content-Security-Policy": _REPORT_CSP})

@@ -26,7 +26,7 @@ ROUTER = APIRouter(prefix="/session", tags=["session"])
 
 @ROUTER.get("", responses={429: documented(429)[429]})
 def show_session(service: Served, request: Request) -> LoginState:
-    """Who is logged in with this browser, if anybody is."""
+    """Who is logged in with this browser, if anyone."""
     service.access.limits.knock(request)
     secret = secret_of(request)
     with service.stores.lent() as store:
@@ -56,7 +56,7 @@ def log_in(service: Served, request: Request, response: Response, asked: LoginAs
 
 @ROUTER.delete("", status_code=204, responses=documented())
 def log_out(service: Served, request: Request, response: Response) -> None:
-    """End the session of this browser; its cookie opens nothing any more."""
+    """Log out: the session and its cookie become invalid."""
     service.access.limits.knock(request)
     secret = secret_of(request)
     with service.stores.lent() as store:

@@ -70,7 +70,7 @@ def pause(name: str, job: str, place: str | None = None) -> JobRecord:
 
 
 def unpause(name: str, job: str, place: str | None = None) -> JobRecord:
-    """Let a paused job go on."""
+    """Resume a paused job."""
     return _wish(name, job, WishKind.UNPAUSE, (JobStatus.PAUSED,), place)
 
 
