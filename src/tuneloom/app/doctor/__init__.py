@@ -1,0 +1,1 @@
+"""What a machine offers for tuning, and what would disturb it."""
