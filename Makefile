@@ -22,7 +22,7 @@ $(STAMP): $(RUNS)
 	touch $(STAMP)
 
 demo: $(RUNS)
-	$(BIN)/tuneloom tune zoo:squeezenet --trials 600 --out demo-bundle
+	$(BIN)/tuneloom demo
 
 # No test depends on a time, so several processes share the tests of all tiers; a file's tests stay together.
 # Tests wait for other processes a quarter of their time, hence one process more than cores.

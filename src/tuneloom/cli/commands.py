@@ -10,6 +10,7 @@ GROUPS = {
         "tune": "tune models and write bundles",
         "resume": "resume an interrupted run",
     },
+    "local.demo": {"demo": "tune a network that comes with the package"},
     "remote.jobs": {
         "submit": "submit a model to a server",
         "jobs": "list the jobs of a server",
