@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +48,7 @@ class Alu(IntEnum):
     MUL = 4
 
 
+@lru_cache(maxsize=64)
 def layout(configuration: Configuration, opcode: Opcode) -> tuple[tuple[str, int], ...]:
     """The fields of an instruction in order, with their widths."""
     bits = configuration.index_bits
@@ -73,13 +75,13 @@ def encoded(configuration: Configuration, opcode: Opcode, **values: ArrayLike) -
     fields = layout(configuration, opcode)
     if unknown := set(given) - {name for name, _ in fields}:
         raise EncodingError(f"{opcode.name} has no field {', '.join(sorted(unknown))}")
-    count = max(np.size(value) for value in given.values())
+    count = max(1 if isinstance(value, int) else np.size(value) for value in given.values())
     same, words = [0, 0], np.zeros((count, 2), dtype=np.uint64)
     for name, at, width in _placed(fields):
         if name not in given:
             continue
         value, what = given[name], f"{opcode.name}.{name}"
-        if np.ndim(value):
+        if not isinstance(value, int) and np.ndim(value):
             bits = _checked(what, np.asarray(value, dtype=np.int64), width, name == _SIGNED)
             words[:, at // 64] |= bits << np.uint64(at % 64)
         else:
@@ -103,7 +105,8 @@ def micro_ops(configuration: Configuration, dst: ArrayLike, src: ArrayLike, wgt:
     return np.asarray(words, dtype=np.uint32)
 
 
-def _placed(fields: Sequence[tuple[str, int]]) -> list[tuple[str, int, int]]:
+@lru_cache(maxsize=64)
+def _placed(fields: tuple[tuple[str, int], ...]) -> list[tuple[str, int, int]]:
     """Fields with the bit where they begin; none crosses the middle."""
     placed, at = [], 0
     for name, width in fields:

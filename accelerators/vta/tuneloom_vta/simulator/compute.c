@@ -10,6 +10,7 @@
 void unpack(Machine *machine, int64_t begin, int64_t end) {
   const Config *config = machine->config;
   int64_t middle = config->acc_bits > config->inp_bits ? config->acc_bits : config->inp_bits;
+  machine->known_count = 0;
   for (int64_t i = begin; i < end; i++) {
     uint64_t word = machine->uop[i];
     machine->places[i].dst = (int64_t)(word & ((1u << config->acc_bits) - 1));
@@ -21,7 +22,7 @@ void unpack(Machine *machine, int64_t begin, int64_t end) {
 static int64_t larger(int64_t one, int64_t other) { return one > other ? one : other; }
 
 /* Factors are never negative, so the last iteration reaches farthest. */
-int check_compute(const Machine *machine, const Instruction *it) {
+static int checked_compute(const Machine *machine, const Instruction *it) {
   const Config *config = machine->config;
   if (it->uop_end > config->uop_depth) return MICRO_OPS_EXCEEDED;
   if (it->op == OP_ALU && it->alu > ALU_MUL) return BAD_INSTRUCTION;
@@ -62,43 +63,86 @@ static inline void product(int32_t *sum, const int32_t *before, const int8_t *in
     }
 }
 
+static bool is_published(const Config *config) {
+  return config->batch == 1 && config->block_out == 16 && config->block_in == 16;
+}
+
 #ifdef __ARM_FEATURE_DOTPROD
-static int32x4_t four_dots(int8x16_t inp, const int8_t *wgt) {
-  int32x4_t dots[4];
-  for (int i = 0; i < 4; i++) dots[i] = vdotq_s32(vdupq_n_s32(0), inp, vld1q_s8(wgt + 16 * i));
-  return vpaddq_s32(vpaddq_s32(dots[0], dots[1]), vpaddq_s32(dots[2], dots[3]));
+/* Blocks of weights are kept as the instruction reads them: four inputs of all outputs behind each other. */
+void load_weights(const Config *config, int8_t *to, const int8_t *from, int64_t count) {
+  if (!is_published(config)) {
+    memcpy(to, from, (size_t)(count * element_bytes(config, MEM_WGT)));
+    return;
+  }
+  for (int64_t quarter = 0; quarter < 4 * count; quarter++) {
+    int32x4x4_t four = vld4q_s32((const int32_t *)(from + 64 * quarter));
+    int32_t *place = (int32_t *)to + 64 * (quarter / 4) + 4 * (quarter % 4);
+    for (int k = 0; k < 4; k++) vst1q_s32(place + 16 * k, four.val[k]);
+  }
+}
+
+static inline int32x4_t four_sums(int32x4_t sum, const int8_t *wgt, int8x16_t row) {
+  sum = vdotq_laneq_s32(sum, vld1q_s8(wgt), row, 0);
+  sum = vdotq_laneq_s32(sum, vld1q_s8(wgt + 64), row, 1);
+  sum = vdotq_laneq_s32(sum, vld1q_s8(wgt + 128), row, 2);
+  return vdotq_laneq_s32(sum, vld1q_s8(wgt + 192), row, 3);
 }
 
 static inline void product_16(int32_t *sum, const int32_t *before, const int8_t *inp, const int8_t *wgt) {
   int8x16_t row = vld1q_s8(inp);
-  for (int i = 0; i < 16; i += 4) vst1q_s32(sum + i, vaddq_s32(vld1q_s32(before + i), four_dots(row, wgt + 16 * i)));
+  for (int i = 0; i < 16; i += 4) vst1q_s32(sum + i, four_sums(vld1q_s32(before + i), wgt + 4 * i, row));
+}
+
+/* Products that all go to one sum, which stays in registers. */
+static void summed_16(int32_t *sum, const int8_t *inp, const int8_t *wgt, Place step, int64_t count) {
+  int32x4_t sums[4];
+  for (int i = 0; i < 4; i++) sums[i] = vld1q_s32(sum + 4 * i);
+  for (int64_t n = 0; n < count; n++, inp += step.src, wgt += step.wgt) {
+    int8x16_t row = vld1q_s8(inp);
+    for (int i = 0; i < 4; i++) sums[i] = four_sums(sums[i], wgt + 16 * i, row);
+  }
+  for (int i = 0; i < 4; i++) vst1q_s32(sum + 4 * i, sums[i]);
 }
 #else
+void load_weights(const Config *config, int8_t *to, const int8_t *from, int64_t count) {
+  memcpy(to, from, (size_t)(count * element_bytes(config, MEM_WGT)));
+}
+
 static inline void product_16(int32_t *sum, const int32_t *before, const int8_t *inp, const int8_t *wgt) {
   product(sum, before, inp, wgt, 1, 16, 16);
+}
+
+static void summed_16(int32_t *sum, const int8_t *inp, const int8_t *wgt, Place step, int64_t count) {
+  for (int64_t n = 0; n < count; n++, inp += step.src, wgt += step.wgt) product_16(sum, sum, inp, wgt);
 }
 #endif
 
 static inline void any_product(const Config *config, int32_t *sum, const int32_t *before, const int8_t *inp,
                                const int8_t *wgt) {
-  if (config->batch == 1 && config->block_out == 16 && config->block_in == 16) product_16(sum, before, inp, wgt);
+  if (is_published(config)) product_16(sum, before, inp, wgt);
   else product(sum, before, inp, wgt, config->batch, config->block_out, config->block_in);
 }
 
-static int32_t operated(int alu, int32_t one, int32_t other) {
-  switch (alu) {
-    case ALU_MIN: return one < other ? one : other;
-    case ALU_MAX: return one > other ? one : other;
-    case ALU_ADD: return (int32_t)((uint32_t)one + (uint32_t)other);
-    case ALU_MUL: return (int32_t)((uint32_t)one * (uint32_t)other);
-    default: break;
-  }
-  if (other >= 0) return one >> (other > 31 ? 31 : other);
-  return other < -31 ? 0 : (int32_t)((uint32_t)one << -other);
+static int32_t shifted(int32_t one, int32_t by) {
+  if (by >= 0) return one >> (by > 31 ? 31 : by);
+  return by < -31 ? 0 : (int32_t)((uint32_t)one << -by);
 }
 
+#define ALL_LANES(result) \
+  for (int64_t i = 0; i < lanes; i++) { \
+    int32_t one = dst[i], other = it->immediate ? it->value : src[i]; \
+    dst[i] = (result); \
+  } \
+  break
+
 static void operate(const Instruction *it, int32_t *dst, const int32_t *src, int64_t lanes) {
-  for (int64_t i = 0; i < lanes; i++) dst[i] = operated(it->alu, dst[i], it->immediate ? it->value : src[i]);
+  switch (it->alu) {
+    case ALU_MIN: ALL_LANES(one < other ? one : other);
+    case ALU_MAX: ALL_LANES(one > other ? one : other);
+    case ALU_ADD: ALL_LANES((int32_t)((uint32_t)one + (uint32_t)other));
+    case ALU_MUL: ALL_LANES((int32_t)((uint32_t)one * (uint32_t)other));
+    default: ALL_LANES(shifted(one, other));
+  }
 }
 
 static void land(Flight *flight, int32_t *acc, int64_t lanes) {
@@ -165,11 +209,11 @@ static bool collides(const Machine *machine, const Instruction *it) {
          meets_round_before(machine, it, window, it->dst_outer - (it->inner - 1) * it->dst_inner);
 }
 
-static void gemm(Machine *machine, const Instruction *it, int64_t begin, int64_t end) {
+/* One product after the other, as the hardware does it. */
+static void gemm_in_order(Machine *machine, const Instruction *it, int64_t begin, int64_t end) {
   const Config *config = machine->config;
   int64_t lanes = config->batch * config->block_out;
   int64_t inp_bytes = element_bytes(config, MEM_INP), wgt_bytes = element_bytes(config, MEM_WGT);
-  bool stale = begin < end && collides(machine, it);
   for (int64_t pair = begin; pair < end; pair++) {
     int64_t o = pair / it->inner, i = pair % it->inner;
     Place base = {o * it->dst_outer + i * it->dst_inner, o * it->src_outer + i * it->src_inner,
@@ -177,14 +221,65 @@ static void gemm(Machine *machine, const Instruction *it, int64_t begin, int64_t
     for (int64_t k = it->uop_begin; k < it->uop_end; k++) {
       Place at = machine->places[k];
       at = (Place){at.dst + base.dst, at.src + base.src, at.wgt + base.wgt};
-      const int8_t *inp = machine->inp + at.src * inp_bytes, *wgt = machine->wgt + at.wgt * wgt_bytes;
-      int32_t *sum = machine->acc + at.dst * lanes;
-      if (it->reset) memset(sum, 0, (size_t)lanes * sizeof(int32_t));
-      else if (stale) stale_product(machine, at, inp, wgt);
-      else any_product(config, sum, sum, inp, wgt);
+      if (it->reset) memset(machine->acc + at.dst * lanes, 0, (size_t)lanes * sizeof(int32_t));
+      else stale_product(machine, at, machine->inp + at.src * inp_bytes, machine->wgt + at.wgt * wgt_bytes);
     }
   }
   while (end == it->outer * it->inner && machine->flight->count) land(machine->flight, machine->acc, lanes);
+}
+
+static void products_16(int32_t *sum, const int8_t *inp, const int8_t *wgt, Place step, int64_t count) {
+  if (!step.dst) {
+    summed_16(sum, inp, wgt, step, count);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++, sum += step.dst, inp += step.src, wgt += step.wgt)
+    product_16(sum, sum, inp, wgt);
+}
+
+static void products(const Config *config, int32_t *sum, const int8_t *inp, const int8_t *wgt, Place step,
+                     int64_t count) {
+  for (int64_t i = 0; i < count; i++, sum += step.dst, inp += step.src, wgt += step.wgt)
+    product(sum, sum, inp, wgt, config->batch, config->block_out, config->block_in);
+}
+
+/* Sums that nobody reads too early may be added in any order: micro-ops outside, so that weights stay near. */
+static void gemm_by_uops(Machine *machine, const Instruction *it, int64_t begin, int64_t end) {
+  const Config *config = machine->config;
+  int64_t lanes = config->batch * config->block_out;
+  int64_t inp_bytes = element_bytes(config, MEM_INP), wgt_bytes = element_bytes(config, MEM_WGT);
+  bool wide = is_published(config);
+  for (int64_t k = it->uop_begin; k < it->uop_end; k++)
+    for (int64_t pair = begin; pair < end;) {
+      int64_t o = pair / it->inner, i = pair % it->inner;
+      int64_t stop = pair + it->inner - i < end ? pair + it->inner - i : end;
+      Place at = machine->places[k];
+      int32_t *sum = machine->acc + (at.dst + o * it->dst_outer + i * it->dst_inner) * lanes;
+      const int8_t *inp = machine->inp + (at.src + o * it->src_outer + i * it->src_inner) * inp_bytes;
+      const int8_t *wgt = machine->wgt + (at.wgt + o * it->wgt_outer + i * it->wgt_inner) * wgt_bytes;
+      Place step = {it->dst_inner * lanes, it->src_inner * inp_bytes, it->wgt_inner * wgt_bytes};
+      if (wide) products_16(sum, inp, wgt, step, stop - pair);
+      else products(config, sum, inp, wgt, step, stop - pair);
+      pair = stop;
+    }
+}
+
+/* What an instruction comes to as far as it depends on nothing but micro-ops; programs repeat a few of them. */
+static const Known *known_of(Machine *machine, const Instruction *it) {
+  for (int64_t i = 0; i < KNOWN && i < machine->known_count; i++)
+    if (machine->known[i].key[0] == it->key[0] && machine->known[i].key[1] == it->key[1]) return &machine->known[i];
+  Known *known = &machine->known[machine->known_count++ % KNOWN];
+  *known = (Known){{it->key[0], it->key[1]}, checked_compute(machine, it), false};
+  known->stale = known->fault == OK && it->op == OP_GEMM && it->uop_begin < it->uop_end && collides(machine, it);
+  return known;
+}
+
+int check_compute(Machine *machine, const Instruction *it) { return known_of(machine, it)->fault; }
+
+static void gemm(Machine *machine, const Instruction *it, int64_t begin, int64_t end) {
+  if (begin >= end) return;
+  if (it->reset || known_of(machine, it)->stale) gemm_in_order(machine, it, begin, end);
+  else gemm_by_uops(machine, it, begin, end);
 }
 
 static void alu(Machine *machine, const Instruction *it, int64_t begin, int64_t end) {

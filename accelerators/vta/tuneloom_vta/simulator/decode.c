@@ -1,6 +1,8 @@
 /* Instructions of 128 bits. A field never crosses the middle: it moves to the upper half whole. */
 #include "vta.h"
 
+#define TOKEN_BITS 0x78ull
+
 typedef struct {
   const uint64_t *words;
   int at;
@@ -58,7 +60,7 @@ int module_of(const uint64_t *words) {
 
 Instruction decode(const Config *config, const uint64_t *words) {
   Cursor cursor = {words, 0};
-  Instruction out = {0};
+  Instruction out = {.key = {words[0] & ~TOKEN_BITS, words[1]}};
   out.op = (int)take(&cursor, 3);
   out.pop_prev = take(&cursor, 1);
   out.pop_next = take(&cursor, 1);

@@ -135,7 +135,7 @@ static void settle(Simulation *simulation, int64_t now) {
   }
 }
 
-static int check(const Machine *machine, const Instruction *it) {
+static int check(Machine *machine, const Instruction *it) {
   if (it->op > OP_ALU) return BAD_INSTRUCTION;
   if (it->op == OP_LOAD || it->op == OP_STORE) return check_transfer(machine, it);
   return it->op == OP_FINISH ? OK : check_compute(machine, it);

@@ -77,10 +77,11 @@ void load(Machine *machine, const Instruction *it) {
   uint8_t *to = pads[it->memory] + it->sram * bytes;
   const uint8_t *from = machine->dram + it->dram * from_bytes;
   int64_t height = it->y_before + it->y_size + it->y_after;
-  memset(to, 0, (size_t)(width_of(it) * height * bytes));
+  if (width_of(it) > it->x_size || height > it->y_size) memset(to, 0, (size_t)(width_of(it) * height * bytes));
   to += (width_of(it) * it->y_before + it->x_before) * bytes;
   for (int64_t y = 0; y < it->y_size; y++) {
     if (wide) widen((int32_t *)to, (const int8_t *)from, it->x_size * from_bytes);
+    else if (it->memory == MEM_WGT) load_weights(config, (int8_t *)to, (const int8_t *)from, it->x_size);
     else memcpy(to, from, (size_t)(it->x_size * bytes));
     to += width_of(it) * bytes;
     from += it->x_stride * from_bytes;

@@ -53,7 +53,15 @@ typedef struct {
   int64_t dst_outer, dst_inner, src_outer, src_inner, wgt_outer, wgt_inner;
   int alu;
   int32_t value;
+  uint64_t key[2]; /* the instruction without its tokens */
 } Instruction;
+
+/* What was found out about an instruction, valid as long as the micro-ops stay. */
+typedef struct {
+  uint64_t key[2];
+  int fault;
+  bool stale;
+} Known;
 
 /* A micro-op: places in the scratchpads before the loops add theirs. */
 typedef struct {
@@ -62,6 +70,7 @@ typedef struct {
 
 #define MOST_IN_FLIGHT 16
 #define MOST_LANES 1024
+#define KNOWN 32
 
 /* Sums on their way through the pipeline: a product that reads one of them reads what was there before. */
 typedef struct {
@@ -81,6 +90,8 @@ typedef struct {
   int8_t *inp, *wgt;
   int32_t *acc;
   Flight *flight;
+  Known known[KNOWN];
+  int64_t known_count;
   int64_t channel_free;
   Report *report;
 } Machine;
@@ -94,8 +105,9 @@ int64_t transfer_end(Machine *machine, const Instruction *instruction, int64_t s
 void load(Machine *machine, const Instruction *instruction);
 void store(Machine *machine, const Instruction *instruction, int64_t begin, int64_t end);
 
+void load_weights(const Config *config, int8_t *to, const int8_t *from, int64_t count);
 void unpack(Machine *machine, int64_t begin, int64_t end);
-int check_compute(const Machine *machine, const Instruction *instruction);
+int check_compute(Machine *machine, const Instruction *instruction);
 int64_t compute_end(const Machine *machine, const Instruction *instruction, int64_t start);
 void compute(Machine *machine, const Instruction *instruction, int64_t begin, int64_t end);
 
