@@ -56,10 +56,9 @@ class Knobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """Something that must be there at run time: a shared library, and the package that brings it."""
+    """What must be there at run time: one of these shared libraries, each with the package that brings it."""
 
-    library: str
-    package: str
+    libraries: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,8 +61,8 @@ class ExportedModel:
     """Whose code is in a model that was written beside TVM's, and which libraries that code needs."""
 
     implementers: tuple[str, ...] = ()
-    requires: tuple[Mapping[str, str], ...] = ()
-    """For each library its name, the package that brings it, and the implementer whose code calls it."""
+    requires: tuple[Mapping[str, Any], ...] = ()
+    """For each: libraries of which one is enough, the packages that bring them, whose code calls it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

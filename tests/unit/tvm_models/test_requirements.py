@@ -1,11 +1,14 @@
 """Bundles name the implementers whose code is in them, and the libraries that this code needs."""
 
+import re
+from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
+from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.implementers import Claim, Implementer, Insert, ModelKernel, Requirement
 from tuneloom.errors import BundleError
 from tuneloom.model import Failure, SearchOptions, Task
@@ -17,7 +20,7 @@ from tuneloom.tuners.tvm.models.compiling.inserts import told
 from tuneloom.tuners.tvm.runner import Refused, load_libraries
 from tuneloom.tuners.tvm.search import joint
 
-MISSING = {"library": "libweaver.so.9", "package": "weaver-libs", "implementer": "weaver"}
+MISSING = {"libraries": {"libweaver.so.9": "weaver-libs"}, "implementer": "weaver"}
 
 
 class Weaver(Implementer):
@@ -25,7 +28,7 @@ class Weaver(Implementer):
 
     name: ClassVar[str] = "weaver"
     requirements: ClassVar[tuple[Requirement, ...]] = (
-        Requirement(library="libweaver.so.9", package="weaver-libs"),
+        Requirement(libraries={"libweaver.so.9": "weaver-libs"}),
     )
 
     def claim(self, kernel: ModelKernel) -> Claim | None:
@@ -69,7 +72,25 @@ def test_a_missing_library_is_named_with_its_package() -> None:
 
 
 def test_a_library_that_the_linker_finds_is_enough() -> None:
-    load_libraries([{**MISSING, "library": "libc.so.6"}])
+    load_libraries([{**MISSING, "libraries": {"libc.so.6": "weaver-libs"}}])
+
+
+def test_one_of_several_versions_of_a_library_is_enough() -> None:
+    load_libraries([{**MISSING, "libraries": {"libweaver.so.9": "weaver-libs", "libc.so.6": "libc"}}])
+
+
+def test_all_versions_that_would_do_are_named() -> None:
+    either = {"libweaver.so.9": "weaver-libs", "libweaver.so.8": "weaver-8"}
+    with pytest.raises(
+        Refused, match=r"libweaver\.so\.9 or libweaver\.so\.8; install .* weaver-libs or weaver-8$"
+    ):
+        load_libraries([{**MISSING, "libraries": either}])
+
+
+def test_bundles_accept_every_version_of_cublaslt_that_its_code_looks_for() -> None:
+    (needed,) = CublasImplementer.requirements
+    source = resources.files("tuneloom.backends.cuda.cublaslt").joinpath("product.c").read_text()
+    assert re.findall(r'"(libcublasLt[^"]+)"', source) == list(needed.libraries)
 
 
 def test_a_library_inside_an_installed_package_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +116,7 @@ def test_a_bundle_is_refused_before_anything_of_it_is_loaded(
     target = '{"machine": "m68k", "mcpu": "", "cpu_features": [], "cpu_flags": {}, "device": "cpu"}'
     (tmp_path / "bundle.json").write_text(
         f'{{"format": 1, "name": "n", "inputs": [], "outputs": [], "target": {target}, "requires": '
-        '[{"library": "libweaver.so.9", "package": "weaver-libs", "implementer": "weaver"}]}'
+        '[{"libraries": {"libweaver.so.9": "weaver-libs"}, "implementer": "weaver"}]}'
     )
     with pytest.raises(BundleError, match="install the package weaver-libs"):
         load_bundle(tmp_path)

@@ -337,13 +337,17 @@ def check_machine(target: dict[str, Any]) -> None:
         )
 
 
-def load_libraries(requires: Sequence[dict[str, str]]) -> None:
-    """Load the libraries that code in the bundle calls, so that it finds them; refuse if one is missing."""
+def load_libraries(requires: Sequence[dict[str, Any]]) -> None:
+    """Load the libraries that code in the bundle calls, so that it finds them; refuse if one is missing.
+
+    Of several versions of a library the first that can be loaded is enough.
+    """
     for one in requires:
-        if not any(map(can_load, [one["library"], *files_of(one["package"], one["library"])])):
+        found = ((name, *files_of(package, name)) for name, package in one["libraries"].items())
+        if not any(can_load(path) for paths in found for path in paths):
             raise Refused(
-                f"code of {one['implementer']} in this bundle needs {one['library']}; "
-                f"install the package {one['package']}"
+                f"code of {one['implementer']} in this bundle needs {' or '.join(one['libraries'])}; "
+                f"install the package {' or '.join(one['libraries'].values())}"
             )
 
 

@@ -13,8 +13,10 @@ from tuneloom.backends.implementers import Implementer, Insert, ModelKernel, Req
 from tuneloom.backends.wrapping import placeholders
 from tuneloom.model.trial import Failure, FailureKind
 
-LIBRARY, PACKAGE = "libcublasLt.so.13", "nvidia-cublas"
-"""What a bundle with its code needs; version 12 of the library does as well."""
+NEEDED = Requirement(
+    libraries={"libcublasLt.so.13": "nvidia-cublas", "libcublasLt.so.12": "nvidia-cublas-cu12"}
+)
+"""The versions that the code looks for (`product.c`), in this order."""
 _FAILED = "a product that cuBLASLt can compute on this machine"
 
 
@@ -22,7 +24,7 @@ class CublasImplementer(Implementer):
     """Products by NVIDIA's library, with its epilogues; building needs a C compiler but nothing of CUDA."""
 
     name: ClassVar[str] = "cublaslt"
-    requirements: ClassVar[tuple[Requirement, ...]] = (Requirement(library=LIBRARY, package=PACKAGE),)
+    requirements: ClassVar[tuple[Requirement, ...]] = (NEEDED,)
 
     def claim(self, kernel: ModelKernel) -> CublasClaim | None:
         """A claim if the library can compute the kernel; nothing is compiled or loaded."""

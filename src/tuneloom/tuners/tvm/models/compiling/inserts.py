@@ -15,7 +15,7 @@ def told(implementers: Iterable[Implementer]) -> ExportedModel:
     """What a bundle says of those whose code is in it, each once."""
     known = list({one.name: one for one in implementers}.values())
     requires = [
-        {"library": needed.library, "package": needed.package, "implementer": one.name}
+        {"libraries": dict(needed.libraries), "implementer": one.name}
         for one in known
         for needed in one.requirements
     ]
