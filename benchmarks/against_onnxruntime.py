@@ -36,6 +36,7 @@ import onnxruntime
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.backends.cpu.layouts.shapes.matrices import panel_width, product
+from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.backends.cpu.templates.generator import first_guess, has_template
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm
@@ -208,7 +209,7 @@ def alone(options: Any) -> None:
         print(f"{name_of(model)}: {type(error).__name__}: {str(error).strip().splitlines()[-1][:200]}")
         sys.exit(1)
     row["minutes"] = (time.monotonic() - started) / 60
-    peak = 0.0 if options.brief else options.device_cores * peak_gflops(resolve_target("cpu"))
+    peak = 0.0 if options.brief else options.device_cores * peak_gflops(on_cpu(resolve_target("cpu")))
     show(row, peak, brief=options.brief)
     if options.out:
         keep(options.out, row)
@@ -381,7 +382,7 @@ def kernel_rows(running: RunningModel, lowered: LoweredModel) -> list[dict[str, 
                 "calls": calls[name],
                 "total_s": calls[name] * seconds,
                 "gflops": task.gflop / seconds,
-                "template": has_template(unpack(task).module, lowered.target),
+                "template": has_template(unpack(task).module, on_cpu(lowered.target)),
                 "shapes": task.shapes,
             }
         )
@@ -408,7 +409,19 @@ def node_rows(session: Any, lowered: LoweredModel) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -float(str(row["total_s"])))
 
 
-def peak_gflops(target: TargetSpec) -> float:
+def on_cpu(target: TargetSpec) -> CpuTarget:
+    """A target of this comparison, which is always a CPU."""
+    assert isinstance(target, CpuTarget)
+    return target
+
+
+def running(model: OpenModel) -> RunningModel:
+    """A model of this comparison, which always runs in this process."""
+    assert isinstance(model, RunningModel)
+    return model
+
+
+def peak_gflops(target: CpuTarget) -> float:
     """What one core does at best: a product of small matrices, nothing but its first cache involved."""
     tvm = load_tvm()
     from tvm import te
@@ -424,7 +437,7 @@ def peak_gflops(target: TargetSpec) -> float:
         built = tvm.tirx.build(scheduled.mod, target=made)
     arguments = [tvm.runtime.tensor(np.ones(shape, np.float32)) for shape in shapes]
     evaluate = built.time_evaluator("main", tvm.cpu(), number=20, repeat=99)
-    return 2e-9 * rows * columns * inner / min(evaluate(*arguments).results)
+    return float(2e-9 * rows * columns * inner / min(evaluate(*arguments).results))
 
 
 def show(row: dict[str, Any], peak: float, *, brief: bool) -> None:

@@ -16,7 +16,7 @@ import math
 import os
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -48,7 +48,7 @@ class StageTimes(Listener):
     """Sums the seconds stages held their resource."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
     def ran(self, span: Span) -> None:
         self.seconds[span.kind] += span.end_s - span.start_s
@@ -99,7 +99,7 @@ def compare(task: Task, model: str, seed: int, trials: int, batch: int) -> dict[
     ours = tune_ours(task, seed, trials, batch)
     stock = tune_stock(task, seed, trials, batch)
     traces = [trace for trace in (ours["trace"], stock["trace"]) if trace]
-    built = [rebuild_kernel(task, trace) for trace in traces]
+    built = [rebuild_kernel(task.payload, trace) for trace in traces]
     rounds = contest([b.payload for b in built if isinstance(b, Artifact)], MeasuringRules())
     both = len(rounds) == 2
     return {

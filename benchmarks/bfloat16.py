@@ -15,7 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from against_onnxruntime import SHAPES, Pinned, core_list, keep, machine, name_of, peer, rows_of
+from against_onnxruntime import (
+    SHAPES,
+    Pinned,
+    core_list,
+    keep,
+    machine,
+    name_of,
+    on_cpu,
+    peer,
+    rows_of,
+    running,
+)
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.backends.resolving import resolve_target
@@ -72,7 +83,7 @@ def compared(model: str, trials: int) -> dict[str, Any]:
     return {
         "model": name_of(model),
         "trials": trials,
-        "tiles": "bf16" in resolve_target("cpu").tiles,
+        "tiles": "bf16" in on_cpu(resolve_target("cpu")).tiles,
         "ours_s": ours,
         "ours_float32_s": ours_single,
         "onnxruntime_float32_s": theirs,
@@ -97,7 +108,7 @@ def tuned(model: str, dtype: str, trials: int, folder: Path) -> RunningModel:
     outcome = tune([spec], RunSettings(store=str(folder / f"{dtype}.db")), "benchmarks/bfloat16.py")
     if outcome.failure is not None:
         raise outcome.failure
-    return load_bundle(folder / dtype).model
+    return running(load_bundle(folder / dtype).model)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def measure(cluster: SimulatedCluster, trials: int, *, kill: bool) -> dict[str, 
         finally:
             engine.close()
     makespan_s = max(span.end_s for span in spans)
-    least_s = bound_s(trials, resources)  # type: ignore[arg-type]
+    least_s = bound_s(trials, resources)
     return {
         "case": "one machine killed, one joins" if kill else "three machines",
         "jobs": JOBS,
@@ -128,9 +128,9 @@ def measure(cluster: SimulatedCluster, trials: int, *, kill: bool) -> dict[str, 
         "bound_s": least_s,
         "ratio": makespan_s / least_s,
         "came_and_went": {
-            str(entry["name"]): [entry["joined_s"], entry["away"]]  # type: ignore[index]
+            str(entry["name"]): [entry["joined_s"], entry["away"]]
             for entry in resources
-            if entry["away"] or entry["joined_s"] > 1.0  # type: ignore[index, operator]
+            if entry["away"] or entry["joined_s"] > 1.0
         },
         "machine": platform.machine(),
     }

@@ -42,7 +42,7 @@ CHECKPOINTS = (10, 20, 40, 80)
 def measured(kernel: str, setting: str, seed: int, trials: int) -> dict[str, Any]:
     """Tune once; the vendor is timed afterwards, on the same device."""
     example = importlib.import_module(kernel)
-    plan = Plan(budget=Budget(trials=trials), policy=example.POLICY, seed=seed, **SETTINGS[setting])
+    plan = Plan(budget=Budget(trials=trials), measuring=example.RULES, seed=seed, **SETTINGS[setting])
     with tempfile.TemporaryDirectory() as folder:
         result = tune(example.kernel(), plan, store=f"{folder}/store.db")
     times = [trial.seconds or inf for trial in result.trials]

@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,9 @@ def reference(meaning: Meaning, inputs: Sequence[Any], double: bool) -> list[Any
     def product(step: Any, a: Any, b: Any) -> Any:
         return (a.double() @ b.double()).to(torch.int32) if a.dtype == torch.int8 else a @ b
 
-    wide = (lambda x: x.double() if x.is_floating_point() else x) if double else (lambda x: x)
+    def wide(x: Any) -> Any:
+        return x.double() if double and x.is_floating_point() else x
+
     functions: dict[str, Callable[..., Any]] = {
         "const": lambda step: step.attributes["value"],
         "matmul": product,
@@ -230,7 +233,7 @@ def timed(launches: Sequence[Callable[[], Any]], goal_s: float = 0.003) -> float
         after.record()
         torch.cuda.synchronize()
         seconds.append(before.elapsed_time(after) * 1e3 / count)
-    return statistics.median(seconds[1:])
+    return float(statistics.median(seconds[1:]))
 
 
 def vendor_times(
@@ -267,7 +270,7 @@ def vendor_times(
             out.fill_(float("nan"))
             launch(sets[0])
             off = difference(out, right[0])
-            us = timed([lambda inputs=inputs, launch=launch: launch(inputs) for inputs in sets])
+            us = timed([partial(launch, inputs) for inputs in sets])
         except RuntimeError:
             break
         found.append({"algorithm": algorithm, "us": us, "off": off})
@@ -343,7 +346,7 @@ def searched(name: str, meaning: Meaning, built: list[tuple[dict[str, int], Any]
     rows.sort(key=lambda row: row["us"])
     vendor = vendor_times(meaning, sets, right)
     try:
-        ours = timed([lambda inputs=inputs: reference(meaning, inputs, double=False) for inputs in sets])
+        ours = timed([partial(reference, meaning, inputs, double=False) for inputs in sets])
         own = difference(reference(meaning, sets[0], double=False)[0], right[0])
     except RuntimeError:  # PyTorch has no such kernel
         ours = own = float("nan")
@@ -396,7 +399,9 @@ def main() -> None:
                 print(f"{name}: {str(error)[:200]}", flush=True)
                 continue
             results["problems"].append(row)
-            best = row["best"][0] if row["best"] else {"us": float("nan"), "configuration": {}}
+            best: dict[str, Any] = (
+                row["best"][0] if row["best"] else {"us": float("nan"), "configuration": {}}
+            )
             print(
                 f"{name:<52} {best['us']:8.2f} us  torch {row['torch_us']:8.2f}"
                 f"  ratio {best['us'] / row['torch_us']:.2f}"

@@ -24,7 +24,7 @@ import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from against_onnxruntime import SHAPES, Pinned, core_list, keep, machine, name_of, peer, rows_of
+from against_onnxruntime import SHAPES, Pinned, core_list, keep, machine, name_of, peer, rows_of, running
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.backends.resolving import resolve_target
@@ -171,7 +171,7 @@ def tuned(model: str, samples: str, options: Any, folder: Path) -> RunningModel:
     outcome = tune([spec], RunSettings(store=str(folder / "store.db")), "benchmarks/int8.py")
     if outcome.failure is not None:
         raise outcome.failure
-    return load_bundle(folder / "bundle").model
+    return running(load_bundle(folder / "bundle").model)
 
 
 def theirs(model: str, imported: ImportedModel, samples: str, folder: Path) -> Any:

@@ -74,7 +74,7 @@ def main() -> None:
         old.mkdir()
         build_model(lower(import_model(options.model), resolve_target("cpu")), {}, guess=True).export(new)
         (old / LIBRARY).symlink_to(new / LIBRARY)
-        np.savez(old / "parameters.npz", **stored_parameters(new))  # type: ignore[arg-type]
+        np.savez(old / "parameters.npz", **stored_parameters(new))
         print(f"weights: {(new / PARAMETERS).stat().st_size / 2**20:.1f} MiB")
         for _ in range(3):
             for name, folder in (("npz", old), ("safetensors", new)):

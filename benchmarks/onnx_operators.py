@@ -130,7 +130,7 @@ def in_a_process(case: Any, way: Way) -> tuple[str, str]:
         answer = ("lost", "the process died")
     process.kill()
     process.join()
-    return answer  # type: ignore[no-any-return]
+    return answer
 
 
 def _child(pipe: Any, case: Any, way: Way) -> None:
@@ -145,7 +145,9 @@ def outcome(case: Any, way: Way) -> tuple[str, str]:
     from tuneloom.errors import TuneloomError
 
     try:
-        differences = [difference(case, *map(arrays, data), way) for data in case.data_sets]
+        differences = [
+            difference(case, arrays(given), arrays(expected), way) for given, expected in case.data_sets
+        ]
     except TuneloomError as error:
         return "refused", str(error)
     except Exception as error:

@@ -75,7 +75,7 @@ def invented_trace(sketch: SketchSpace, chance: random.Random) -> str:
 
 def _drawn(knob: Any, chance: random.Random) -> Decision | list[int]:
     if not isinstance(knob, TileDomain):
-        return knob.low + chance.randrange(knob.count)
+        return int(knob.low + chance.randrange(knob.count))
     left, factors = knob.extent, []
     for _ in range(knob.parts - 1):
         factors.append(chance.choice([d for d in divisors(left) if d <= knob.innermost_max]))

@@ -261,7 +261,7 @@ def compare(path: Path, lowered: Any, row: dict[str, Any]) -> None:
     compiled = build_model(lowered, {}, guess=True)
     values = seeded(lowered.inputs)
     got = compiled.open().run(values)
-    row["foreign_share"] = sum(foreign_shares(compiled, "cpu", values).values())
+    row["foreign_share"] = sum(foreign_shares(compiled, values).values())
     rival = open_rival(rival_of(str(path)), str(path), lowered.inputs, lowered.outputs, 1)
     assess(got, rival, values, row)
 

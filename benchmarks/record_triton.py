@@ -34,7 +34,9 @@ BUILD_S = 60
 
 def rows() -> list[Row]:
     """All configurations, in an order that makes the first ones a fair sample."""
-    every = [(m, n, k, 8, w, s, 0) for m, n, k, w, s in product(BLOCKS, BLOCKS, DEPTHS, WARPS, STAGES)]
+    every: list[Row] = [
+        (m, n, k, 8, w, s, 0) for m, n, k, w, s in product(BLOCKS, BLOCKS, DEPTHS, WARPS, STAGES)
+    ]
     random.Random(7).shuffle(every)
     return every
 

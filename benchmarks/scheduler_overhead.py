@@ -31,14 +31,16 @@ from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import DEFAULT, TaskProgress
 from tuneloom.app.tuning.stage_calls import STAGES
 from tuneloom.app.tuning.task_job import tune_tasks
-from tuneloom.engine.calls import Call, CallResult, Returned
+from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost, Returned
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Resources
 from tuneloom.model import (
     Artifact,
     Budget,
     Candidate,
+    Device,
     Failure,
+    Host,
     JobSpec,
     ModelRecipe,
     ModelSummary,
@@ -73,6 +75,8 @@ class BareLoop:
 
     def __init__(self, engine: LocalEngine, machine: Resources, task: Task, spec: JobSpec) -> None:
         self._engine, self._machine, self._task, self._spec = engine, machine, task, spec
+        self._host = next(each.resource for each in machine.offers if isinstance(each.resource, Host))
+        self._device = next(each.resource for each in machine.offers if isinstance(each.resource, Device))
         self._progress = TaskProgress(0, task)
         self._bare_task = replace(task, payload=b"")
         self._numbers: Iterator[int] = count()
@@ -110,18 +114,17 @@ class BareLoop:
             )
             for candidate in candidates
         ]
-        host = self._machine.host
-        return [built(result) for result in self._calls(calls, host.name, host.slots)]
+        return [built(result) for result in self._calls(calls, self._host.name, self._host.slots)]
 
     def _profile(
         self, candidates: Sequence[Candidate], artifacts: Sequence[Artifact | Failure]
     ) -> list[Trial]:
         trials = []
         for candidate, artifact in zip(candidates, artifacts, strict=True):
-            failed = isinstance(artifact, Failure)
+            made = None if isinstance(artifact, Failure) else artifact
             outcome = artifact if isinstance(artifact, Failure) else self._time(candidate, artifact)
             trials.append(Trial(candidate=candidate, outcome=outcome))
-            self._progress.add(trials[-1], None if failed else artifact)
+            self._progress.add(trials[-1], made)
         return trials
 
     def _time(self, candidate: Candidate, artifact: Artifact) -> Any:
@@ -133,14 +136,14 @@ class BareLoop:
             timeout_s=rules.run_timeout_s,
             memory_bytes=rules.memory_bytes,
         )
-        return profiled(self._calls([call], self._machine.devices[0].name, 1)[0])
+        return profiled(self._calls([call], self._device.name, 1)[0])
 
     def _update(self, trials: list[Trial]) -> None:
         key = f"{self._spec.name}:0"
         self._call(Call(function=f"{STAGES}:update", arguments=(key, trials), worker=self._worker))
 
     def _call(self, call: Call) -> CallResult:
-        return self._calls([call], self._machine.host.name, 1)[0]
+        return self._calls([call], self._host.name, 1)[0]
 
     def _calls(self, calls: Sequence[Call], resource: str, at_once: int) -> list[CallResult]:
         """Carry calls out on the cores of a resource, so many at a time; results in their order."""
@@ -153,10 +156,12 @@ class BareLoop:
                 name, call = waiting.pop(0)
                 self._engine.start(name, _on(call, self._machine, resource))
                 running += 1
-            for ended in self._engine.poll(None):
-                results[ended.id] = ended.result
-                self.stages_s += ended.ended_s - ended.started_s
-                running -= 1
+            for event in self._engine.poll(None):
+                if isinstance(event, CallEnded):
+                    assert not isinstance(event.result, Lost), event.result
+                    results[event.id] = event.result
+                    self.stages_s += event.ended_s - event.started_s
+                    running -= 1
         return [results[name] for name in order]
 
     @property

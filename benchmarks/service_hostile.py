@@ -31,7 +31,7 @@ MODEL = "mock:tasks=1,size=16"
 MOST_GROWTH_MB = 100.0
 API = "/api/v1"
 
-ODD_VALUES = (-1, 0, 2**63, 1e308, "8", None, [], {}, True, "\x00", "\ud800", "x" * 5000)
+ODD_VALUES: tuple[Any, ...] = (-1, 0, 2**63, 1e308, "8", None, [], {}, True, "\x00", "\ud800", "x" * 5000)
 FIELDS = [
     "trials",
     "seconds",

@@ -122,7 +122,7 @@ def submission(tenant: str, number: int) -> Submission:
 def judged(tenants: Sequence[Tenant], spent: Mapping[str, float]) -> dict[str, Any]:
     """How far each tenant is from what its weight gives it."""
     total, weight = sum(spent.values()), sum(tenant.weight for tenant in tenants)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "tenant": tenant.name,
             "weight": tenant.weight,

@@ -117,7 +117,7 @@ class SimulatedExecutor:
         heapq.heappush(self._running, (self.now_s + took_s, self._count, command))
         if kind == "profile":
             tenant = self._tenants[command.request.job]
-            self.used[tenant] += took_s
+            self.used[tenant] += took_s  # type: ignore[assignment]  # counters add floats as well
             self._book.used(tenant, KEY, took_s)
 
 

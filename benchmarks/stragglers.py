@@ -12,6 +12,7 @@ from math import exp, log
 from pathlib import Path
 from random import Random
 from statistics import mean
+from unittest.mock import patch
 
 from tuneloom.app.tuning import task_tuning
 from tuneloom.app.tuning.build_limits import BuildLimits
@@ -76,11 +77,8 @@ def makespan_s(seed: int, trials: int, hanging: int, *, learned: bool) -> tuple[
     tasks = [Task(key=f"k{n}", name=f"t{n}", gflop=1.0 + n, kernel_class="conv2d") for n in range(TASKS)]
     spec = JobSpec(name="net", model="mock:", budget=Budget(trials=trials), seed=seed)
     engine = ScriptedEngine(answer, takes_s)
-    before, task_tuning.BuildLimits = task_tuning.BuildLimits, BuildLimits if learned else FixedLimits
-    try:
+    with patch.object(task_tuning, "BuildLimits", BuildLimits if learned else FixedLimits):
         tuning = tune_tasks(tasks, spec, engine, MACHINE)
-    finally:
-        task_tuning.BuildLimits = before
     return engine.now_s(), sum(sum(task.failures.values()) for task in tuning.tasks)
 
 

@@ -53,7 +53,7 @@ class Compared:
 
     def compiled(self, schedules: Mapping[str, str]) -> RunningModel:
         """The model with these schedules, ready to run."""
-        return build_model(self._lowered, dict(schedules), guess=True).open("cpu")
+        return build_model(self._lowered, dict(schedules), guess=True).open_here()
 
     def in_turn(self, one: RunningModel, other: RunningModel) -> tuple[float, float, float]:
         """Seconds of both on the last core, their undisturbed quarter of runs in turn, and the ratio."""

@@ -58,9 +58,8 @@ def recorded(workload: Convolution, configuration: Configuration) -> tuple[Recor
         outcome = profile(workload, made, configuration) if isinstance(made, Program) else made
         if isinstance(made, Program):
             ran, spent = ran + 1, spent + process_time() - began
-        failed = isinstance(outcome, Failure)
-        entry = Entry(None, outcome.kind) if failed else Entry(outcome.best_s * 1e3)
-        entries[tuple(knobs.values())] = entry
+        known = Entry(None, outcome.kind) if isinstance(outcome, Failure) else Entry(outcome.best_s * 1e3)
+        entries[tuple(knobs.values())] = known
     recording = Recording(workload.name, space.names, entries)
     told = {"layer": workload.name, "points": space.size, "invalid_share": recording.invalid_share}
     kinds = {kind.value: count for kind, count in sorted(recording.failures().items())}
@@ -75,7 +74,8 @@ def recorded(workload: Convolution, configuration: Configuration) -> tuple[Recor
 def published_presampling(space: Space, recording: Recording, seed: int) -> list[Presample]:
     """Points built around those that build, at most a thousand, as the published start does it."""
     rng = np.random.default_rng([seed, 83])
-    queue, found = _drawn(space, rng, _BUILD_BATCH), {}
+    queue = _drawn(space, rng, _BUILD_BATCH)
+    found: dict[Point, bool] = {}
     while queue and len(found) < min(_BUILT_AT_MOST, space.size):
         batch = [queue.pop(int(rng.integers(len(queue)))) for _ in range(min(_BUILD_BATCH, len(queue)))]
         for point in batch:
