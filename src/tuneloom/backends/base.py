@@ -69,6 +69,10 @@ class Backend(ABC):
         """The passes that lay a model out for the hardware, with products in this type."""
         return []
 
+    def product_attributes(self, dtype: str) -> Mapping[str, Any]:
+        """Attributes that products have in a type, beside those of their operators."""
+        return {}
+
     def legalisers(self) -> Mapping[str, Any]:
         """Operators whose loops it makes itself."""
         return {}

@@ -9,7 +9,7 @@ from tuneloom.model.fields import SHAPES, TEXT, YES_OR_NO, PathKind, fields_of, 
 from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE
 
-DTYPES = ("float32", "bfloat16", "int8")
+DTYPES = ("float32", "float16", "bfloat16", "tf32", "int8")
 """In which type a model may compute."""
 REUSE = ("auto", "off", "transfer", "share", "transfer-only")
 """What a job may do with schedules of other tasks."""
@@ -91,8 +91,9 @@ class JobSpec:
     )
     dtype: str = job_field(
         one_of(DTYPES),
-        "number type for convolutions and products with constant weights",
-        more="`int8` is calibrated on `samples`; see [models](models.md)",
+        "number type for convolutions and products",
+        more="GPUs have float16, bfloat16 and tf32, CPUs bfloat16 and int8; int8 is calibrated on `samples`; "
+        "see [models](models.md)",
         default="float32",
         option="--dtype",
     )

@@ -39,8 +39,8 @@ class JobOptions(TypedDict, total=False):
     """Leave nothing to ONNX Runtime."""
     self_contained: bool
     """Leave out code that needs libraries where the bundle runs."""
-    dtype: Literal["float32", "bfloat16", "int8"]
-    """Number type for convolutions and products with constant weights."""
+    dtype: Literal["float32", "float16", "bfloat16", "tf32", "int8"]
+    """Number type for convolutions and products."""
     samples: str
     """Inputs to calibrate int8 on: a NumPy archive with one array per input, under its name."""
     tolerance: float

@@ -1,53 +1,21 @@
 """What GPUs get of a model: the same outputs, in fewer and larger kernels."""
 
-from collections.abc import Callable
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+sys.path.append(str(Path(__file__).parent))
+from relax_models import model, operators, outputs
+
 from tuneloom.backends.cuda.passes.attention import attention_as_one
 from tuneloom.backends.cuda.passes.halves import products_in_half
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind
-from tuneloom.compiler.fast_import import load_tvm
 
 pytestmark = pytest.mark.integration
-Body = Callable[[Any, list[Any]], Any]
-
-
-def model(body: Body, *inputs: tuple[tuple[int, ...], str]) -> Any:
-    """A module whose `main` emits the body."""
-    load_tvm()
-    from tvm import relax
-
-    builder = relax.BlockBuilder()
-    values = [relax.Var(f"x{n}", relax.TensorType(shape, dtype)) for n, (shape, dtype) in enumerate(inputs)]
-    with builder.function("main", values):
-        with builder.dataflow():
-            result = builder.emit_output(body(builder, values))
-        builder.emit_func_output(result)
-    return builder.get()
-
-
-def operators(module: Any) -> list[str]:
-    """The operators that `main` calls, in order."""
-    bindings = module["main"].body.blocks[0].bindings
-    return [binding.value.op.name for binding in bindings if hasattr(binding.value, "op")]
-
-
-def outputs(module: Any) -> Any:
-    """What a model computes from seeded values, on the CPU."""
-    tvm = load_tvm()
-    from tvm import relax
-
-    random = np.random.default_rng(0)
-    values = []
-    for one in module["main"].params:
-        shape = [int(extent) for extent in one.ty.shape.values]
-        values.append(tvm.runtime.tensor(random.standard_normal(shape).astype(str(one.ty.dtype))))
-    machine = relax.VirtualMachine(tvm.compile(module, tvm.target.Target("llvm")), tvm.cpu())
-    return machine["main"](*values).numpy()
 
 
 def linear(builder: Any, values: list[Any]) -> Any:

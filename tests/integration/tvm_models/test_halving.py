@@ -84,4 +84,4 @@ def test_a_cpu_without_such_products_is_refused_before_anything_is_done(
     imported: Import, host: TargetSpec
 ) -> None:
     with pytest.raises(TargetError, match="bfloat16 needs AVX512-BF16 or ARM's BF16"):
-        halve(imported(network()), replace(host, pairs=None), [], 0.1)
+        halve(imported(network()), replace(host, pairs=None), [], 0.1, "bfloat16")

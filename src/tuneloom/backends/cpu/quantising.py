@@ -7,6 +7,7 @@ import numpy as np
 
 from tuneloom.backends.cpu.layouts.kernels.dots import FOUR, Scale
 from tuneloom.backends.cpu.layouts.rewriter import constant, static_shape
+from tuneloom.compiler.renewing import bindings_of, with_outputs
 
 _STEPS = 255
 _CONVOLUTIONS = {
@@ -40,42 +41,12 @@ def sources_of(module: Any, lanes: int) -> list[Any]:
     return list(dict.fromkeys(found))
 
 
-def bindings_of(module: Any) -> list[Any]:
-    """The bindings of a `main` that is one dataflow block; none of any other."""
-    from tvm import relax
-
-    blocks = module["main"].body.blocks if isinstance(module["main"].body, relax.SeqExpr) else []
-    whole = len(blocks) == 1 and isinstance(blocks[0], relax.DataflowBlock)
-    return list(blocks[0].bindings) if whole else []
-
-
 def with_ranges(module: Any, sources: list[Any]) -> Any:
     """The module whose `main` gives, after its outputs, the least and greatest value of these variables."""
     from tvm import relax
 
-    main = module["main"]
-    builder = relax.BlockBuilder(module)
-    with builder.function("ranges", params=list(main.params)):
-        with builder.dataflow():
-            for binding in bindings_of(module):
-                builder.emit_normalized(binding)
-            extremes = [builder.emit(make(one)) for one in sources for make in (relax.op.min, relax.op.max)]
-            result = builder.emit_output(relax.Tuple([*fields_of(main.body.body), *extremes]))
-        builder.emit_func_output(result)
-    made = builder.get()
-    function = made["ranges"].with_attr("global_symbol", "main")
-    others = {g: f for g, f in made.functions.items() if g.name_hint not in ("main", "ranges")}
-    return type(module)({**others, relax.GlobalVar("main"): function}, attrs=module.attrs)
-
-
-def fields_of(result: Any) -> list[Any]:
-    """The single results of a function's body."""
-    from tvm import relax
-
-    if isinstance(result, relax.Tuple):
-        return list(result.fields)
-    fields = getattr(result.ty, "fields", None)  # of a variable that holds a tuple
-    return [result] if fields is None else [relax.TupleGetItem(result, n) for n in range(len(fields))]
+    makers = (relax.op.min, relax.op.max)
+    return with_outputs(module, lambda builder: [builder.emit(of(one)) for one in sources for of in makers])
 
 
 def scale_of(low: float, high: float, dtype: str) -> Scale:

@@ -8,15 +8,19 @@ from typing import Any, ClassVar
 
 from tuneloom.backends.base import Backend
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
+from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.passes.attention import attention_as_one
-from tuneloom.backends.cuda.passes.halves import products_in_half
+from tuneloom.backends.cuda.passes.halves import HALF, products_in_half
+from tuneloom.backends.cuda.passes.norms import norms_folded
+from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
+from tuneloom.backends.cuda.passes.summing import summing_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.implementers import Implementer
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
-from tuneloom.compiler.passes import own_pass
+from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 from tuneloom.gpus import visible_gpus
@@ -32,18 +36,27 @@ class CudaBackend(Backend):
     def resolve(self, config: dict[str, Any], cores: int) -> CudaTarget:
         return cuda_target(config)
 
-    def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
-        from tvm.relax import transform
+    def dtypes(self, target: TargetSpec) -> frozenset[str]:
+        gpu = Gpu.of(target.config)
+        able = {"float16": "float16", "bfloat16": "bfloat16", "tf32": "bfloat16"}
+        found = [name for name, kind in able.items() if gpu is not None and gpu.computes(kind)]
+        return frozenset(("float32", *found))
 
+    def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
+        halving = [folding(), own_pass("Halved", lambda module: halved(module, dtype))]
         return [
+            own_pass("NormsFolded", norms_folded),
             own_pass("AttentionAsOne", attention_as_one),
+            *(halving if dtype in HALF else ()),
             own_pass("ProductsInHalf", products_in_half),
             own_pass("ReshapesBehind", reshapes_behind),
-            transform.FoldBatchnormToConv2D(),
         ]
 
+    def product_attributes(self, dtype: str) -> Mapping[str, Any]:
+        return {"precision": dtype} if dtype == "tf32" else {}
+
     def legalisers(self) -> Mapping[str, Any]:
-        return {"relax.nn.attention": attention_loops}
+        return {"relax.nn.attention": attention_loops, **summing_loops()}
 
     def finishing(self, target: TargetSpec) -> list[Any]:
         from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two

@@ -231,6 +231,73 @@ def convolution(
     return w.meaning(w.step("nn.relu", (y,), shape, dtype))
 
 
+def transposed(
+    image: tuple[int, int, int, int],
+    filters: int,
+    size: int,
+    stride: int,
+    pad: int,
+    layout: str = "NHWC",
+    dtype: str = "float16",
+) -> Meaning:
+    """A transposed convolution with bias; `image` is in NHWC."""  # fmt: skip
+    number, height, width, channels = image
+    out = [(extent - 1) * stride + size - 2 * pad for extent in (height, width)]
+    kernel_layout = "OHWI" if layout == "NHWC" else "IOHW"
+    letters = dict(zip("NHWC", image, strict=True))
+    sizes = dict(zip("OHWI", (filters, size, size, channels), strict=True))
+    outs = dict(zip("NHWC", (number, *out, filters), strict=True))
+    shape = [outs[letter] for letter in layout]
+    w = MeaningWriter()
+    x = w.input([letters[letter] for letter in layout], dtype)
+    weight = w.input([sizes[letter] for letter in kernel_layout], dtype)
+    bias = w.input([filters if letter == "C" else 1 for letter in layout], dtype)
+    y = w.step(
+        "nn.conv2d_transpose", (x, weight), shape, dtype, strides=[stride, stride], padding=[pad] * 4,
+        output_padding=[0, 0], dilation=[1, 1], groups=1, data_layout=layout, kernel_layout=kernel_layout,
+        out_layout=layout,
+    )  # fmt: skip
+    return w.meaning(w.step("add", (y, bias), shape, dtype))
+
+
+def line_convolution(
+    length: int, channels: int, filters: int, size: int, stride: int, groups: int = 1
+) -> Meaning:
+    """A convolution along one dimension with GELU, in NCW."""
+    w, out = MeaningWriter(), (length - size) // stride + 1
+    x, weight = w.input((2, channels, length)), w.input((filters, channels // groups, size))
+    y = w.step(
+        "nn.conv1d", (x, weight), (2, filters, out), strides=[stride], padding=[0, 0], dilation=[1],
+        groups=groups, data_layout="NCW", kernel_layout="OIW", out_layout="NCW",
+    )  # fmt: skip
+    return w.meaning(w.step("nn.gelu", (y,), (2, filters, out)))
+
+
+def reduced(how: str, shape: tuple[int, ...], axes: list[int], dtype: str = "float16") -> Meaning:
+    """A reduction over some axes, scaled behind."""
+    w = MeaningWriter()
+    result = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    y = w.step(how, (w.input(shape, dtype),), result, dtype, axis=axes, keepdims=True)
+    return w.meaning(w.step("multiply", (y, w.const(0.5, dtype)), result, dtype))
+
+
+def recurrent(kind: str, steps: int, batch: int, hidden: int, width: int, backwards: bool = False) -> Meaning:
+    """A recurrent layer; of random lengths, those below one are sequences without any step."""
+    w, gates, state = MeaningWriter(), 4 if kind == "lstm" else 3, (batch, hidden)
+    shapes = [(steps, batch, gates * hidden), (gates * hidden // width, hidden, width), state]
+    shapes += [state] if kind == "lstm" else []
+    inputs = [w.input(shape, "float32") for shape in shapes]
+    inputs += [w.input((batch,), "int32"), w.input((3 * hidden,) if kind == "lstm" else (hidden,), "float32")]
+    results = [(steps, *state), state, state][: gates - 1]
+    facts = {"width": width, "backwards": backwards}
+    return w.meaning(
+        *(
+            w.step(f"tuneloom.{kind}", inputs, shape, "float32", **facts, result=n)
+            for n, shape in enumerate(results)
+        )
+    )
+
+
 def pool(how: str, layout: str = "NHWC", dtype: str = "float16") -> Meaning:
     """A pool of 3 x 3 with padding, every second pixel."""
     w = MeaningWriter()
@@ -273,7 +340,9 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "RMS norm": ("rows", lambda: rms_norm(5, 100, "bfloat16")),
     "softmax": ("rows", lambda: softmax(7, 65, "float32")),
     "softmax along columns": ("rows", lambda: softmax(33, 20, axis=0)),
-    "pooled mean": ("rows", pooled_mean),
+    "pooled mean": ("sum", pooled_mean),
+    "mean of all pixels": ("sum", lambda: reduced("mean", (1, 20, 30, 12), [1, 2])),
+    "largest of many": ("sum", lambda: reduced("max", (3, 5000), [1], "float32")),
     "written out norm": ("rows", written_out_norm),
     "elementwise chain": ("elements", elementwise),
     "convolution": ("convolution", lambda: convolution((1, 7, 9, 32), 40, 3, residual=True)),
@@ -283,6 +352,12 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "convolution in NCHW": ("convolution", lambda: convolution((2, 6, 7, 24), 20, 3, layout="NCHW")),
     "convolution in groups": ("convolution", lambda: convolution((1, 6, 6, 32), 48, 3, groups=2)),
     "convolution of single pixels": ("convolution", lambda: convolution((1, 6, 6, 40), 24, 1, "float32")),
+    "convolution along a line": ("convolution", lambda: line_convolution(50, 24, 20, 3, 2)),
+    "line convolution in groups": ("convolution", lambda: line_convolution(40, 32, 32, 10, 1, groups=2)),
+    "transposed convolution": ("transposed", lambda: transposed((1, 5, 6, 24), 20, 2, 2, 0)),
+    "transposed with overlap": ("transposed", lambda: transposed((2, 5, 4, 16), 24, 4, 2, 1, "NCHW")),
+    "LSTM": ("recurrent", lambda: recurrent("lstm", 5, 3, 6, 2)),
+    "GRU backwards": ("recurrent", lambda: recurrent("gru", 4, 6, 8, 4, backwards=True)),
     "depthwise convolution": ("window", lambda: convolution((2, 7, 8, 40), 40, 3, stride=2, groups=40)),
     "depthwise in NCHW": ("window", lambda: convolution((1, 7, 8, 10), 10, 3, groups=10, layout="NCHW")),
     "largest of a window": ("window", lambda: pool("max")),

@@ -1,6 +1,7 @@
 """Meanings computed by NumPy in float64, to hold kernels against; and a short way to write them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -34,9 +35,9 @@ class MeaningWriter:
         dtype: str = "float16",
         **attributes: Any,
     ) -> int:
-        """A step `relax.NAME`."""
+        """A step `relax.NAME`, or of a name that is whole."""
         result = TensorType(shape=tuple(shape), dtype=dtype)
-        operator = f"relax.{name}"
+        operator = name if name.startswith("tuneloom.") else f"relax.{name}"
         self._steps.append(
             MeaningStep(operator=operator, operands=tuple(operands), attributes=attributes, result=result)
         )
@@ -169,6 +170,38 @@ def _conv2d(step: MeaningStep, x: Array, weight: Array) -> Array:
     )
 
 
+def _conv1d(step: MeaningStep, x: Array, weight: Array) -> Array:
+    """As a convolution of images with one row."""
+    before, behind = step.attributes["padding"]
+    attributes = {
+        **step.attributes, "padding": (0, before, 0, behind), "strides": (1, *step.attributes["strides"]),
+        "dilation": (1, *step.attributes["dilation"]), "data_layout": "NHWC", "kernel_layout": "OHWI",
+        "out_layout": "NHWC",
+    }  # fmt: skip
+    layout, filters = step.attributes["data_layout"], step.attributes["kernel_layout"]
+    image = x.transpose([layout.index(axis) for axis in "NWC"])[:, None]
+    window = weight.transpose([filters.index(axis) for axis in "OWI"])[:, None]
+    done = _conv2d(replace(step, attributes=attributes), image, window)[:, 0]
+    return np.asarray(done.transpose(["NWC".index(axis) for axis in layout]))
+
+
+def _conv2d_transpose(step: MeaningStep, x: Array, weight: Array) -> Array:
+    attributes: Mapping[str, Any] = step.attributes
+    image = _to_nhwc(x, attributes["data_layout"])
+    filters = weight.transpose([attributes["kernel_layout"].index(axis) for axis in "IOHW"])
+    (high, wide), (top, left, bottom, right) = attributes["strides"], attributes["padding"]
+    number, rows, columns, _ = image.shape
+    _, channels, height, width = filters.shape
+    more_high, more_wide = attributes["output_padding"]
+    shape = ((rows - 1) * high + height + more_high, (columns - 1) * wide + width + more_wide)
+    result = np.zeros((number, *shape, channels))
+    for y in range(height):
+        for x_ in range(width):
+            part = result[:, y : y + rows * high : high, x_ : x_ + columns * wide : wide]
+            part += np.einsum("nhwi,io->nhwo", image, filters[:, :, y, x_])
+    return _from_nhwc(result[:, top : shape[0] - bottom, left : shape[1] - right], attributes["data_layout"])
+
+
 def _pool(reduce: Callable[..., Any], fill: float) -> Callable[..., Any]:
     def pool(step: MeaningStep, x: Array) -> Array:
         layout = step.attributes["layout"]
@@ -209,6 +242,62 @@ _SAME_NAME = (
     "where less greater equal isnan less_equal greater_equal not_equal logical_and logical_or logical_not abs"
 )
 
+
+def _lstm(step: MeaningStep, x: Array, r: Array, h: Array, c: Array, lengths: Array, _p: Array) -> Array:
+    """Gates: input, output, forget, cell."""
+
+    def cell(gates: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        into, out, kept, fresh = np.split(gates + state[0] @ _rows(r).T, 4, axis=1)
+        memory = _sigmoid(kept) * state[1] + _sigmoid(into) * np.tanh(fresh)
+        return _sigmoid(out) * np.tanh(memory), memory
+
+    return _sequence(step, x, (h, c), lengths, cell)
+
+
+def _gru(step: MeaningStep, x: Array, r: Array, h: Array, lengths: Array, bias: Array) -> Array:
+    """Gates: update, reset, hidden; the reset applies to the product."""
+
+    def cell(gates: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        given, products = np.split(gates, 3, axis=1), np.split(state[0] @ _rows(r).T, 3, axis=1)
+        update, reset = (_sigmoid(given[n] + products[n]) for n in range(2))
+        fresh = np.tanh(given[2] + reset * (products[2] + bias))
+        return (fresh + update * (state[0] - fresh),)
+
+    return _sequence(step, x, (h,), lengths, cell)
+
+
+def _sequence(
+    step: MeaningStep,
+    x: Array,
+    state: tuple[Array, ...],
+    lengths: Array,
+    cell: Callable[..., tuple[Array, ...]],
+) -> Array:
+    """All states, or one of the last."""
+    steps, batch, _ = x.shape
+    every = np.zeros((steps, *state[0].shape))
+    for t in range(steps):
+        for b in range(batch):
+            if t >= lengths[b]:
+                continue
+            place = lengths[b] - 1 - t if step.attributes["backwards"] else t
+            fresh = cell(x[place, b][None], tuple(one[b][None] for one in state))
+            state = tuple(_put(one, b, new) for one, new in zip(state, fresh, strict=True))
+            every[place, b] = fresh[0][0]
+    return np.asarray((every, *state)[step.attributes["result"]])
+
+
+def _put(values: Array, row: int, new: Array) -> Array:
+    changed = values.copy()
+    changed[row] = new[0]
+    return changed
+
+
+def _rows(packed: Array) -> Array:
+    """A matrix that was packed in blocks of outputs."""
+    return packed.transpose(0, 2, 1).reshape(-1, packed.shape[1])
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "relax.const": lambda step: step.attributes["value"],
     "relax.matmul": _plain(lambda a, b: np.matmul(_exact(a), _exact(b))),
@@ -243,7 +332,11 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "relax.nn.rms_norm": _rms_norm,
     "relax.nn.attention": _attention,
     "relax.nn.attention_bias": _attention,
+    "tuneloom.lstm": _lstm,
+    "tuneloom.gru": _gru,
+    "relax.nn.conv1d": _conv1d,
     "relax.nn.conv2d": _conv2d,
+    "relax.nn.conv2d_transpose": _conv2d_transpose,
     "relax.nn.max_pool2d": _pool(np.max, -np.inf),
     "relax.nn.avg_pool2d": _pool(np.sum, 0.0),
 }

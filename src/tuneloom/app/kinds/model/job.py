@@ -12,7 +12,7 @@ from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.finishing.untuned import UntunedModel
 from tuneloom.app.kinds.base import JobContext
 from tuneloom.app.kinds.model import bundle
-from tuneloom.app.kinds.model.references import reference_step
+from tuneloom.app.kinds.model.references import precision_step, reference_step
 from tuneloom.app.kinds.model.results import check_result, foreign_parts, kernel_results, rejected_handovers
 from tuneloom.app.kinds.tuning_job import TuningJob, nothing_measured
 from tuneloom.app.reuse.job_reuse import JobReuse, follow
@@ -20,6 +20,7 @@ from tuneloom.app.reuse.steps import Preparation
 from tuneloom.app.tasks.limits import OPEN_S, built_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
+from tuneloom.backends.resolving import backend_of_text
 from tuneloom.engine.calls import Call, CallResult
 from tuneloom.errors import OutputError, TuneloomError, in_short
 from tuneloom.scheduling.stages import SlotDemand
@@ -39,6 +40,7 @@ class ModelJob(TuningJob):
         self.finish: Finish | None = None
         self._untuned: UntunedModel | None = None
         self._reference_s: float | None = None
+        self._moved = ""
         self._known_suffices = False
         self._rounds = 0
 
@@ -69,6 +71,21 @@ class ModelJob(TuningJob):
         return TuneloomError(f"{self.spec.model} can't be imported: {in_short(reason)}")
 
     def prepare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
+        """Find out first what a number type does to the outputs, unless that was told when it was opened."""
+        on_host = backend_of_text(self.spec.target).on_host
+        if self.spec.dtype == "float32" or on_host:
+            return self._compare(tasks, at_s)
+
+        def moved(found: str | TuneloomError, later_s: float) -> Sequence[Step]:
+            if isinstance(found, TuneloomError):
+                self.failure = found
+                return []
+            self._moved = found
+            return self._compare(tasks, later_s)
+
+        return [precision_step(self.job, self.spec, self.recipe, moved)]
+
+    def _compare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
         if self.spec.budget.goal_ratio is None:
             return self._look_for_donors(tasks, at_s)
         assert self.summary is not None
@@ -194,7 +211,8 @@ class ModelJob(TuningJob):
         if self.summary is not None:
             check = self.finish.check if self.finish is not None else None
             handover = self.finish.handover if self.finish is not None else None
-            told = [*self.summary.notes, *(self.finish.notes if self.finish is not None else ())]
+            finished = self.finish.notes if self.finish is not None else ()
+            told = [*self.summary.notes, *filter(None, (self._moved,)), *finished]
             notes = {"notes": told} if told else {}
             parts = foreign_parts(self.summary, check, handover)
             result |= notes | ({"onnxruntime": parts} if parts else {})

@@ -1,27 +1,46 @@
-"""The stage that times ONNX Runtime, where a goal is a part of what it takes."""
+"""Stages that run a model on its device before it is tuned: in ONNX Runtime, or in another number type."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tuneloom.app.conducting.programs import Step
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import TuneloomError
-from tuneloom.model import JobSpec, ModelSummary, StageKind
+from tuneloom.model import JobSpec, ModelRecipe, ModelSummary, StageKind
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand, StageRequest
 
 _TIME = "tuneloom.tuners.tvm.bundles.references:reference_s"
+_MOVED = "tuneloom.tuners.tvm.models.making.lowered:moved_outputs"
 _LIMIT_S = 600.0
 
 Timed = Callable[[float | TuneloomError, float], Sequence[Step]]
 """Told the seconds of one run and the time; answers with what follows."""
 
 
+Moved = Callable[[str | TuneloomError, float], Sequence[Step]]
+"""Told how far a number type moves the outputs, and the time; answers with what follows."""
+
+
 def reference_step(job: str, spec: JobSpec, summary: ModelSummary, cores: int, timed: Timed) -> Step:
     """Times the model in ONNX Runtime on the device of the job, alone and with as many threads."""
     arguments = (spec.model, summary.inputs, summary.outputs, max(1, cores), spec.seed)
+    call = Call(function=_TIME, arguments=arguments, timeout_s=_LIMIT_S)
+    return _step("reference", job, spec, call, "ONNX Runtime could not be timed", timed)
+
+
+def precision_step(job: str, spec: JobSpec, recipe: ModelRecipe, moved: Moved) -> Step:
+    """Compares the model in its number type with that in float32, both untuned, on the device of the job."""
+    call = Call(function=_MOVED, arguments=(recipe,), timeout_s=_LIMIT_S)
+    return _step("precision", job, spec, call, f"{spec.dtype} could not be compared with float32", moved)
+
+
+def _step(
+    name: str, job: str, spec: JobSpec, call: Call, failed: str, told: Callable[[Any, float], Sequence[Step]]
+) -> Step:
     request = StageRequest(
-        id="reference",
+        id=name,
         job=job,
-        lane="reference",
+        lane=name,
         step=0,
         kind=StageKind.INITIALISE.value,
         needs=DeviceDemand(key=spec.device_key),
@@ -30,9 +49,7 @@ def reference_step(job: str, spec: JobSpec, summary: ModelSummary, cores: int, t
 
     def ended(result: CallResult, at_s: float) -> Sequence[Step]:
         if isinstance(result, Returned):
-            found: float | TuneloomError = result.value
-            return timed(found, at_s)
-        return timed(TuneloomError(f"{spec.name}: ONNX Runtime could not be timed: {result}"), at_s)
+            return told(result.value, at_s)
+        return told(TuneloomError(f"{spec.name}: {failed}: {result}"), at_s)
 
-    call = Call(function=_TIME, arguments=arguments, timeout_s=_LIMIT_S)
     return Step(request=request, call=lambda: call, ended=ended)

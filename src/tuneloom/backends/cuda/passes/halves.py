@@ -4,12 +4,20 @@ Importers compute such products in single precision and round once, which is rig
 the same from operands in half precision, at many times the speed.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from tuneloom.backends.cuda.passes.rewriting import Lookup, dtype_of, name_of, rewritten
+from tuneloom.backends.cuda.passes.rewriting import Lookup, dtype_of, name_of, rewritten, shape_of
 
 HALF = frozenset(("float16", "bfloat16"))
-_CONVOLUTIONS = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "out_layout")
+_WINDOWS = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "out_layout")
+_TURNED = (*_WINDOWS, "output_padding")
+PRODUCTS = {
+    "matmul": (),
+    **{f"nn.conv{n}d": _WINDOWS for n in (1, 2, 3)},
+    **{f"nn.conv{n}d_transpose": _TURNED for n in (1, 2, 3)},
+}
+"""Operators that sum products, by name, with the attributes that tell how."""
 
 
 def products_in_half(module: Any) -> Any:
@@ -17,19 +25,37 @@ def products_in_half(module: Any) -> Any:
     return rewritten(module, _narrowed)
 
 
-def _narrowed(_builder: Any, call: Any, made: Lookup) -> Any | None:
-    from tvm import relax
-
-    if name_of(call) not in ("matmul", "nn.conv2d", "nn.conv1d"):
-        return None
-    operands = [half_of(one, made) for one in call.args]
+def _narrowed(builder: Any, call: Any, made: Lookup) -> Any | None:
+    if name_of(call) == "astype" and dtype_of(call) in HALF:
+        return _reduced(builder, call, made)
+    operands = [half_of(one, made) for one in call.args] if name_of(call) in PRODUCTS else [None]
     if None in operands or len({dtype_of(one) for one in operands}) != 1:
         return None
-    if name_of(call) == "matmul":
-        return relax.op.matmul(*operands, out_dtype="float32")
-    make = relax.op.nn.conv2d if name_of(call) == "nn.conv2d" else relax.op.nn.conv1d
-    attributes = {name: getattr(call.attrs, name) for name in _CONVOLUTIONS}
+    return in_half(call, operands)
+
+
+def in_half(product: Any, operands: Sequence[Any]) -> Any:
+    """A product of other operands, summed in single precision."""
+    from tvm import relax
+
+    name = name_of(product)
+    make = relax.op.matmul if name == "matmul" else getattr(relax.op.nn, name.removeprefix("nn."))
+    attributes = {one: getattr(product.attrs, one) for one in PRODUCTS[name]}
     return make(*operands, **attributes, out_dtype="float32")
+
+
+def _reduced(builder: Any, cast: Any, made: Lookup) -> Any | None:
+    """A mean or sum of halves that is rounded to one, as one operator: its loops sum in single precision."""
+    from tvm import relax
+
+    source = made(cast.args[0])
+    moved = name_of(source) in ("reshape", "flatten", "squeeze")
+    reduction = made(source.args[0]) if moved else source
+    half = half_of(reduction.args[0], made) if name_of(reduction) in ("mean", "sum") else None
+    if half is None or dtype_of(half) != dtype_of(cast):
+        return None
+    done = builder.emit(relax.Call(reduction.op, [half], reduction.attrs))
+    return relax.op.reshape(done, shape_of(cast)) if moved else done
 
 
 def half_of(value: Any, made: Lookup) -> Any | None:

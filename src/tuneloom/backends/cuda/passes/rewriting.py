@@ -6,7 +6,7 @@ from typing import Any
 Lookup = Callable[[Any], Any]
 """The expression that a value is bound to; the value itself where it is none's result."""
 Rule = Callable[[Any, Any, Lookup], Any | None]
-"""What to put in the place of a call, given a builder to emit with; None to leave it."""
+"""What to put in the place of a call or a tuple's item, given a builder to emit with; None to leave it."""
 
 
 def rewritten(module: Any, rule: Rule) -> Any:
@@ -20,6 +20,11 @@ def rewritten(module: Any, rule: Rule) -> Any:
 
         def visit_call_(self, call: Any) -> Any:
             visited = self.builder_.normalize(super().visit_call_(call))
+            found = rule(self.builder_, visited, self.made)
+            return visited if found is None else found
+
+        def visit_tuple_getitem_(self, item: Any) -> Any:
+            visited = self.builder_.normalize(super().visit_tuple_getitem_(item))
             found = rule(self.builder_, visited, self.made)
             return visited if found is None else found
 
@@ -42,7 +47,12 @@ def name_of(value: Any) -> str:
 
 def shape_of(value: Any) -> tuple[int, ...] | None:
     """The shape of a tensor, where it is known."""
-    extents = getattr(getattr(getattr(value, "ty", None), "shape", None), "values", None)
+    return shape_of_type(getattr(value, "ty", None))
+
+
+def shape_of_type(kind: Any) -> tuple[int, ...] | None:
+    """The shape that a type of tensors has, where it is known."""
+    extents = getattr(getattr(kind, "shape", None), "values", None)
     if extents is None or not all(hasattr(extent, "value") for extent in extents):
         return None
     return tuple(int(extent.value) for extent in extents)
@@ -55,6 +65,19 @@ def dtype_of(value: Any) -> str:
 
 def constant_of(value: Any) -> float | None:
     """The number that a value is, if it is a constant of one element."""
-    content: Any = getattr(value, "value", None)
-    array = content.numpy() if hasattr(content, "numpy") else None
+    array = array_of(value)
     return None if array is None or array.size != 1 else float(array.reshape(()))
+
+
+def array_of(value: Any) -> Any | None:
+    """The elements of a constant."""
+    content: Any = getattr(value, "value", None)
+    return content.numpy() if hasattr(content, "numpy") else None
+
+
+def numpy_type(dtype: str) -> Any:
+    """The NumPy type of a tensor's numbers."""
+    import ml_dtypes
+    import numpy as np
+
+    return np.dtype(getattr(ml_dtypes, dtype, None) or dtype)

@@ -11,13 +11,26 @@ from tuneloom.backends.cuda.triton.templates.attention.template import ATTENTION
 from tuneloom.backends.cuda.triton.templates.convolutions import CONVOLUTIONS
 from tuneloom.backends.cuda.triton.templates.elements import ELEMENTS
 from tuneloom.backends.cuda.triton.templates.products import PRODUCTS
+from tuneloom.backends.cuda.triton.templates.recurrent import RECURRENT
 from tuneloom.backends.cuda.triton.templates.rows import ROWS
+from tuneloom.backends.cuda.triton.templates.sums import SUMS
+from tuneloom.backends.cuda.triton.templates.transposed import TRANSPOSED
 from tuneloom.backends.cuda.triton.templates.windows import WINDOWS
 from tuneloom.backends.implementers import Implementer, Insert, ModelKernel
 from tuneloom.backends.meaning import Meaning
 from tuneloom.model.trial import Failure, FailureKind
 
-TEMPLATES: tuple[Template, ...] = (ATTENTION, PRODUCTS, WINDOWS, CONVOLUTIONS, ROWS, ELEMENTS)
+TEMPLATES: tuple[Template, ...] = (
+    ATTENTION,
+    PRODUCTS,
+    WINDOWS,
+    CONVOLUTIONS,
+    TRANSPOSED,
+    RECURRENT,
+    SUMS,
+    ROWS,
+    ELEMENTS,
+)
 """Every template, the more special first."""
 
 

@@ -11,7 +11,7 @@ from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
-from tuneloom.tuners.tvm.lowering.meanings import Meanings
+from tuneloom.tuners.tvm.lowering.meanings import Meanings, marked
 from tuneloom.tuners.tvm.lowering.passes import fusing_passes, preparing_passes
 
 
@@ -47,16 +47,19 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
     chosen = options or LowerOptions()
     layout = chosen.layout if chosen.layout == "plain" else backend_of(target).layout
     meanings = Meanings()
+    module = lowered_module(imported.module, target, chosen, imported.dtype, meanings)
+    attributes = backend_of(target).product_attributes(imported.dtype)
+    module, known = marked(module, meanings.known, attributes) if attributes else (module, meanings.known)
     return LoweredModel(
         name=imported.name,
-        module=lowered_module(imported.module, target, chosen, imported.dtype, meanings),
+        module=module,
         target=target,
         inputs=imported.inputs,
         outputs=imported.outputs,
         digest=f"{imported.digest}-{layout}",
         notes=imported.notes,
         foreign=imported.foreign,
-        meanings=meanings.known,
+        meanings=known,
     )
 
 

@@ -5,16 +5,20 @@ fusing, and before the loops are joined, a fused kernel is a Relax function that
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
 from tuneloom.compiler.passes import own_pass
+from tuneloom.tuners.tvm.importing.recurrence.kernels import CELL, cell_of
+from tuneloom.tuners.tvm.importing.recurrence.meaning import meaning_of
 
 Legaliser = Callable[[Any, Any], Any]
 _NAMED_ARGUMENTS = {
     "relax.clip": ("", "min", "max"),
     "relax.strided_slice": ("", "axes", "begin", "end", "strides"),
 }
+_PRODUCTS = frozenset(("relax.matmul", "relax.nn.attention", "relax.nn.attention_bias"))
 _SKIPPED = frozenset(("relax.call_tir", "relax.call_dps_packed"))
 
 
@@ -59,7 +63,7 @@ class Meanings:
             if isinstance(function, relax.Function):
                 found = self._of_calls(function) if name != "main" else None
             else:
-                found = self._of_one(name)
+                found = self._of_one(name) or _of_cell(function)
             if found is not None:
                 yield name, found
 
@@ -87,6 +91,36 @@ class Meanings:
         if None in inputs or places.get(function.body.body) != len(inputs) + len(calls) - 1:
             return None
         return _assembled([one for one in inputs if one is not None], calls)
+
+
+def _of_cell(function: Any) -> Meaning | None:
+    """The meaning of a recurrent kernel, which comes as loops."""
+    text = function.attrs.get(CELL) if function.attrs else None
+    return None if text is None else meaning_of(cell_of(str(text)))
+
+
+def marked(
+    module: Any, meanings: Mapping[str, Meaning], attributes: Mapping[str, Any]
+) -> tuple[Any, dict[str, Meaning]]:
+    """Kernels whose products have further attributes, which tell their keys from those of others."""
+    known = {name: _marked(meaning, attributes) for name, meaning in meanings.items()}
+    functions = {
+        gvar: function.with_attr(attributes)
+        if known.get(name := str(gvar.name_hint)) != meanings.get(name)
+        else function
+        for gvar, function in module.functions.items()
+    }
+    return type(module)(functions, attrs=module.attrs), known
+
+
+def _marked(meaning: Meaning, attributes: Mapping[str, Any]) -> Meaning:
+    steps = [
+        replace(step, attributes={**step.attributes, **attributes})
+        if step.operator in _PRODUCTS or step.operator.startswith("relax.nn.conv")
+        else step
+        for step in meaning.steps
+    ]
+    return replace(meaning, steps=tuple(steps))
 
 
 class _Operator:

@@ -9,6 +9,7 @@ from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Task
+from tuneloom.tuners.tvm.inserting import claims_on
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import pack_kernel, unpack_kernel
 
@@ -26,7 +27,7 @@ def extract(lowered: LoweredModel) -> list[Task]:
         if kernel_class(name) in _VIEWS:
             continue
         function = lowered.module[name]
-        if is_final(function):
+        if is_final(function) and not _is_claimed(name, lowered):
             continue
         key = kernel_key(function, lowered.target)
         weight = count + (tasks[key].weight if key in tasks else 0)
@@ -39,6 +40,13 @@ def extract(lowered: LoweredModel) -> list[Task]:
 def is_final(function: Any) -> bool:
     """Whether a kernel came with its schedule, so that there is nothing to tune."""
     return bool(function.attrs) and bool(function.attrs.get("tirx.is_scheduled", False))
+
+
+def _is_claimed(name: str, lowered: LoweredModel) -> bool:
+    """Whether somebody beside TVM makes code for a kernel that came with its schedule."""
+    meaning = lowered.meanings.get(name)
+    kernel = ModelKernel(module=None, meaning=meaning, target=lowered.target)
+    return meaning is not None and any(True for _ in claims_on(kernel))
 
 
 def kernel_calls(module: Any) -> Counter[str]:

@@ -148,9 +148,9 @@ def _multiply(draft: Draft, found: Convolution, tile: Tile, configuration: Confi
             _channel_mask(found, tile_k, "a"),
         ]
         image = f"pixel + {_tap_offset(found, found.image, 'a', 'C')}"
-        left = _loaded(draft, found.step.operands[0], image, masks)
+        left = loaded(draft, found.step.operands[0], image, masks)
         weights = f"filter + {_tap_offset(found, found.filters, 'b', 'I')}"
-        right = _loaded(
+        right = loaded(
             draft,
             found.step.operands[1],
             weights,
@@ -211,7 +211,8 @@ def _channel_mask(found: Convolution, tile_k: int, side: str) -> str:
     return f"(c{side} < {found.channels})" if found.channels % tile_k else ""
 
 
-def _loaded(draft: Draft, value: int, where: str, masks: list[str]) -> str:
+def loaded(draft: Draft, value: int, where: str, masks: list[str]) -> str:
+    """Name what is at a place of an input; zero where one of the masks does not hold."""
     valid = " & ".join(each if each.isidentifier() else f"({each})" for each in masks if each)
     mask = f", mask={valid}, other=0.0" if valid else ""
     return draft.named(f"tl.load(input{value} + {where}{mask})")

@@ -13,7 +13,7 @@ from tuneloom.backends.cuda.triton.writing import Draft
 from tuneloom.backends.meaning import Meaning, MeaningStep
 
 _ALONG = frozenset(f"relax.nn.{name}" for name in ("softmax", "log_softmax", "layer_norm", "rms_norm"))
-_SUMMED = frozenset(f"relax.{name}" for name in ("sum", "mean", "max", "min"))
+SUMMED = frozenset(f"relax.{name}" for name in ("sum", "mean", "max", "min"))
 _LONGEST = 32768
 _MOST_A_THREAD = 128
 _LOWEST, _HIGHEST = 'float("-inf")', 'float("inf")'
@@ -38,7 +38,7 @@ def reduced_axes(step: MeaningStep, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _rows_of(meaning: Meaning) -> Rows | None:
     for step in meaning.steps:
-        if step.operator in _ALONG | _SUMMED:
+        if step.operator in _ALONG | SUMMED:
             shape = meaning.type_of(step.operands[0]).shape
             axes = reduced_axes(step, shape)
             length = prod(shape[axis] for axis in axes)
@@ -97,7 +97,7 @@ class _RowWriter:
     def __init__(self, draft: Draft, found: Rows, row: Variable, inner: Variable) -> None:
         self._draft, self._found = draft, found
         self._row, self._inner = row, inner
-        for operator in _SUMMED:
+        for operator in SUMMED:
             draft.operators[operator] = self._reduced
         forms = {"softmax": self._softmax, "log_softmax": self._softmax}
         forms |= {"layer_norm": self._norm, "rms_norm": self._norm}
@@ -134,7 +134,7 @@ class _RowWriter:
         if not is_float(self._draft.meaning.type_of(step.operands[0]).dtype):
             raise Unfit(f"{step.operator} of whole numbers")
         inner = iter(along)
-        if step.operator in _SUMMED and not step.attributes.get("keepdims", False):
+        if step.operator in SUMMED and not step.attributes.get("keepdims", False):
             outer = iter(place)
         else:
             outer = iter([each for axis, each in enumerate(place) if axis not in axes])
@@ -150,7 +150,7 @@ class _RowWriter:
 
     def _along(self, value: int, place: Place) -> tuple[MeaningStep, str]:
         step, full = self._operand(value, place)
-        if step.operator not in _SUMMED and full != place:
+        if step.operator not in SUMMED and full != place:
             raise Unfit(f"{step.operator} is read elsewhere")
         return step, self._draft.read(step.operands[0], full)
 

@@ -61,7 +61,8 @@ def _kernels(lowered: LoweredModel) -> Iterator[tuple[Any, str, Any]]:
     """Kernels that may have a schedule: where the module has them, the key of their task, and their loops."""
     tvm = load_tvm()
     for gvar, function in lowered.module.functions.items():
-        if isinstance(function, tvm.tirx.PrimFunc) and not is_final(function):
+        known = str(gvar.name_hint) in lowered.meanings
+        if isinstance(function, tvm.tirx.PrimFunc) and (known or not is_final(function)):
             yield gvar, kernel_key(function, lowered.target), function
 
 
@@ -70,7 +71,7 @@ def _foreign(configuration: str | None) -> bool:
 
 
 def _chosen(function: Any, trace_text: str | None, lowered: LoweredModel, guess: bool) -> Any:
-    if trace_text == NO_TRACE:
+    if trace_text == NO_TRACE or is_final(function):
         return function  # whatever the backend does to kernels without a schedule
     if trace_text is not None:
         return scheduled(function, trace_text, lowered.target)

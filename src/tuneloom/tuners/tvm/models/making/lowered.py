@@ -4,9 +4,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
-from tuneloom.errors import ModelError, reason_of
+from tuneloom.errors import InputError, ModelError, reason_of
 from tuneloom.model import ModelRecipe, Shapes
 from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
 from tuneloom.tuners.tvm.importing.onnx.graphs import Trial
@@ -15,7 +16,7 @@ from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
 from tuneloom.tuners.tvm.models.compiling.tolerances import tolerance_for
 from tuneloom.tuners.tvm.models.making.made import MODELS, source_of
 from tuneloom.tuners.tvm.models.precision.calibrating import Quantising, quantise
-from tuneloom.tuners.tvm.models.precision.halving import halve
+from tuneloom.tuners.tvm.models.precision.halving import halve, in_type, moved
 from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
 SPARE = 2.0
@@ -68,12 +69,30 @@ def _tried(recipe: ModelRecipe, trial: Trial) -> ImportedModel:
 
 
 def _quantised(recipe: ModelRecipe, model: ImportedModel, target: TargetSpec) -> ImportedModel:
-    """The model in the type that was asked for; a note tells how far its outputs are off."""
-    if recipe.dtype == "bfloat16":
-        return halve(model, target, seeded_inputs(model.inputs, seed=0), recipe.tolerance)
-    how = Quantising(samples=recipe.samples, tolerance=recipe.tolerance)
-    found = quantise(model, target, how)
-    return replace(found.model, notes=(*model.notes, found.note))
+    """The model in the type that was asked for; a note tells how far its outputs are off.
+
+    On hardware that only its own process may use, that is found out there.
+    """
+    if recipe.dtype == "int8":
+        how = Quantising(samples=recipe.samples, tolerance=recipe.tolerance)
+        found = quantise(model, target, how)
+        return replace(found.model, notes=(*model.notes, found.note))
+    if not backend_of(target).on_host:
+        return in_type(model, recipe.dtype)
+    return halve(model, target, seeded_inputs(model.inputs, seed=0), recipe.tolerance, recipe.dtype)
+
+
+def moved_outputs(recipe: ModelRecipe) -> str | InputError:
+    """How far the type of a model moves its outputs, in words, or why that is too far.
+
+    Runs where the device is.
+    """
+    model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left)
+    target, values = resolve_target(recipe.target), seeded_inputs(model.inputs, seed=0)
+    try:
+        return moved(_quantised(recipe, model, target), model, target, values, recipe.tolerance)
+    except InputError as error:
+        return error
 
 
 def tolerance_of(recipe: ModelRecipe) -> float:

@@ -1,35 +1,96 @@
-"""A model with its products with constant weights in bfloat16, and what that does to its outputs."""
+"""A model that computes in another type, and what that does to its outputs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tuneloom.backends.finding import backend_of
+from tuneloom.compiler.renewing import bindings_of, with_outputs
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import InputError
+from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.running import Array
 
+_LAYERS = ("relax.matmul", "relax.nn.conv", "relax.nn.attention")
+
+
+def in_type(imported: ImportedModel, dtype: str) -> ImportedModel:
+    """The model with products in a type; how its backend does that is up to the backend."""
+    return replace(imported, digest=f"{imported.digest}-{dtype}", dtype=dtype)
+
 
 def halve(
-    imported: ImportedModel, target: TargetSpec, values: Sequence[Array], tolerance: float
+    imported: ImportedModel, target: TargetSpec, values: Sequence[Array], tolerance: float, dtype: str
 ) -> ImportedModel:
-    """The model in bfloat16, with a note that tells how far its outputs are from those in float32.
+    """The model in a type, with a note that tells how far its outputs are from those in float32.
 
-    Raises InputError where the CPU has no instructions for it, and for outputs beyond the tolerance.
+    Raises TargetError where the hardware does not compute in it, and InputError for outputs beyond the
+    tolerance.
     """
-    backend_of(target).require_dtype("bfloat16", target)
-    made = replace(imported, digest=f"{imported.digest}-bfloat16", dtype="bfloat16")
+    backend_of(target).require_dtype(dtype, target)
+    made = in_type(imported, dtype)
+    return replace(made, notes=(*imported.notes, moved(made, imported, target, values, tolerance)))
+
+
+def moved(
+    made: ImportedModel,
+    imported: ImportedModel,
+    target: TargetSpec,
+    values: Sequence[Array],
+    tolerance: float,
+) -> str:
+    """How far the outputs of a model in another type are from those in float32, in words.
+
+    Runs both on the target's device. Raises InputError for outputs beyond the tolerance, which names the
+    first layer that is.
+    """
+    difference = max(_differences(made, imported, target, values))
+    if not difference <= tolerance:
+        raise InputError(
+            f"{made.dtype} changes the outputs of {imported.name} by {difference:.1%}, more than the "
+            f"tolerance of {tolerance:.1%}{_first_layer(made, imported, target, values, tolerance)}; raise "
+            "--tolerance, or omit --dtype"
+        )
+    return f"{made.dtype}: outputs differ by {difference:.2g} from those in float32"
+
+
+def _differences(
+    made: ImportedModel, imported: ImportedModel, target: TargetSpec, values: Sequence[Array]
+) -> list[float]:
     got, expected = (
         build_model(lower(one, target), {}, guess=True).open_here().run(values) for one in (made, imported)
     )
-    difference = max(map(relative_difference, got, expected))
-    if not difference <= tolerance:
-        raise InputError(
-            f"bfloat16 changes the outputs of {imported.name} by {difference:.1%}, more than the tolerance "
-            f"of {tolerance:.1%}; raise --tolerance, or omit --dtype"
-        )
-    note = f"bfloat16: outputs differ by {difference:.1%} from those in float32"
-    return replace(made, notes=(*imported.notes, note))
+    return list(map(relative_difference, got, expected))
+
+
+def _first_layer(
+    made: ImportedModel,
+    imported: ImportedModel,
+    target: TargetSpec,
+    values: Sequence[Array],
+    tolerance: float,
+) -> str:
+    """Which product or convolution is the first whose result is beyond the tolerance."""
+    layers = [one for one in bindings_of(imported.module) if _operator(one).startswith(_LAYERS)]
+    results = [layer.var for layer in layers]
+    if not results:
+        return ""
+    outputs = tuple(TensorInfo(name=str(n), shape=(), dtype="float32") for n in range(len(results)))
+    watched = [
+        replace(one, module=with_outputs(one.module, lambda _: results), outputs=(*one.outputs, *outputs))
+        for one in (made, imported)
+    ]
+    differences = _differences(watched[0], watched[1], target, values)[len(imported.outputs) :]
+    for number, (layer, difference) in enumerate(zip(layers, differences, strict=True), 1):
+        if not difference <= tolerance:
+            shape = "×".join(str(extent) for extent in layer.var.ty.shape.values)
+            what = _operator(layer).removeprefix("relax.").removeprefix("nn.")
+            return f", layer {number} first ({what} to {shape}, by {difference:.1%})"
+    return ""
+
+
+def _operator(binding: object) -> str:
+    return str(getattr(getattr(getattr(binding, "value", None), "op", None), "name", ""))

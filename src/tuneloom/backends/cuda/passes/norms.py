@@ -1,0 +1,126 @@
+"""Batch norms as part of the convolution or product before them.
+
+TVM folds those that follow a convolution directly. Programs in half precision have a cast in between, and
+others a bias. Weights are multiplied in double precision and rounded once.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuneloom.backends.cuda.passes.rewriting import (
+    Lookup,
+    array_of,
+    dtype_of,
+    name_of,
+    numpy_type,
+    rewritten,
+    shape_of,
+)
+
+_CONVOLUTIONS = frozenset(f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose"))
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """A factor and a summand for each channel along an axis."""
+
+    scale: Any
+    shift: Any
+    axis: int
+
+    def along(self, values: Any, rank: int, dtype: str) -> Any:
+        """One value a channel as a constant that is broadcast over the other axes."""
+        from tvm import relax
+
+        shape = [1] * rank
+        shape[self.axis] = len(values)
+        return relax.const(np.asarray(values, np.float32).reshape(shape).astype(numpy_type(dtype)), dtype)
+
+
+def norms_folded(module: Any) -> Any:
+    """The module without batch norms whose statistics are constants."""
+    return rewritten(module, _folded)
+
+
+def _folded(builder: Any, field: Any, made: Lookup) -> Any | None:
+    from tvm import relax
+
+    norm = made(field.tuple_value) if isinstance(field, relax.TupleGetItem) and field.index == 0 else None
+    affine = _affine(norm, made) if name_of(norm) == "nn.batch_norm" else None
+    if norm is None or affine is None:
+        return None
+    found = _product(norm.args[0], made)
+    changed = None if found is None else _scaled(builder, found[0], affine, made)
+    if found is None or changed is None:
+        return _written_out(builder, norm.args[0], affine)
+    bias = affine.shift + (0.0 if found[1] is None else found[1] * affine.scale)
+    summand = affine.along(bias, len(shape_of(norm.args[0]) or ()), dtype_of(changed))
+    added = builder.emit(relax.op.add(changed, summand))
+    return (
+        added if dtype_of(added) == dtype_of(norm.args[0]) else relax.op.astype(added, dtype_of(norm.args[0]))
+    )
+
+
+def _affine(norm: Any, made: Lookup) -> Affine | None:
+    """What a batch norm does to each channel; None if that is known only when the model runs."""
+    values = [_constant(one, made) for one in norm.args[1:]]
+    rank = len(shape_of(norm.args[0]) or ())
+    if any(one is None for one in values) or not rank or norm.attrs.training:
+        return None
+    gamma, beta, mean, variance = (np.asarray(one, np.float64).reshape(-1) for one in values)
+    scale = (gamma if norm.attrs.scale else 1.0) / np.sqrt(variance + float(norm.attrs.epsilon))
+    shift = (beta if norm.attrs.center else 0.0) - mean * scale
+    return Affine(scale, shift, int(norm.attrs.axis) % rank)
+
+
+def _constant(value: Any, made: Lookup) -> Any | None:
+    """The content of a constant, also behind a cast."""
+    bound = made(value)
+    return array_of(made(bound.args[0]) if name_of(bound) == "astype" else bound)
+
+
+def _product(value: Any, made: Lookup) -> tuple[Any, Any | None] | None:
+    """The convolution that a value is, with the bias for each channel that was added to it."""
+    bound, bias = _uncast(made(value), made), None
+    if name_of(bound) == "add":
+        bias = _constant(bound.args[1], made)
+        channels = (shape_of(bound) or (0, 0))[1]
+        if bias is None or bias.size != channels:
+            return None
+        bias, bound = np.asarray(bias, np.float64).reshape(-1), _uncast(made(bound.args[0]), made)
+    return (bound, bias) if name_of(bound) in _CONVOLUTIONS else None
+
+
+def _uncast(bound: Any, made: Lookup) -> Any:
+    return made(bound.args[0]) if name_of(bound) == "astype" else bound
+
+
+def _scaled(builder: Any, product: Any, affine: Affine, made: Lookup) -> Any | None:
+    """The convolution with its weights multiplied; None if they are not constant or in other groups."""
+    from tvm import relax
+
+    weights, layout = _constant(product.args[1], made), str(product.attrs.kernel_layout)
+    turned = "transpose" in name_of(product) and int(product.attrs.groups) > 1
+    axis = str(product.attrs.out_layout or product.attrs.data_layout).find("C")
+    if weights is None or turned or not layout.isalpha() or axis != affine.axis:
+        return None
+    shape = [1] * weights.ndim
+    shape[layout.index("O")] = len(affine.scale)
+    scaled = (np.asarray(weights, np.float64) * affine.scale.reshape(shape)).astype(weights.dtype)
+    constant = relax.const(scaled, str(weights.dtype))
+    wanted = dtype_of(product.args[1])
+    operand = constant if str(weights.dtype) == wanted else builder.emit(relax.op.astype(constant, wanted))
+    return builder.emit(relax.Call(product.op, [product.args[0], operand], product.attrs))
+
+
+def _written_out(builder: Any, value: Any, affine: Affine) -> Any:
+    """A product and a sum for each channel, in single precision."""
+    from tvm import relax
+
+    rank, dtype = len(shape_of(value) or ()), dtype_of(value)
+    wide = value if dtype == "float32" else builder.emit(relax.op.astype(value, "float32"))
+    factor, summand = (affine.along(one, rank, "float32") for one in (affine.scale, affine.shift))
+    done = relax.op.add(builder.emit(relax.op.multiply(wide, factor)), summand)
+    return done if dtype == "float32" else relax.op.astype(builder.emit(done), dtype)

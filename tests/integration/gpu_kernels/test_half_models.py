@@ -1,0 +1,162 @@
+"""Models in half precision: batch norms in weights, products of halves, sums in single precision."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+from relax_models import Body, model, operators, outputs
+
+from tuneloom.backends.cuda.passes.norms import norms_folded
+from tuneloom.backends.cuda.passes.precision import halved
+from tuneloom.backends.finding import backend_of
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.errors import TargetError
+from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.importing.sources import ImportedModel
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
+from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
+
+pytestmark = pytest.mark.integration
+RANDOM = np.random.default_rng(3)
+BEGINNING = RANDOM.bit_generator.state
+
+
+def constant(*shape: int, dtype: str = "float32", low: float = -1.0) -> Any:
+    from tvm import relax
+
+    return relax.const(RANDOM.uniform(low, 1.0, shape).astype(dtype))
+
+
+def normed(builder: Any, value: Any, channels: int, dtype: str) -> Any:
+    """A batch norm whose statistics are not trivial."""
+    from tvm import relax
+
+    statistics = [constant(channels, dtype=dtype) for _ in range(3)]
+    variance = constant(channels, dtype=dtype, low=0.5)
+    norm = builder.emit(relax.op.nn.batch_norm(value, *statistics, variance, axis=1, training=False))
+    return builder.emit(relax.TupleGetItem(norm, 0))
+
+
+def block_in(dtype: str) -> Body:
+    """Convolutions with batch norms as importers write them in a type, with the same numbers in all."""
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        from tvm import relax
+
+        op, (x,) = relax.op, values
+        RANDOM.bit_generator.state = BEGINNING
+
+        def cast(value: Any, kind: str) -> Any:
+            return builder.emit(op.astype(value, kind)) if kind != dtype or kind != "float32" else value
+
+        y = x
+        for biased in (False, True):
+            weights = constant(8, 8, 3, 3, dtype=dtype)
+            wide = [cast(one, "float32") for one in (y, weights)]
+            y = cast(builder.emit(op.nn.conv2d(*wide, padding=1)), dtype)
+            if biased:
+                y = builder.emit(op.add(y, constant(1, 8, 1, 1, dtype=dtype)))
+            y = builder.emit(op.nn.relu(normed(builder, y, 8, dtype)))
+        return op.add(y, x)
+
+    return body
+
+
+def network(builder: Any, values: list[Any]) -> Any:
+    """A convolution, a written out norm, a gate for each channel, a product and a softmax."""
+    from tvm import relax
+
+    op, (x,) = relax.op, values
+    y = builder.emit(op.nn.conv2d(x, constant(8, 4, 3, 3), padding=1))
+    y = builder.emit(op.nn.silu(normed(builder, y, 8, "float32")))
+    squeezed = builder.emit(op.mean(y, [2, 3], keepdims=True))
+    gate = builder.emit(op.sigmoid(builder.emit(op.nn.conv2d(squeezed, constant(8, 8, 1, 1)))))
+    y = builder.emit(op.multiply(y, gate))
+    mean = builder.emit(op.mean(y, [1], keepdims=True))
+    spread = builder.emit(op.subtract(y, mean))
+    variance = builder.emit(op.mean(builder.emit(op.multiply(spread, spread)), [1], keepdims=True))
+    small = relax.const(np.float32(1e-12))
+    root = builder.emit(op.sqrt(builder.emit(op.add(variance, small))))
+    flat = builder.emit(op.reshape(builder.emit(op.divide(spread, root)), (1, 8 * 36)))
+    return op.nn.softmax(builder.emit(op.matmul(flat, constant(8 * 36, 10))))
+
+
+def lowered(module: Any, dtype: str = "float32", arch: str = "sm_90") -> LoweredModel:
+    target = resolve_target(json.dumps({"kind": "cuda", "arch": arch}))
+    shapes = [tuple(int(extent) for extent in one.ty.shape.values) for one in module["main"].params]
+    inputs = tuple(TensorInfo(name=str(n), shape=shape, dtype="float32") for n, shape in enumerate(shapes))
+    imported = ImportedModel(name="it", module=module, inputs=inputs, outputs=(), digest="", dtype=dtype)
+    return lower(imported, target)
+
+
+def test_batch_norms_in_half_precision_are_part_of_the_convolutions_before_them() -> None:
+    single, plain = (model(block_in(dtype), ((1, 8, 6, 6), dtype)) for dtype in ("float32", "float16"))
+    changed = norms_folded(plain)
+    assert "relax.nn.batch_norm" not in operators(changed)
+    np.testing.assert_allclose(outputs(changed), outputs(single), rtol=1e-2, atol=5e-2)
+    kernels = kernel_calls(lowered(plain).module)
+    assert sum(kernels.values()) == 2 and all("conv2d" in name for name in kernels)
+
+
+def test_a_batch_norm_without_a_convolution_is_one_product_and_one_sum() -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        return relax.op.nn.relu(normed(builder, values[0], 8, "float32"))
+
+    plain = model(body, ((2, 8, 3, 3), "float32"))
+    changed = norms_folded(plain)
+    assert operators(changed) == ["relax.multiply", "relax.add", "relax.nn.relu"]
+    np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("float16", 3e-3), ("bfloat16", 8e-2)])
+def test_a_converted_model_is_close_to_itself_in_single_precision(dtype: str, most: float) -> None:
+    plain = norms_folded(model(network, ((1, 4, 6, 6), "float32")))
+    changed = halved(plain, dtype)
+    got, expected = outputs(changed), outputs(plain)
+    assert got.dtype == np.float32
+    assert 0 < np.linalg.norm(got - expected) / np.linalg.norm(expected) < most
+
+
+def test_products_of_a_converted_model_read_halves_and_what_divides_stays_in_single_precision() -> None:
+    changed = halved(norms_folded(model(network, ((1, 4, 6, 6), "float32"))), "float16")
+    calls = [binding.value for binding in changed["main"].body.blocks[0].bindings]
+    named = {call.op.name: call for call in calls if hasattr(call, "op")}
+    assert {str(one.ty.dtype) for one in named["relax.nn.conv2d"].args} == {"float16"}
+    assert str(named["relax.nn.conv2d"].ty.dtype) == "float32"
+    assert str(named["relax.sqrt"].ty.dtype) == "float32"
+    assert str(named["relax.multiply"].ty.dtype) == "float32"
+
+
+def test_numbers_beyond_the_range_of_half_precision_become_its_largest() -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        product = builder.emit(relax.op.matmul(values[0], constant(4, 4)))
+        return relax.op.add(product, relax.const(np.float32(-3e38)))
+
+    assert np.isfinite(outputs(halved(model(body, ((2, 4), "float32")), "float16"))).all()
+
+
+def test_products_in_tf32_say_so_and_are_kernels_of_their_own() -> None:
+    plain, fast = (lowered(model(network, ((1, 4, 6, 6), "float32")), dtype) for dtype in ("float32", "tf32"))
+    products = [
+        step for meaning in fast.meanings.values() for step in meaning.steps if "conv" in step.operator
+    ]
+    assert products and all(step.attributes["precision"] == "tf32" for step in products)
+    keys = {task.key for task in extract(plain) if "conv" in task.name}
+    assert not keys & {task.key for task in extract(fast)}
+
+
+def test_types_are_refused_where_a_gpu_does_not_compute_in_them() -> None:
+    turing = resolve_target(json.dumps({"kind": "cuda", "arch": "sm_75"}))
+    backend = backend_of(turing)
+    backend.require_dtype("float16", turing)
+    with pytest.raises(TargetError, match=r"bfloat16 is not available on cuda \(sm_75\)"):
+        backend.require_dtype("bfloat16", turing)
