@@ -8,8 +8,9 @@ other than a results file. Results under a name that is unknown here are shown a
 
 import json
 import re
+from typing import Any
 
-from sections import farm, kernels, models, networks, reuse, scheduling, service, trials
+from sections import farm, gpus, kernels, models, networks, reuse, scheduling, service, trials
 from sections.drawing import HERE, Section, as_it_is
 
 RESULTS = HERE / "results"
@@ -24,6 +25,7 @@ is possible: absolute times of a shared machine drift by more than many of the d
 SECTIONS = (
     *trials.SECTIONS,
     *networks.SECTIONS,
+    *gpus.SECTIONS,
     *scheduling.SECTIONS,
     *farm.SECTIONS,
     *reuse.SECTIONS,
@@ -35,7 +37,11 @@ SECTIONS = (
 
 def drawn(section: Section) -> str:
     text = (RESULTS / section.results).read_text()
-    data = json.loads(text) if section.results.endswith(".json") else None
+    data: Any = None
+    if section.results.endswith(".json"):
+        data = json.loads(text)
+    elif section.results.endswith(".jsonl"):
+        data = [json.loads(line) for line in text.splitlines()]
     about = f"{section.about}\n\n" if section.about else ""
     return (
         f"## {section.title}\n\n{about}{section.draw(data)}\n\n"

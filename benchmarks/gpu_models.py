@@ -1,0 +1,281 @@
+"""Networks on a GPU against torch.compile, one row for each network, number type and batch.
+
+    python benchmarks/gpu_models.py [--only NAME[:DTYPE[:BATCH]] …] [--budget SECONDS] [--trials 1000]
+        [--seconds 60] [--processes 8] [--autotune SECONDS] [--again] [--rivals-again] [--out FILE.jsonl]
+
+Needs an NVIDIA GPU, PyTorch, torchvision and Triton. For each row: eager execution and
+torch.compile(mode="reduce-overhead") in both memory formats, with --autotune also mode="max-autotune" for at
+most so many seconds; then `tuneloom tune` from an empty store (--store FILE: from what that has), and the
+bundle's own times and outputs. TF32 is off on both sides. Everything is timed in the same way: single runs
+with inputs on the GPU, each waited for, in a process that has the GPU to itself.
+
+Programs are exported and PyTorch's code is compiled for --processes rows at once before the first of these
+is timed. Rows are appended to the results as they come. Rows that the results have are skipped; with --again
+only PyTorch's times are taken from there. A row is begun only if the budget leaves time for it.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results" / "gpu_models.jsonl"
+PREPARE_S, RIVALS_S, MEASURE_S, FINISH_S = 240.0, 240.0, 120.0, 240.0
+"""How long parts of a row may take; what comes after the seconds of tuning is the last."""
+WORTHWHILE = 1.5
+"""A row is begun if the budget leaves so many times its seconds of tuning."""
+
+
+def main() -> None:
+    options = parsed()
+    from gpu.networks import Row, rows
+
+    if options.part:
+        one_part(options.part, Row.read(options.only[0]), options.folder)
+        return
+    require_gpu()
+    wanted = rows(options.only)
+    known = {row_name(found): found for found in read(options.out)}
+    if not options.again:
+        wanted = [row for row in wanted if "ratio" not in known.get(str(row), {})]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        compare_all(wanted, known, folder, options)
+
+
+def parsed() -> Any:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME[:DTYPE[:BATCH]]")
+    parser.add_argument("--budget", type=float, default=float("inf"), help="seconds for everything")
+    parser.add_argument("--trials", type=int, default=1000, help="trials for a row")
+    parser.add_argument("--seconds", type=float, default=60.0, help="seconds of tuning for a row")
+    parser.add_argument("--processes", type=int, default=8, help="rows that are prepared at once")
+    parser.add_argument("--autotune", type=float, default=0.0, help="seconds for mode max-autotune")
+    parser.add_argument("--store", help="tune all rows with this store")
+    parser.add_argument("--again", action="store_true", help="tune rows again that the results have")
+    parser.add_argument("--rivals-again", action="store_true", help="time PyTorch again as well")
+    parser.add_argument("--folder", type=Path, help="keep programs and bundles here")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def require_gpu() -> None:
+    from tuneloom.gpus import visible_gpus
+
+    if not visible_gpus():
+        sys.exit("gpu_models.py: no NVIDIA GPU found here")
+
+
+def one_part(part: str, row: Any, folder: Path) -> None:
+    """What a process for one part of a row does."""
+    if part == "measure":
+        from gpu.ours import measure
+
+        (folder / f"{row.file}.measure.json").write_text(json.dumps(measure(row, folder)))
+        return
+    from gpu.rivals import run_part
+
+    run_part(part, row, folder)
+
+
+def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, options: Any) -> None:
+    """Row by row until the budget is spent; some are prepared together."""
+    ends = time.monotonic() + options.budget
+    done = 0
+    for first in range(0, len(wanted), options.processes):
+        group = wanted[first : first + options.processes]
+        fresh = [row for row in group if options.rivals_again or not rivals_of(known, row)]
+        if time.monotonic() + WORTHWHILE * options.seconds > ends:
+            break
+        prepare(group, fresh, folder)
+        for row in group:
+            if time.monotonic() + WORTHWHILE * options.seconds > ends:
+                break
+            found = compared(row, [] if row in fresh else rivals_of(known, row), folder, options)
+            append(options.out, found)
+            print(told(found), flush=True)
+            done += 1
+    if done < len(wanted):
+        print(f"{len(wanted) - done} rows left: {', '.join(map(str, wanted[done:]))}")
+
+
+def rivals_of(known: Mapping[str, Any], row: Any) -> list[dict[str, Any]]:
+    """PyTorch's times in the results; none if nothing ran."""
+    found = known.get(str(row), {}).get("rivals", [])
+    return found if any("seconds" in one for one in found) else []
+
+
+def prepare(group: Sequence[Any], fresh: Sequence[Any], folder: Path) -> None:
+    """Export programs and compile PyTorch's code, side by side; what fails shows up where it is used."""
+    started = time.monotonic()
+    missing = [row for row in group if not (folder / f"{row.file}.pt2").is_file()]
+    running = [part_of("export", row, folder, {"CUDA_VISIBLE_DEVICES": ""}) for row in missing]
+    running += [part_of("prepare", row, folder) for row in fresh]
+    for child in running:
+        wait(child, started + PREPARE_S - time.monotonic())
+    print(f"prepared {len(group)} rows in {time.monotonic() - started:.0f} s", flush=True)
+
+
+def compared(row: Any, rivals: list[dict[str, Any]], folder: Path, options: Any) -> dict[str, Any]:
+    """One row; where a part fails, what was found before it and why."""
+    found: dict[str, Any] = {"network": row.network, "dtype": row.dtype, "batch": row.batch, "tf32": False}
+    found["rivals"] = rivals or against_torch(row, folder, options.autotune)
+    found |= {"torch": version("torch"), "tvm": version("apache-tvm"), "commit": commit()}
+    best: dict[str, Any] = min(
+        (one for one in found["rivals"] if is_compiled(one)), key=lambda one: one["seconds"], default={}
+    )
+    if best:
+        found |= {"torch_s": best["seconds"], "torch_mode": f"{best['mode']}, {best['layout']}"}
+        found["torch_difference"] = best["difference"]
+    try:
+        found |= tuned(row, folder, options)
+        finished(part_of("measure", row, folder), MEASURE_S, folder / f"{row.file}.measure.log")
+        found |= json.loads((folder / f"{row.file}.measure.json").read_text())
+    except PartFailed as error:
+        return found | {"error": str(error)}
+    return found | ({"ratio": found["ours_s"] / best["seconds"]} if best else {})
+
+
+def is_compiled(rival: Mapping[str, Any]) -> bool:
+    return "seconds" in rival and rival["mode"] != "eager"
+
+
+def against_torch(row: Any, folder: Path, autotune_s: float) -> list[dict[str, Any]]:
+    """What PyTorch's modes take, as far as they got."""
+    wait(part_of("rivals", row, folder), RIVALS_S)
+    if autotune_s:
+        wait(part_of("search", row, folder), autotune_s)
+    files = [folder / f"{row.file}.{part}.jsonl" for part in ("rivals", "search")]
+    return [one for file in files if file.is_file() for one in read(file)]
+
+
+def tuned(row: Any, folder: Path, options: Any) -> dict[str, Any]:
+    """Tune a program by the command line; raises PartFailed."""
+    program, bundle = folder / f"{row.file}.pt2", folder / f"{row.file}.bundle"
+    if not program.is_file():
+        raise PartFailed(f"not exported: {last_line(folder / f'{row.file}.export.log')}")
+    subprocess.run(["rm", "-rf", str(bundle)], check=True)
+    place = options.store or str(folder / f"{row.file}.{os.getpid()}.db")
+    command = [sys.executable, "-m", "tuneloom", "tune", str(program), "--target", "cuda", "--json"]
+    command += ["--trials", str(options.trials), "--seconds", str(options.seconds)]
+    log, started = folder / f"{row.file}.tune.log", time.time()
+    # PyTorch was timed already: the command need not compare with it as well.
+    environment = {"TORCH_COMPILE_DISABLE": "1"}
+    child = begun([*command, "--out", str(bundle), "--store", place], log, environment)
+    finished(child, options.seconds + FINISH_S, log)
+    took_s = time.time() - started
+    from gpu.ours import tuning
+
+    return {"tuning_s": took_s, **tuning(place, started)}
+
+
+class PartFailed(Exception):  # noqa: N818 - the name is the message
+    """A part of a row did not end well; the text says which and why."""
+
+
+def part_of(
+    part: str, row: Any, folder: Path, environment: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
+    """Begin a part of a row in a process of its own."""
+    command = [sys.executable, __file__, "--part", part, "--only", str(row), "--folder", str(folder)]
+    return begun(command, folder / f"{row.file}.{part}.log", environment or {})
+
+
+def begun(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            command, stdout=file, stderr=subprocess.STDOUT, env=os.environ | environment,
+            start_new_session=True,
+        )  # fmt: skip
+
+
+def finished(child: "subprocess.Popen[bytes]", limit_s: float, log: Path) -> None:
+    """Wait for a part that has to end well; raises PartFailed."""
+    if not wait(child, limit_s):
+        raise PartFailed(f"{log.suffixes[-2][1:]}: not done after {limit_s:.0f} s")
+    if child.returncode:
+        raise PartFailed(f"{log.suffixes[-2][1:]}: {last_line(log)}")
+
+
+def wait(child: "subprocess.Popen[bytes]", limit_s: float) -> bool:
+    """Whether a process ended in time; one that did not is ended with everything that it started."""
+    try:
+        child.wait(max(0.0, limit_s))
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        return False
+    return True
+
+
+def last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines() if log.is_file() else []
+    return lines[-1][:300] if lines else "no message"
+
+
+def version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def commit() -> str:
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file, none if it is not there; a line that was cut off does not count."""
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def append(path: Path, row: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        print(json.dumps(row), file=file, flush=True)
+
+
+def row_name(row: Mapping[str, Any]) -> str:
+    return f"{row['network']}:{row['dtype']}:{row['batch']}"
+
+
+def told(row: Mapping[str, Any]) -> str:
+    """A row in one line."""
+    words = [row_name(row)]
+    if "torch_s" in row:
+        words.append(f"torch.compile {row['torch_s'] * 1e3:.3f} ms ({row['torch_mode']})")
+    if "ours_s" in row:
+        words.append(f"ours {row['ours_s'] * 1e3:.3f} ms")
+    if "ratio" in row:
+        words.append(f"ratio {row['ratio']:.2f}")
+    for name, form in (
+        ("tuning_s", "{:.0f} s of tuning"), ("trials", "{} trials"), ("trials_a_minute", "{:.0f} a minute"),
+        ("gpu_busy", "GPU busy {:.0%}"), ("after_a_minute", "after a minute {:.2f} of the final time"),
+        ("difference", "outputs differ by {:.1e}"), ("torch_difference", "torch.compile's by {:.1e}"),
+        ("error", "{}"),
+    ):  # fmt: skip
+        if row.get(name) is not None:
+            words.append(form.format(row[name]))
+    words += [f"{one['mode']} {one['layout']}: {one['error']}" for one in row["rivals"] if "error" in one]
+    return ", ".join(words)
+
+
+if __name__ == "__main__":
+    main()
