@@ -44,6 +44,7 @@ SEARCHES = (AUTOTVM, PUBLISHED, OURS, PRESAMPLED)
 BUDGET = 1000
 _BUILT_AT_MOST = 1000
 _BUILD_BATCH = 64
+_IN_VAIN = 8  # builds that fail and are no measurements, for each of the budget, as in kernel jobs
 Line = dict[str, Any]
 
 
@@ -102,7 +103,8 @@ def builds(recording: Recording, point: Point) -> bool:
 def searched(recording: Recording, name: str, seed: int) -> Line:
     """One run: the fate of every measurement as a letter, and each new best with its number."""
     space = recording.space
-    search = new_search(name.split("+")[0].replace(OURS, "guided"), space, Terms(seed, trials=BUDGET))
+    terms = Terms(seed, trials=BUDGET, screens=name == PRESAMPLED)
+    search = new_search(name.split("+")[0].replace(OURS, "guided"), space, terms)
     samples: Sequence[Presample] = ()
     if name == PUBLISHED:
         samples = published_presampling(space, recording, seed)
@@ -110,16 +112,21 @@ def searched(recording: Recording, name: str, seed: int) -> Line:
         samples = presampled(space, lambda point: builds(recording, point), seed, BUDGET)
     for sample in samples:
         search.hear(sample.point, sample.builds)
-    fates, bests, best = "", [], inf
+    fates, bests, best, in_vain = "", [], inf, 0
     while len(fates) < BUDGET and best > recording.best_ms and (points := search.propose(1)):
         entry = recording.at(points[0])
+        if name == PRESAMPLED:
+            search.hear(points[0], builds(recording, points[0]))
+            if not builds(recording, points[0]) and in_vain < _IN_VAIN * BUDGET:
+                in_vain += 1
+                continue
         search.learn(points[0], None if entry.time_ms is None else entry.time_ms / 1e3)
         fates += _letter(entry)
         if entry.time_ms is not None and entry.time_ms < best:
             best = entry.time_ms
             bests.append([len(fates), best])
     return {"layer": recording.name, "search": name, "seed": seed, "fates": fates, "bests": bests} | {
-        "builds": len(samples)
+        "builds": len(samples) + in_vain
     }
 
 

@@ -15,13 +15,16 @@ INTRODUCTION = """\
 # Search on the VTA accelerator
 
 Measurements until the best that AutoTVM's own search finds in {budget}, on {accelerator}; medians and
-quartiles over seeds. A measurement is one trial, also if it fails to build. "Device" counts those that got
-past building, "built" the points that were only built beforehand. "Failed" is the share of measurements
-that failed until the goal, and of those on the device. Runs that missed the goal count as the full budget.
+quartiles over seeds. A measurement is one trial, also if it fails to build, except after presampling:
+there a candidate that fails to build costs a build and no measurement, as in kernel jobs with `--presample`.
+"Device" counts measurements that got past building, "built" points that were only built. "Failed" is the
+share of measurements that failed until the goal, and of those on the device. Runs that missed the goal count
+as the full budget.
 
 `autotvm` ranks by boosted trees (features are the knobs) and plans 64 points at a time by simulated
 annealing; `autotvm+start` builds up to 1000 points first and starts from those, as published; `tuneloom`
-is the guided search, `tuneloom+presampled` the same after building a few points.
+is the guided search, `tuneloom+presampled` the same after building a few points, with builds learned from
+apart from runs.
 
 Measured by `python benchmarks/vta_search.py`, drawn again with `--report`.
 """

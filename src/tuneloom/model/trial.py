@@ -91,6 +91,12 @@ class Trial:
         return self.outcome.best_s if isinstance(self.outcome, Measurement) else None
 
     @property
+    def built(self) -> bool:
+        """Whether it got as far as the device."""
+        failed = self.outcome.kind if isinstance(self.outcome, Failure) else None
+        return failed not in (FailureKind.BUILD_ERROR, FailureKind.BUILD_TIMEOUT)
+
+    @property
     def lost(self) -> bool:
         """Whether its worker was lost, which says nothing about the candidate."""
         return isinstance(self.outcome, Failure) and self.outcome.kind is FailureKind.WORKER_LOST

@@ -238,6 +238,25 @@ def test_presampling_builds_batches_and_teaches_the_search() -> None:
     assert job.presampling_s > 0 and job.result()["presampling_s"] == job.presampling_s
 
 
+def test_after_presampling_builds_that_fail_cost_no_trials() -> None:
+    stages = FakeStages(
+        build=lambda task, n: numbered(task, n) if n % 2 else Failure(kind=FailureKind.BUILD_ERROR)
+    )
+    job = job_of(trials=6, presample=True)
+    drive(job.begin(0.0), workers(stages))
+    assert job.tuning is not None and job.tuning.spent == 6
+    trials = job.tuning.tasks[0].trials
+    assert sum(trial.built for trial in trials) == 6 < len(trials)
+
+
+def test_a_kernel_of_which_nothing_builds_ends_after_presampling_too() -> None:
+    stages = FakeStages(build=lambda _task, _n: Failure(kind=FailureKind.BUILD_ERROR))
+    job = job_of(trials=2, presample=True)
+    drive(job.begin(0.0), workers(stages))
+    assert job.done and job.tuning is not None
+    assert len(job.tuning.tasks[0].trials) == 18
+
+
 def test_what_was_presampled_before_is_not_built_again() -> None:
     job = job_of(notes=Notes([("0", True)]), presample=True)
     asked: list[str] = []

@@ -18,7 +18,7 @@ def test_the_chance_to_be_valid_is_asked_until_nothing_better_can_come() -> None
         asked.append(len(some))
         return np.where(some[:, 0] == 0, 0.1, 1.0)
 
-    total = promising(points, improvement, validity, Caution(10.0))
+    total = promising(points, improvement, lambda some: Caution(10.0).log_chance(validity(some)))
     assert int(np.argmax(total)) == 1 and sum(asked) < 1000
 
 

@@ -1,6 +1,7 @@
 """Every search proposes each point once, the same for a seed, and ends when the space is spent."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from tuneloom.errors import InputError
 from tuneloom.kernel import Space
 from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.guided import GuidedSearch
+from tuneloom.tuners.kernel.search.pool import as_point
 from tuneloom.tuners.kernel.search.searches import SEARCHES, new_search
 from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 
@@ -77,6 +79,30 @@ def test_points_that_do_not_build_are_never_proposed(name: str) -> None:
         proposed += points
         search.learn(points[0], 1.0)
     assert not set(refused) & set(proposed)
+
+
+def screened(space: Space, builds: Callable[[Point], bool]) -> GuidedSearch:
+    """A search that heard of every third point whether it builds."""
+    search = GuidedSearch(space, Terms(seed=3, screens=True))
+    for row in space.points()[::3]:
+        search.hear(as_point(row), builds(as_point(row)))
+    return search
+
+
+def test_a_search_that_screens_starts_in_the_middle_of_what_builds() -> None:
+    space = Space({"x": list(range(9)), "y": list(range(9))})
+    first = screened(space, lambda point: point[0] < 6).propose(1)[0]
+    assert 1 <= first[0] <= 4 and 2 <= first[1] <= 6
+
+
+def test_failures_to_build_are_learned_apart_from_failures_to_run() -> None:
+    space = Space({"x": list(range(9)), "y": list(range(9))})
+    search = screened(space, lambda point: point[0] < 6)
+    for point, seconds in (((0, 0), None), ((1, 1), None), ((4, 6), 1.0), ((5, 8), 2.0), ((2, 7), 1.5)):
+        search.hear(point, True)
+        search.learn(point, seconds)
+    small, large, unbuildable = search.validity(np.array([[0, 1], [4, 7], [8, 7]]))
+    assert small < large and unbuildable < large
 
 
 def test_the_guided_search_needs_fewer_evaluations_than_chance() -> None:

@@ -10,6 +10,8 @@ from tuneloom.app.tuning.outlook import Standing, outlook
 from tuneloom.model import JobSpec
 
 _FIRST_BATCH = 4
+_BUILDS_EACH = 8
+"""Builds in vain for each trial of the budget that cost nothing, where builds are looked at by themselves."""
 
 
 class Spending:
@@ -29,8 +31,15 @@ class Spending:
 
     @property
     def spent(self) -> int:
-        """Trials finished, of all tasks."""
-        return sum(len(t.trials) for t in self._tasks)
+        """Trials finished, of all tasks; after presampling, builds that fail cost none."""
+        return sum(len(t.trials) for t in self._tasks) - self._free
+
+    @property
+    def _free(self) -> int:
+        if self._spec.extra.get("presample") != "yes":
+            return 0
+        in_vain = sum(not trial.built for t in self._tasks for trial in t.trials)
+        return min(in_vain, _BUILDS_EACH * self.most_trials)
 
     @property
     def latency_s(self) -> float | None:
@@ -102,7 +111,7 @@ class Spending:
 
     def _batch(self, progress: TaskProgress) -> int:
         """A small first batch while the budget is small, so that every task gets its turn."""
-        room = (progress.quota or self.most_trials) - len(progress.trials) - progress.in_flight
+        room = (progress.quota or self.most_trials + self._free) - len(progress.trials) - progress.in_flight
         seeds = self._seeds_for(progress)
         if progress.batches:
             owing = max(_FIRST_BATCH, progress.due) if progress.due else self._spec.batch

@@ -55,8 +55,8 @@ class KernelTuner:
 class KernelSearch:
     """A search over points, speaking of candidates and trials."""
 
-    def __init__(self, space: Space, search: PointSearch) -> None:
-        self._space, self.points = space, search
+    def __init__(self, space: Space, search: PointSearch, screens: bool = False) -> None:
+        self._space, self.points, self._screens = space, search, screens
 
     def select(self, count: int) -> list[Candidate]:
         """Up to `count` candidates never proposed before; none: the space is spent."""
@@ -66,7 +66,14 @@ class KernelSearch:
         """Learn from finished trials; a lost worker says nothing about its configuration."""
         for trial in trials:
             if not trial.lost:
-                self.points.learn(self.point(trial.candidate), trial.seconds)
+                self._learn(self.point(trial.candidate), trial)
+
+    def _learn(self, point: Point, trial: Trial) -> None:
+        """Where builds are looked at by themselves, one that failed is no trial that failed."""
+        if self._screens:
+            self.points.hear(point, trial.built)
+        if trial.built or not self._screens:
+            self.points.learn(point, trial.seconds)
 
     def presampled(self, samples: Sequence[Presample]) -> None:
         """Learn which points build; points that do stay open for running."""
@@ -92,8 +99,10 @@ def search_of(options: SearchOptions, space: Space) -> KernelSearch:
     name = options.extra.get("init", StartingPoint.VALIDITY)
     if name not in list(StartingPoint):
         raise SpaceError(f"no start {name!r}; known: {', '.join(StartingPoint)}")
-    terms = Terms(options.seed, StartingPoint(name), options.trials)
-    return KernelSearch(space, new_search(options.extra.get("search", "guided"), space, terms))
+    screens = options.extra.get("presample") == "yes"
+    terms = Terms(options.seed, StartingPoint(name), options.trials, screens=screens)
+    search = new_search(options.extra.get("search", "guided"), space, terms)
+    return KernelSearch(space, search, screens)
 
 
 def presamples_of(space: Space, text: str) -> list[Presample]:

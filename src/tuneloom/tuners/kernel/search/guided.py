@@ -24,6 +24,7 @@ _START = 4  # points before the model of time is asked
 _UNDER_WAY = 2  # points for each known time: where many run at once, more of them start the search
 _CANDIDATES = 1000  # of the pool, in choosing where to start
 _ORDINARY = 300  # points that tell how likely a point drawn by chance is to be valid
+_HORIZON = 20  # trials ahead whose failures are allowed for, where builds that fail are no trials
 _FEW = 40  # observations up to which the model's scales are fitted anew every time
 
 
@@ -35,10 +36,13 @@ class GuidedSearch:
         self._rng = np.random.default_rng([terms.seed, 31])
         self._encoding = Encoding.of(space)
         self._process = GaussianProcess(self._encoding)
-        self._validity = ValidityModel(self._encoding.plain(space.sample(1, self._rng)).shape[1], terms.seed)
+        width = self._encoding.plain(space.sample(1, self._rng)).shape[1]
+        self._validity = ValidityModel(width, terms.seed)
+        self._building = ValidityModel(width, terms.seed)
         self._proposed = Visited(space.width)
         self._pending: dict[Point, None] = {}
         self._times: dict[Point, float] = {}
+        self._built: dict[Point, None] = {}
         self._failed = 0
         self._fitted_at = 0
 
@@ -66,15 +70,31 @@ class GuidedSearch:
 
     def hear(self, point: Point, builds: bool) -> None:
         """Take in whether a point builds; one that does not is never proposed."""
-        self._validity.observe(self._encoding.plain(np.array([point]))[0], builds)
-        if not builds:
+        model = self._building if self._terms.screens else self._validity
+        model.observe(self._encoding.plain(np.array([point]))[0], builds)
+        if builds:
+            self._built[point] = None
+        else:
             self._proposed.add(point)
+            self._pending.pop(point, None)
 
     def validity(self, points: Points) -> Vector:
         """The probability of each point to be valid, as far as it is known."""
         if self._terms.knowledge is not None:
             return self._terms.knowledge(points)
+        return self._running(points) * self._builds(points)
+
+    def _running(self, points: Points) -> Vector:
+        """The probability of each point that was built to run."""
+        if self._terms.knowledge is not None:
+            return self._terms.knowledge(points)
         return self._validity.probability(self._encoding.plain(points))
+
+    def _builds(self, points: Points) -> Vector:
+        """The probability of each point to build, as far as building alone has shown."""
+        if not self._building.failures:
+            return np.ones(len(points))
+        return self._building.probability(self._encoding.plain(points))
 
     def relevance(self) -> dict[str, float]:
         """How strongly the model of time depends on each knob, as shares of one."""
@@ -114,12 +134,29 @@ class GuidedSearch:
         """
         if self._terms.start is StartingPoint.RANDOM or not self._proposed:
             return as_point(pool[0])
+        if self._terms.screens and (inner := self._inner()):
+            return inner
         candidates = pool[:_CANDIDATES]
         chances = self.validity(candidates)
         if self._pending and len(self._proposed) >= _START:
             return as_point(candidates[int(np.argmax(chances >= chances.mean()))])
         tried = self._encoding.smooth(np.array(list(self._proposed)))
         return as_point(candidates[spread(self._encoding.smooth(candidates), tried, chances)])
+
+    def _inner(self) -> Point | None:
+        """A point that is known to build, from the middle of those that do; None where none is known."""
+        known = [point for point in self._built if point not in self._proposed]
+        if not known:
+            return None
+        rows = self._encoding.smooth(np.array(known))
+        centre = self._encoding.smooth(np.array(list(self._built))).mean(axis=0)
+        away = ((rows - centre) ** 2).sum(axis=1)
+        ran = [point for point in self._built if point in self._proposed]
+        if not ran:
+            return known[int(np.argmin(away))]
+        near = np.flatnonzero(away <= np.median(away))
+        tried = self._encoding.smooth(np.array(ran))
+        return known[int(near[spread(rows[near], tried, np.ones(len(near)))])]
 
     def _with_surroundings(self, pool: Points) -> Points:
         """The pool and what differs from the best points in one knob."""
@@ -135,16 +172,24 @@ class GuidedSearch:
         def score(points: Points) -> Vector:
             mean, deviation = self._process.predict(points)
             improvement = log_improvement((lowest - mean) / deviation) + np.log(deviation)
-            return promising(points, improvement, self.validity, caution) if caution else improvement
+            if caution is None and not self._building.failures:
+                return improvement
+            return promising(points, improvement, lambda some: self._log_chance(some, caution))
 
         return best_point(self._space, self._with_surroundings(pool), score, self._proposed)
+
+    def _log_chance(self, points: Points, caution: Caution | None) -> Vector:
+        """A build in vain costs the chance it took; a run in vain its price besides."""
+        chance = np.log(np.maximum(self._builds(points), 1e-12))
+        return chance if caution is None else chance + caution.log_chance(self._running(points))
 
     def _caution(self, pool: Points) -> Caution | None:
         """What a risk costs the next point; nothing is risky before anything failed."""
         if self._terms.knowledge is None and not self._validity.failures:
             return None
-        trials = max(self._terms.trials, self._failed + len(self._times))
-        return Caution.after(self._failed, trials, self.validity(pool[:_ORDINARY]))
+        spent = self._failed + len(self._times)
+        trials = spent + _HORIZON if self._terms.screens else max(self._terms.trials, spent)
+        return Caution.after(self._failed, trials, self._running(pool[:_ORDINARY]))
 
     def _fit(self) -> float:
         """Fit the model of time, pending points taken to be what it expects; returns the lowest target."""

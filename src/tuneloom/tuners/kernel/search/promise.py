@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from tuneloom.tuners.kernel.factors import Points
-from tuneloom.tuners.kernel.search.caution import Caution
 from tuneloom.tuners.kernel.search.pool import WALKERS
 
 Vector = NDArray[np.float64]
@@ -24,12 +23,10 @@ def log_improvement(gap: Vector) -> Vector:
     return np.asarray(np.where(gap > -5.0, direct, far), dtype=np.float64)
 
 
-def promising(
-    points: Points, improvement: Vector, validity: Callable[[Points], Vector], caution: Caution
-) -> Vector:
+def promising(points: Points, improvement: Vector, log_chance: Callable[[Points], Vector]) -> Vector:
     """Improvement with the chance to be valid, exact for the best; minus infinity for hopeless ones.
 
-    A chance only lowers what a point promises, so validity is asked for in the order of
+    A chance only lowers what a point promises, so it is asked for in the order of
     improvement, until nothing that is left can be among the best.
     """
     order = np.argsort(-improvement, kind="stable")
@@ -38,5 +35,5 @@ def promising(
         part = order[begin : begin + _CHUNK]
         if begin and np.partition(total, -WALKERS)[-WALKERS] >= improvement[part[0]]:
             break
-        total[part] = improvement[part] + caution.log_chance(validity(points[part]))
+        total[part] = improvement[part] + log_chance(points[part])
     return total

@@ -26,9 +26,12 @@ class Terms:
     """The seed and the start of a search, how many trials it should be planned for.
 
     `knowledge` replaces the learned validity (to measure what perfect knowledge would give).
+    With `screens`, candidates are built before they count: that one fails to build is heard, never
+    learned as a failed trial, and every other one is heard to build.
     """
 
     seed: int
     start: StartingPoint = StartingPoint.VALIDITY
     trials: int = 200
     knowledge: Knowledge | None = None
+    screens: bool = False
