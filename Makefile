@@ -63,7 +63,7 @@ schema-test: $(STAMP)
 TORCH = $(VENV)-torch
 torch-tests:
 	$(MAKE) --no-print-directory VENV=$(TORCH) $(TORCH)/.torch
-	$(TORCH)/bin/pytest -q tests/integration/tvm_models/test_torch.py tests/integration/app/test_session.py
+	$(TORCH)/bin/pytest -q tests/integration/tvm_models/test_torch.py tests/integration/app/test_session.py tests/integration/pytorch
 
 $(VENV)/.torch: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,torch]'

@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tuneloom.client import AsyncClient, Client
+    from tuneloom.inference import InferenceSession
+    from tuneloom.pytorch.compiling import compile
     from tuneloom.session import Session
 
 __version__ = "0.1.0"
-__all__ = ["AsyncClient", "Client", "Session", "__version__"]
+__all__ = ["AsyncClient", "Client", "InferenceSession", "Session", "__version__", "compile"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,6 +18,17 @@ def __getattr__(name: str) -> Any:
         from tuneloom.session import Session
 
         return Session
+    if name == "InferenceSession":
+        from tuneloom.inference import InferenceSession
+
+        return InferenceSession
+    if name == "compile":
+        from tuneloom.tuners.tvm.importing.packages import needed
+
+        needed("torch", "tuneloom.compile")
+        from tuneloom.pytorch.compiling import compile
+
+        return compile
     if name in ("AsyncClient", "Client"):
         from tuneloom import client
 

@@ -8,6 +8,7 @@ TuneloomError
 │   ├── SpaceError        knobs or restrictions of a kernel space
 │   ├── JobsFileError     a jobs, grid or farm file, with its line
 │   ├── FarmError         a machine or device of a farm that can't be used
+│   ├── InvalidArgument   arrays that an InferenceSession can't take, in ONNX Runtime's words
 │   ├── RecordsError      a foreign database or cache file
 │   ├── OutputError       the place where results should go
 │   ├── ConflictError     what is there already stands against it
@@ -67,6 +68,10 @@ class JobsFileError(InputError):
 
 class FarmError(InputError):
     """A machine or device of a farm can't be reached, is not what was said, or is not safe to use."""
+
+
+class InvalidArgument(InputError):  # noqa: N818 - ONNX Runtime's name for it
+    """Arrays that don't fit the inputs of a model, in ONNX Runtime's words."""
 
 
 class RecordsError(InputError):

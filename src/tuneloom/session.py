@@ -26,6 +26,7 @@ from tuneloom.errors import BundleError, OrderError
 from tuneloom.model.options import JobOptions
 from tuneloom.store import open_existing
 from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
+from tuneloom.tuners.tvm.bundles.one_file import copy
 from tuneloom.tuners.tvm.importing.sources import require_source
 from tuneloom.tuners.tvm.importing.torch.files import write_module
 
@@ -105,13 +106,13 @@ class Session:
         return self
 
     def save(self, folder: str | Path) -> "Session":
-        """Copy the bundle to a folder that is empty or not there yet."""
+        """Copy the bundle to a folder that is empty or not there yet, or to a new file ending in `.tlb`."""
         self._require(self._bundle, "save", "build")
         assert self._folder is not None
         place = Path(folder)
         with _timed(self.times_s, "save"):
             folders.require_free(place)
-            shutil.copytree(self._folder, place, dirs_exist_ok=True)
+            copy(self._folder, place)
         self._folder = place
         self._keep_times()
         return self
@@ -122,6 +123,12 @@ class Session:
         assert self._bundle is not None
         outputs = self._bundle.run(*inputs)
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def reset(self) -> None:
+        """Forget what the model kept from earlier runs, if it keeps a state."""
+        self._require(self._bundle, "reset", "build or Session.load")
+        assert self._bundle is not None
+        self._bundle.reset()
 
     def evaluate(self, seconds: float = 1.0, device_cores: int | None = None) -> dict[str, Any]:
         """Time the model: median, spread, all runs; on as many cores as it was tuned on, unless told."""

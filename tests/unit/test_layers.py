@@ -15,6 +15,8 @@ RANK = {
     "client": 6,
     "session": 6,
     "kernel": 6,
+    "inference": 6,
+    "pytorch": 7,
     "app": 5,
     "testing": 6,
     "engine": 4,

@@ -79,7 +79,8 @@ class ModelSummary:
     """What the program needs to know of a model that lives in a worker.
 
     `family` names the records that may be reused for it, `facts` are for its kind of job alone. `notes` say
-    what was assumed when it came in, `foreign` which parts another runtime runs.
+    what was assumed when it came in, `foreign` which parts another runtime runs, `state` which outputs
+    become inputs of the next run.
     """
 
     name: str
@@ -94,6 +95,7 @@ class ModelSummary:
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     foreign: tuple[Mapping[str, Any], ...] = ()
+    state: tuple[Mapping[str, Any], ...] = ()
     variants: tuple[ShapeVariant, ...] = ()
 
 

@@ -3,14 +3,16 @@
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tuneloom.errors import OutputError
+from tuneloom.tuners.tvm.bundles.one_file import SUFFIX, pack
 
 
 def require_free(folder: Path) -> None:
-    """Raise OutputError unless a bundle can be written there."""
-    if folder.is_dir() and any(folder.iterdir()):
+    """Raise OutputError unless a bundle can be written there, as a folder or as one file (`.tlb`)."""
+    if folder.is_dir() and (any(folder.iterdir()) or folder.suffix == SUFFIX):
         raise OutputError(f"{folder} is not empty; choose another folder with --out or empty it")
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} is a file; choose a folder with --out")
@@ -42,6 +44,17 @@ def prepare(folder: Path) -> Path:
             f"can't write {folder}: {error.strerror}; choose another place with --out"
         ) from error
     return place
+
+
+def show(place: Path, bundle: Path) -> None:
+    """Put a complete bundle where it belongs: as a folder, or as one file if its name ends like one."""
+    if bundle.suffix == SUFFIX:
+        pack(place, bundle)
+        shutil.rmtree(place)
+        return
+    with suppress(FileNotFoundError):
+        bundle.rmdir()
+    place.rename(bundle)
 
 
 def discard(folder: Path) -> None:

@@ -20,6 +20,8 @@ CPU = 1
 """DLPack's number for memory of the host."""
 ALIGNMENT = 64
 """Where compiled code expects its tensors to begin, in bytes."""
+ELSEWHERE = "parameters.json"
+"""Says in which file the weights are, and where they begin in it, if a bundle is one file."""
 TYPES = {
     "F64": "float64",
     "F32": "float32",
@@ -42,6 +44,7 @@ class Model:
         self.manifest: dict[str, Any] = json.loads((folder / "bundle.json").read_text())
         check_machine(self.manifest["target"])
         load_libraries(self.manifest.get("requires", []))
+        self.state = KeptState(self.manifest)
         self._variants = [self._loaded(folder, self.manifest, [])]
         shared = getattr(self._variants[0][1], "parameters", [])
         for number, entry in enumerate(self.manifest.get("shapes", []), 1):
@@ -61,16 +64,18 @@ class Model:
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """All outputs for one array per input, in the order of the manifest."""
+        values = self.state.complete(values)
         entry, program = self._fitting(values)
         infos = entry["inputs"]
         padded = [padded_to(value, info) for value, info in zip(values, infos, strict=True)]
-        return [cut(output, values, infos) for output in program.run(padded)]
+        return self.state.keep([cut(output, values, infos) for output in program.run(padded)])
+
+    def on_tensors(self, values: Sequence[Any]) -> list[Any]:
+        """All outputs for tensors with DLPack, in the first shapes and types; nothing is copied."""
+        return self._variants[0][1].on_tensors(values)  # type: ignore[no-any-return]
 
     def _fitting(self, values: Sequence[Any]) -> tuple[Any, Any]:
         """The variant that has these shapes, or the smallest that holds them if the bundle pads."""
-        wanted = self.manifest["inputs"]
-        if len(values) != len(wanted):
-            raise Refused(f"the model takes {len(wanted)} inputs, got {len(values)}")
         given = [list(value.shape) for value in values]
         for variant in self._variants:
             if given == [info["shape"] for info in variant[0]["inputs"]]:
@@ -80,6 +85,42 @@ class Model:
             return min(holding, key=lambda one: sum(int(np.prod(i["shape"])) for i in one[0]["inputs"]))
         known = " or ".join(shown(entry["inputs"]) for entry, _ in self._variants)
         raise Refused(f"the model takes {known}, got {', '.join(map(str, map(tuple, given)))}")
+
+
+class KeptState:
+    """What a model keeps from one run to the next: inputs that nobody gives, outputs that nobody sees."""
+
+    def __init__(self, manifest: dict[str, Any]) -> None:
+        pairs = {pair["input"]: pair for pair in manifest.get("state", [])}
+        after = {pair["output"]: name for name, pair in pairs.items()}
+        self._inputs = [(info, pairs.get(info["name"])) for info in manifest["inputs"]]
+        self._outputs = [after.get(info["name"]) for info in manifest["outputs"]]
+        self._values: dict[str, Any] = {}
+        self.inputs = [info for info, pair in self._inputs if pair is None]
+        manifest_outputs = zip(manifest["outputs"], self._outputs, strict=True)
+        self.outputs = [info for info, name in manifest_outputs if name is None]
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again as before the first run."""
+        for info, pair in self._inputs:
+            if pair is not None:
+                value = np.array(pair.get("initial", 0), type_named(info["dtype"]))
+                self._values[info["name"]] = np.broadcast_to(value, info["shape"]).copy()
+
+    def complete(self, values: Sequence[Any]) -> list[Any]:
+        """The values of all inputs."""
+        if len(values) != len(self.inputs):
+            names = ", ".join(info["name"] for info in self.inputs)
+            raise Refused(f"the model takes {len(self.inputs)} inputs ({names}), got {len(values)}")
+        given = iter(values)
+        return [next(given) if pair is None else self._values[info["name"]] for info, pair in self._inputs]
+
+    def keep(self, outputs: Sequence[Any]) -> list[Any]:
+        """Those outputs that are seen; the others are for the next run."""
+        named = list(zip(self._outputs, outputs, strict=True))
+        self._values |= {name: value for name, value in named if name is not None}
+        return [value for name, value in named if name is None]
 
 
 class CompiledProgram:
@@ -93,6 +134,7 @@ class CompiledProgram:
         self._inputs, self._outputs = InputTensors(tensor, where), outputs
         library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
         self._machine = VirtualMachine(library, where)
+        self._main = self._machine["main"]
         stored = stored_parameters(folder)
         names: list[Any] = sorted(stored)
         if (folder / "shared.json").is_file():
@@ -104,28 +146,35 @@ class CompiledProgram:
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """All outputs for values that have the shapes and types of the inputs."""
-        result = self._machine["main"](*self._inputs.holding(values), *self.parameters)
+        result = self._main(*self._inputs.holding(values), *self.parameters)
         return [array_of(result if self._outputs == 1 else result[n]) for n in range(self._outputs)]
+
+    def on_tensors(self, values: Sequence[Any]) -> list[Any]:
+        """All outputs, as tensors that have DLPack, for such tensors on the device of the program."""
+        result = self._main(*values, *self.parameters)
+        return [result] if self._outputs == 1 else list(result)
 
 
 def stored_parameters(folder: Path) -> dict[str, Any]:
     """The weights in a folder of a bundle, by name; older ones are in a NumPy archive."""
     if (folder / "parameters.safetensors").is_file():
         return mapped(folder / "parameters.safetensors")
+    if (folder / ELSEWHERE).is_file():
+        return mapped(*json.loads((folder / ELSEWHERE).read_text()))
     with np.load(folder / "parameters.npz") as stored:
         return {name: stored[name] for name in stored.files}
 
 
-def mapped(path: Path) -> dict[str, Any]:
+def mapped(path: Path, begin: int = 0) -> dict[str, Any]:
     """The arrays of a safetensors file, whose pages are read when they are used and shared by processes."""
-    raw = np.memmap(path, np.uint8, mode="c")
+    raw = np.memmap(path, np.uint8, mode="c", offset=begin)
     start = 8 + int.from_bytes(raw[:8].tobytes(), "little")
     header = json.loads(raw[8:start].tobytes())
     found = {}
     for name, entry in header.items():
         if name != "__metadata__":
-            begin, end = (start + place for place in entry["data_offsets"])
-            found[name] = raw[begin:end].view(type_named(TYPES[entry["dtype"]])).reshape(entry["shape"])
+            first, end = (start + place for place in entry["data_offsets"])
+            found[name] = raw[first:end].view(type_named(TYPES[entry["dtype"]])).reshape(entry["shape"])
     return found
 
 
@@ -201,6 +250,10 @@ class SessionModel:
     def run(self, values: Sequence[Any]) -> list[Any]:
         """All outputs for values that have the shapes and types of the inputs."""
         return list(self._session.run(None, dict(zip(self._names, values, strict=True))))
+
+    def on_tensors(self, values: Sequence[Any]) -> list[Any]:
+        """The same for tensors that have DLPack."""
+        return self.run([np.from_dlpack(value) for value in values])
 
 
 def shown(infos: Sequence[dict[str, Any]]) -> str:

@@ -3,13 +3,12 @@
 import json
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tuneloom import __version__
-from tuneloom.app.bundles.folders import discard, unfinished
+from tuneloom.app.bundles.folders import discard, show, unfinished
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.kinds.model.results import interface, schedules
 from tuneloom.app.tuning.task_tuning import TaskTuning
@@ -42,9 +41,7 @@ def complete(folder: Path, parts: BundleParts) -> None:
         (place / MANIFEST).write_text(json.dumps(manifest(parts), indent=2) + "\n")
         (place / SCHEDULES).write_text(json.dumps(used, indent=1) + "\n")
         shutil.copyfile(runner.__file__, place / RUNNER)
-        with suppress(FileNotFoundError):
-            folder.rmdir()
-        place.rename(folder.absolute())
+        show(place, folder.absolute())
     except OSError as error:
         discard(folder)
         raise OutputError(
@@ -60,6 +57,7 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
         "name": spec.name,
         **interface(summary),
         **_variants(parts),
+        **({"state": list(map(dict, summary.state))} if summary.state else {}),
         "target": dict(summary.facts),
         "provenance": {
             "run": parts.run,

@@ -68,10 +68,6 @@ def choose(values: Sequence[Array], variants: Sequence[Sequence[TensorInfo]], pa
 
     Raises InputError that names the input which does not fit, and the shapes there are.
     """
-    first = variants[0]
-    if len(values) != len(first):
-        names = ", ".join(info.name for info in first)
-        raise InputError(f"the model takes {len(first)} inputs ({names}), got {len(values)}")
     given = tuple(tuple(value.shape) for value in values)
     exact = [n for n, infos in enumerate(variants) if given == tuple(info.shape for info in infos)]
     holding = [n for n, infos in enumerate(variants) if _holds(infos, given)] if pad else []

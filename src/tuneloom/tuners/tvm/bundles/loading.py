@@ -9,13 +9,14 @@ from typing import Any
 
 from tuneloom.backends.cpu.features import check_cpu
 from tuneloom.compiler.threads import use_cores
-from tuneloom.errors import BundleError
+from tuneloom.errors import BundleError, InputError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.bundles.fitting import Form, choose, fits_exactly, forms
+from tuneloom.tuners.tvm.bundles.one_file import opened
 from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, CompiledModel, load_compiled
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.compiling.shapes import variant_folder
-from tuneloom.tuners.tvm.runner import Refused, load_libraries
+from tuneloom.tuners.tvm.runner import KeptState, Refused, load_libraries
 
 MANIFEST = "bundle.json"
 SCHEDULES = "schedules.json"
@@ -38,12 +39,24 @@ class Bundle:
     variants: tuple[tuple[tuple[TensorInfo, ...], OpenModel], ...] = field(default=(), repr=False)
     """The model under further sets of shapes, each with its inputs."""
     _forms: tuple[Form, ...] = field(init=False, repr=False, compare=False)
+    _state: KeptState = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_forms", forms(self.inputs))
+        object.__setattr__(self, "_state", KeptState(dict(self.manifest)))
 
     def run(self, *values: Array) -> list[Array]:
         """Run once, with the shapes that fit; raises InputError when the values fit none."""
+        try:
+            return self._state.keep(self._run(self._state.complete(values)))
+        except Refused as error:
+            raise InputError(str(error)) from error
+
+    def reset(self) -> None:
+        """Forget what the model kept from earlier runs."""
+        self._state.reset()
+
+    def _run(self, values: Sequence[Array]) -> list[Array]:
         if fits_exactly(values, self._forms):
             return self.model.run(values)
         inputs = [self.inputs, *(infos for infos, _ in self.variants)]
@@ -65,9 +78,9 @@ class Bundle:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a bundle; raises BundleError for anything else."""
+    """The manifest of a bundle, a folder or a file; raises BundleError for anything else."""
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
+        manifest: dict[str, Any] = json.loads((opened(folder) / MANIFEST).read_text())
     except FileNotFoundError as error:
         raise BundleError(
             f"{folder} is not a bundle: it has no {MANIFEST}; `tuneloom tune --out` writes one"
@@ -89,7 +102,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def load_bundle(folder: Path) -> Bundle:
     """Load a bundle; raises BundleError if it was built for another CPU, is damaged, or lacks a library."""
-    manifest = read_manifest(folder)
+    folder, manifest = opened(folder), read_manifest(folder)
     target = manifest["target"]
     check_cpu(target["cpu_features"], target["mcpu"], target["machine"])
     try:

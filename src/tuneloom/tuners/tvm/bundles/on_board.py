@@ -9,6 +9,7 @@ from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.boards.handshake import hello
 from tuneloom.tuners.tvm.bundles.loading import read_manifest, tensor_info
+from tuneloom.tuners.tvm.bundles.one_file import opened
 from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.running import Array, BoardModel
@@ -29,7 +30,7 @@ def evaluate_on_board(folder: str, seconds: float) -> dict[str, Any] | TuneloomE
     try:
         manifest = read_manifest(Path(folder))
         inputs, outputs = (tuple(map(tensor_info, manifest[side])) for side in ("inputs", "outputs"))
-        model = _loaded(Path(folder), manifest)
+        model = _loaded(opened(Path(folder)), manifest)
         values = seeded_inputs(inputs, seed=0)
         got = model.run(values)
         expected = _expected(str(manifest["provenance"]["model"]), inputs, outputs, values)

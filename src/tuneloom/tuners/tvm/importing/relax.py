@@ -19,6 +19,22 @@ class ForeignPart:
     """Whether it is all of the model, with the same inputs and outputs."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeptValue:
+    """A value that a model keeps from one run to the next: the output becomes the input of the next run."""
+
+    input: str
+    output: str
+    initial: Any = field(repr=False)
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """As bundles tell of it; a value that is the same everywhere is one number."""
+        same = bool((self.initial == self.initial.flat[0]).all()) if self.initial.size else False
+        initial = self.initial.flat[0].item() if same else self.initial.tolist()
+        return {"input": self.input, "output": self.output, "initial": initial}
+
+
 Described = list[tuple[str, tuple[int, ...], str]]
 
 
@@ -31,6 +47,7 @@ class Converted:
     outputs: Described
     notes: tuple[str, ...] = ()
     foreign: tuple[ForeignPart, ...] = ()
+    state: tuple[KeptValue, ...] = ()
 
 
 def describe_inputs(module: Any, names: Sequence[str], where: str) -> Described:

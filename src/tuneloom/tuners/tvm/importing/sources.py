@@ -11,7 +11,7 @@ from tuneloom.model import Shapes, TensorInfo
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.files import read_onnx
 from tuneloom.tuners.tvm.importing.onnx.graphs import Trial, cleaned, import_onnx
-from tuneloom.tuners.tvm.importing.relax import Converted, ForeignPart
+from tuneloom.tuners.tvm.importing.relax import Converted, ForeignPart, KeptValue
 from tuneloom.tuners.tvm.importing.tflite.files import import_tflite, read_tflite
 from tuneloom.tuners.tvm.importing.torch.files import EXPORT_WORDS, import_exported, read_exported
 from tuneloom.tuners.tvm.zoo.listing import require_name, zoo_model
@@ -34,6 +34,7 @@ class ImportedModel:
     digest: str
     notes: tuple[str, ...] = ()
     foreign: tuple[ForeignPart, ...] = ()
+    state: tuple[KeptValue, ...] = ()
     dtype: str = "float32"
     """In which type its products may be computed."""
 
@@ -115,6 +116,7 @@ def _finish(name: str, converted: Converted, digest: str) -> ImportedModel:
         digest=digest,
         notes=converted.notes,
         foreign=converted.foreign,
+        state=converted.state,
     )
 
 

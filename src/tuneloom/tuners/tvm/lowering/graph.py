@@ -9,7 +9,7 @@ from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm.importing.relax import ForeignPart
+from tuneloom.tuners.tvm.importing.relax import ForeignPart, KeptValue
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.meanings import Meanings, marked
 from tuneloom.tuners.tvm.lowering.passes import fusing_passes, preparing_passes
@@ -38,6 +38,7 @@ class LoweredModel:
     digest: str
     notes: tuple[str, ...] = ()
     foreign: tuple[ForeignPart, ...] = field(default=(), repr=False)
+    state: tuple[KeptValue, ...] = ()
     meanings: Mapping[str, Meaning] = field(default_factory=dict, repr=False, compare=False)
     """What kernels compute, by their names, where that is known and somebody may ask for it."""
 
@@ -59,6 +60,7 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
         digest=f"{imported.digest}-{layout}",
         notes=imported.notes,
         foreign=imported.foreign,
+        state=imported.state,
         meanings=known,
     )
 

@@ -58,6 +58,7 @@ def _summary(all_lowered: Sequence[LoweredModel]) -> ModelSummary:
         facts=target_facts(lowered.target, kernel_calls(lowered.module)),
         notes=tuple(dict.fromkeys(note for one in all_lowered for note in one.notes)),
         foreign=foreign_entries(lowered.foreign),
+        state=tuple(kept.entry for kept in lowered.state),
         variants=tuple(
             ShapeVariant(inputs=one.inputs, outputs=one.outputs, foreign=foreign_entries(one.foreign))
             for one in all_lowered[1:]

@@ -87,9 +87,13 @@ def _asked(source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) -
     digest.update((source if source.startswith("zoo:") else Path(source).suffix).encode())
     for path in source_files(source):
         digest.update(path.read_bytes())
-    digest.update(repr([_version(package) for package in _PACKAGES]).encode())
-    digest.update(repr((platform.machine(), _processor(), list(_program()))).encode())
+    digest.update(repr((surroundings(), list(_program()))).encode())
     return digest
+
+
+def surroundings() -> tuple[str, ...]:
+    """The machine and the packages that decide what becomes of a model."""
+    return (platform.machine(), _processor(), *map(_version, _PACKAGES))
 
 
 def _version(package: str) -> str:
@@ -134,7 +138,7 @@ def _summary(data: dict[str, Any]) -> ModelSummary:
                 part[name] = base64.b64decode(part[name])
     tasks = tuple(Task(**task) for task in data["tasks"])
     variants = tuple(ShapeVariant(**_tensors(one), foreign=tuple(one["foreign"])) for one in data["variants"])
-    lists = {name: tuple(data[name]) for name in ("notes", "foreign")}
+    lists = {name: tuple(data[name]) for name in ("notes", "foreign", "state")}
     return ModelSummary(**{**data, **_tensors(data), **lists, "tasks": tasks, "variants": variants})
 
 

@@ -129,10 +129,16 @@ def _check_archive(path: Path, content: bytes) -> None:
 
 def _check_trained(program: Any, where: str) -> None:
     """Refuse what TVM would drop without a word."""
-    changed = list(program.graph_signature.buffers_to_mutate.values())
+    signature = program.graph_signature
+    changed = list(signature.buffers_to_mutate.values())
     if changed:
         raise ModelError(
             f"{where}: running it changes {changed[0]!r}, as in training; call model.eval() before the export"
+        )
+    written = list(signature.user_inputs_to_mutate.values())
+    if written:
+        raise ModelError(
+            f"{where}: running it changes its input {written[0]!r}; return the new value instead"
         )
 
 

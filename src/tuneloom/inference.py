@@ -1,0 +1,116 @@
+"""Bundles behind the interface of ONNX Runtime: existing code changes one import."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuneloom.errors import BundleError, InvalidArgument
+from tuneloom.tuners.tvm.bundles.loading import read_manifest
+from tuneloom.tuners.tvm.bundles.one_file import opened
+from tuneloom.tuners.tvm.runner import Model, Refused, type_named
+
+_TYPES = {"float32": "float", "float64": "double"}
+_WORDS = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeArg:
+    """An input or output: its name, its shape, and its type as ONNX Runtime writes it."""
+
+    name: str
+    shape: list[int]
+    type: str
+
+
+class InferenceSession:
+    """A bundle, a folder or a `.tlb` file, that is run as a session of ONNX Runtime is.
+
+    Raises BundleError if it can't be loaded here. Used by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | Path,
+        sess_options: Any = None,
+        providers: Sequence[Any] | None = None,
+        provider_options: Sequence[Any] | None = None,
+        **_: Any,
+    ) -> None:
+        folder = opened(Path(path_or_bytes))
+        self._manifest = read_manifest(folder)
+        try:
+            self._model = Model(folder)
+        except Refused as error:
+            raise BundleError(f"{path_or_bytes}: {error}") from error
+        self._inputs, self._outputs = self._model.state.inputs, self._model.state.outputs
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs of the model in their order."""
+        return list(map(_argument, self._inputs))
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs of the model in their order."""
+        return list(map(_argument, self._outputs))
+
+    def get_providers(self) -> list[str]:
+        """What runs the model."""
+        cuda = self._manifest["target"]["device"] == "cuda"
+        return ["CUDAExecutionProvider" if cuda else "CPUExecutionProvider"]
+
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
+    ) -> list[Any]:
+        """The outputs with these names, or all of them, for arrays by the names of the inputs."""
+        known = [entry["name"] for entry in self._outputs]
+        for name in output_names or ():
+            if name not in known:
+                raise InvalidArgument(f"{_WORDS}Invalid output name: {name}")
+        try:
+            found = dict(zip(known, self._model.run(self._values(input_feed)), strict=True))
+        except Refused as error:
+            raise InvalidArgument(f"{_WORDS}{error}") from error
+        return [found[name] for name in output_names or known]
+
+    def reset(self) -> None:
+        """Forget what the model kept from earlier runs."""
+        self._model.state.reset()
+
+    def _values(self, feed: Mapping[str, Any]) -> list[Any]:
+        names = [entry["name"] for entry in self._inputs]
+        missing = [name for name in names if name not in feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+        for name in feed:
+            if name not in names:
+                raise InvalidArgument(f"{_WORDS}Invalid input name: {name}")
+        return [self._value(entry, feed[entry["name"]]) for entry in self._inputs]
+
+    def _value(self, entry: Mapping[str, Any], given: Any) -> Any:
+        wanted = type_named(entry["dtype"])
+        value = given if isinstance(given, np.ndarray) else np.asarray(given, dtype=wanted)
+        if value.dtype != wanted:
+            words = f"Actual: ({_type(value.dtype.name)}) , expected: ({_type(entry['dtype'])})"
+            raise InvalidArgument(f"{_WORDS}Unexpected input data type. {words}")
+        if value.ndim != len(entry["shape"]):
+            words = f"{entry['name']} Got: {value.ndim} Expected: {len(entry['shape'])}"
+            raise InvalidArgument(f"{_WORDS}Invalid rank for input: {words}")
+        if list(value.shape) != entry["shape"] and "shapes" not in self._manifest:
+            raise InvalidArgument(f"{_WORDS}{_wrong_sizes(entry, value.shape)}")
+        return value
+
+
+def _wrong_sizes(entry: Mapping[str, Any], got: Sequence[int]) -> str:
+    pairs = zip(got, entry["shape"], strict=True)
+    wrong = [f"index: {n} Got: {own} Expected: {size}" for n, (own, size) in enumerate(pairs) if own != size]
+    return f"Got invalid dimensions for input: {entry['name']} for the following indices: {'; '.join(wrong)}"
+
+
+def _argument(entry: Mapping[str, Any]) -> NodeArg:
+    return NodeArg(name=entry["name"], shape=list(entry["shape"]), type=_type(entry["dtype"]))
+
+
+def _type(dtype: str) -> str:
+    return f"tensor({_TYPES.get(dtype, dtype)})"

@@ -1,0 +1,170 @@
+"""A graph that runs in PyTorch until something faster is there and has given the same answers."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tuneloom.compiler.threads import use_cores
+from tuneloom.pytorch.graphs import Graph
+from tuneloom.tuners.tvm.runner import ALIGNMENT, Model
+
+LOG = logging.getLogger("tuneloom.pytorch")
+_ROUNDS = 5
+"""Calls for which both run before one of them is chosen: the first compares outputs, the others times."""
+_TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
+_TOLERANCE, _ROUGH = 1e-3, 0.2
+
+Run = Callable[[Sequence[Any]], Any]
+
+
+class DeployedGraph:
+    """The bundle of a graph on PyTorch's own tensors: nothing is copied that lies in one aligned piece."""
+
+    def __init__(self, folder: Path, inputs: Sequence[int], answer: "AnswerForm") -> None:
+        use_cores(torch.get_num_threads())
+        self._model, self._inputs, self._answer = Model(folder), tuple(inputs), answer
+        self._lock = threading.Lock()
+
+    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
+        """All outputs of the graph; may be called by several threads."""
+        values = [_placed(arguments[place]) for place in self._inputs]
+        with self._lock:
+            found = self._model.on_tensors(values)
+        answer = list(self._answer.others)
+        for place, value in zip(self._answer.tensors, found, strict=True):
+            answer[place] = value if isinstance(value, torch.Tensor) else torch.from_dlpack(value)
+        return answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerForm:
+    """Which outputs of a graph are tensors; all others are the same for every call."""
+
+    tensors: tuple[int, ...]
+    others: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, answer: Sequence[Any]) -> "AnswerForm":
+        tensors = tuple(n for n, one in enumerate(answer) if isinstance(one, torch.Tensor))
+        return cls(
+            tensors=tensors, others=tuple(None if n in tensors else one for n, one in enumerate(answer))
+        )
+
+
+def _placed(tensor: Any) -> Any:
+    """A tensor as compiled code takes it."""
+    if tensor.is_contiguous() and tensor.data_ptr() % ALIGNMENT == 0:
+        return tensor.detach()
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
+
+
+class AdaptiveGraph:
+    """A graph with its weights as they are now; `serves` says whether a call is for it.
+
+    A program that is offered runs beside the current one for a few calls. It is dropped as soon as its
+    outputs differ, and replaces the current one if it is faster by `clock`.
+    """
+
+    def __init__(
+        self, graph: Graph, *, rough: bool = False, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self.graph, self._rough, self._clock = graph, rough, clock
+        self.answer: AnswerForm | None = None
+        """Known after the first call."""
+        self.in_use = "PyTorch"
+        self._current: Run = lambda arguments: graph.run(*arguments)
+        self._offered: tuple[str, Run] | None = None
+        self._times: list[tuple[float, float]] = []
+        self._versions = list(map(_version, graph.weights))
+        self._shapes = [_shape(one) for one in graph.examples]
+
+    def serves(self, weights: Sequence[Any], inputs: Sequence[Any]) -> bool:
+        """Whether a call with these weights and inputs is the one that was captured."""
+        return (
+            all(map(_same, weights, self.graph.weights))
+            and list(map(_shape, inputs)) == self._shapes
+            and list(map(_version, self.graph.weights)) == self._versions
+        )
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        if self._offered is not None:
+            return self._beside(arguments, *self._offered)
+        found = self._current(arguments)
+        if self.answer is None:
+            self.answer = AnswerForm.of(found)
+        return found
+
+    def offer(self, name: str, program: Run) -> None:
+        """Try a program in the next calls; a later offer takes the place of one that is still tried."""
+        self._times = []
+        self._offered = (name, program)
+
+    def _beside(self, arguments: Sequence[Any], name: str, program: Run) -> Any:
+        expected, current_s = self._timed(self._current, arguments)
+        try:
+            found, offered_s = self._timed(program, arguments)
+            gap = max(map(self._gap, found, expected), default=0.0)
+        except Exception as error:
+            return self._drop(expected, f"the {name} program failed: {str(error).splitlines()[0]}")
+        if gap > 1.0:
+            return self._drop(
+                expected, f"outputs of the {name} program differ {gap:.3g} times what is allowed"
+            )
+        self._times.append((offered_s, current_s))
+        if len(self._times) == _ROUNDS:
+            self._choose(name, program)
+        return expected
+
+    def _drop(self, answer: Any, why: str) -> Any:
+        self._offered = None
+        LOG.warning("%s stays in %s: %s", self.graph.name, self.in_use, why)
+        return answer
+
+    def _choose(self, name: str, program: Run) -> None:
+        ours, theirs = (min(times) for times in zip(*self._times[1:], strict=True))
+        words = f"{ours * 1e3:.3f} ms against {theirs * 1e3:.3f} ms in {self.in_use}"
+        self._offered = None
+        if ours < theirs:
+            self._current, self.in_use = program, name
+            LOG.info("%s: the %s program is used from now on: %s", self.graph.name, name, words)
+        else:
+            LOG.info("%s: the %s program is not faster: %s", self.graph.name, name, words)
+
+    def _timed(self, run: Run, arguments: Sequence[Any]) -> tuple[Any, float]:
+        started = self._clock()
+        found = run(arguments)
+        if self.graph.device == "cuda":
+            torch.cuda.synchronize()
+        return found, self._clock() - started
+
+    def _gap(self, found: Any, expected: Any) -> float:
+        """How far outputs are apart, as a multiple of what is allowed."""
+        if not isinstance(expected, torch.Tensor):
+            return 0.0 if found == expected else float("inf")
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            return float("inf")
+        one, other = found.double(), expected.double()
+        same = (one == other) | (one.isnan() & other.isnan())
+        apart = float(torch.where(same, 0.0, one - other).norm())
+        scale = float(torch.where(other.isfinite(), other, 0.0).norm()) or 1.0
+        allowed = _ROUGH if self._rough else _TOLERANCES.get(expected.dtype, _TOLERANCE)
+        return float("inf") if apart != apart else apart / scale / allowed
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other
+
+
+def _shape(value: Any) -> Any:
+    return value.shape if isinstance(value, torch.Tensor) else value
+
+
+def _version(tensor: Any) -> int:
+    """How often a tensor was changed in place; PyTorch does not count for those of inference mode."""
+    return 0 if tensor.is_inference() else int(tensor._version)

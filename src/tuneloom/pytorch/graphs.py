@@ -1,0 +1,109 @@
+"""A graph of PyTorch with its weights: whether it can be compiled, and the name under which it is kept."""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from tuneloom.errors import ModelError, TargetError
+from tuneloom.pytorch.options import CompileOptions
+from tuneloom.tuners.tvm.models.remembering import surroundings
+
+DEVICES = ("cpu", "cuda")
+_TRAINED = {getattr(functional, name) for name in ("dropout", "dropout2d", "alpha_dropout", "batch_norm")}
+_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """What one call computes: in PyTorch by `run`, from `inputs` among its arguments and from `weights`.
+
+    `content` is what another process needs to export it: an exported program, or a graph module and the
+    arguments it is called with. `constants` are tensors of its own.
+    """
+
+    name: str
+    run: Callable[..., Any] = field(repr=False)
+    text: str = field(repr=False)
+    inputs: tuple[int, ...]
+    examples: tuple[Any, ...] = field(repr=False)
+    weights: tuple[Any, ...] = field(repr=False)
+    constants: tuple[Any, ...] = field(default=(), repr=False)
+    content: Any = field(repr=False)
+
+    @property
+    def device(self) -> str:
+        """The kind of device that all tensors are on; raises TargetError for others than ours."""
+        found = {one.device.type for one in (*self.weights, *self.examples) if isinstance(one, torch.Tensor)}
+        if len(found) > 1:
+            raise TargetError(f"{self.name}: tensors are on {' and '.join(sorted(found))}; move them to one")
+        device = next(iter(found), "cpu")
+        if device not in DEVICES:
+            raise TargetError(f"{self.name}: tensors are on {device}; move the model to cpu or cuda")
+        return device
+
+    def target(self, options: CompileOptions) -> str:
+        """What it is compiled for: what was asked for, or else the device that its tensors are on."""
+        if options.target in DEVICES and options.target != self.device:
+            where = f"{self.name}: its tensors are on {self.device}, the target is {options.target}"
+            raise TargetError(f"{where}; call .to({options.target!r}) or omit target")
+        return options.target or self.device
+
+    def key(self, options: CompileOptions) -> str:
+        """A name that only the same graph, weights, shapes, options, machine and programs give."""
+        told = (self.text, self.target(options), options.dtype, torch.get_num_threads(), surroundings())
+        digest = hashlib.blake2b(repr(told).encode(), digest_size=20)
+        for one in self.examples:
+            digest.update(repr(_form(one)).encode())
+        for one in (*self.weights, *self.constants):
+            digest.update(repr(_form(one)).encode())
+            digest.update(_content(one))
+        return digest.hexdigest()
+
+    def write(self, folder: Path) -> Path:
+        """Write what another process exports it from; raises ModelError if that can't be written."""
+        exported = isinstance(self.content, torch.export.ExportedProgram)
+        path = folder / ("graph.pt2" if exported else "graph.pt")
+        try:
+            (torch.export.save if exported else torch.save)(self.content, path)
+        except Exception as error:
+            raise ModelError(
+                f"{self.name}: the graph can't be written: {str(error).splitlines()[0]}"
+            ) from error
+        return path
+
+
+def require_inference(tensors: Sequence[Any], module: Any = None) -> None:
+    """Raise ModelError if gradients are wanted, or if a graph trains."""
+    if torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in tensors):
+        raise ModelError("tuneloom compiles for inference only; call the model under torch.no_grad()")
+    for node in module.graph.nodes if module is not None else ():
+        if node.op == "call_function" and node.target in _TRAINED and _trains(node):
+            raise ModelError("the model is in training mode; call model.eval() first")
+
+
+def require_plain(tensors: Sequence[Any]) -> None:
+    """Raise ModelError for tensors of somebody's own kind, whose memory we don't know."""
+    odd = [type(one).__name__ for one in tensors if isinstance(one, torch.Tensor) and type(one) not in _PLAIN]
+    if odd:
+        raise ModelError(f"a tensor of the type {odd[0]} can't be compiled")
+
+
+def _trains(node: Any) -> bool:
+    given = inspect.signature(node.target).bind(*node.args, **node.kwargs)
+    given.apply_defaults()
+    return bool(given.arguments["training"]) and given.arguments.get("p", 1.0) != 0
+
+
+def _form(value: Any) -> Any:
+    return (tuple(value.shape), str(value.dtype)) if isinstance(value, torch.Tensor) else value
+
+
+def _content(tensor: Any) -> Any:
+    """The bytes of a tensor, without a copy where it lies in one piece on the CPU."""
+    return memoryview(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())

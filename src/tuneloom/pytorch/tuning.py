@@ -1,0 +1,131 @@
+"""Tunes one graph, in a process of its own: python -m tuneloom.pytorch.tuning FOLDER
+
+The folder has the graph and the job. What comes of it is written there, and every time a line to stdout.
+The process stops when its stdin is closed.
+"""
+
+import _thread
+import fcntl
+import json
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tuneloom.app.requests.job_specs import job_spec
+from tuneloom.app.requests.sources import device_for
+from tuneloom.app.runs.executing.in_process import tune
+from tuneloom.app.runs.settings import RunSettings
+from tuneloom.errors import InputError, NothingMeasured, TuneloomError
+from tuneloom.pytorch.options import CompileOptions
+
+JOB, REFUSED = "job.json", "refused.txt"
+FIRST, TUNED = "untuned", "tuned"
+"""Bundles in the folder: with what is known from the start, and with what tuning found."""
+
+
+def main(place: str) -> int:
+    """Tune the graph of a folder; 0 if its bundle is there, or was already."""
+    folder = Path(place)
+    threading.Thread(target=_watch, daemon=True).start()
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may have the same graph
+        try:
+            if not (folder / TUNED).is_dir():
+                _make(folder, json.loads((folder / JOB).read_text()))
+        except (InputError, NothingMeasured) as error:
+            (folder / REFUSED).write_text(f"{error}\n")
+            return 1
+        except TuneloomError as error:
+            print(error, file=sys.stderr)
+            return 1
+    print(TUNED, flush=True)
+    return 0
+
+
+def _watch() -> None:
+    sys.stdin.read()
+    _thread.interrupt_main()
+
+
+def _make(folder: Path, job: Mapping[str, Any]) -> None:
+    options = CompileOptions(**job["options"])
+    if options.mode != "wait":
+        yield_to_others()
+    model = folder / job["file"]
+    if model.suffix == ".pt":
+        model = export(model, job["inputs"], job["tensors"])
+    asked = {**options.of_job(), "name": job["name"], "model": str(model), "target": job["target"]}
+    if options.server is not None:
+        _tune_remotely(asked, options.server, folder / TUNED)
+    else:
+        settings = RunSettings(store=options.store, device_cores=job["cores"])
+        if options.mode != "wait":
+            _tune({**asked, "trials": 1}, settings, folder / FIRST)
+            print(FIRST, flush=True)
+        _tune(asked, settings, folder / TUNED)
+    for one in (FIRST, "graph.pt", "graph.pt2"):  # weights are kept once, in the bundle
+        shutil.rmtree(folder / one) if (folder / one).is_dir() else (folder / one).unlink(missing_ok=True)
+
+
+def yield_to_others() -> None:
+    """Let this process and those it starts run only where nobody else wants to."""
+    os.nice(19)
+    with suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def export(path: Path, inputs: list[int], tensors: list[int]) -> Path:
+    """Export a graph module and its arguments; what is no input becomes part of the program."""
+    import torch
+
+    from tuneloom.tuners.tvm.importing.torch.files import write_module
+
+    module, arguments = torch.load(path, weights_only=False)
+
+    class BoundGraph(torch.nn.Module):  # type: ignore[misc]
+        """The graph as a function of its inputs."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.graph = module
+            for place, value in enumerate(arguments):
+                if place not in inputs and isinstance(value, torch.Tensor):
+                    self.register_buffer(f"weight_{place}", value.detach())
+
+        def forward(self, *values: Any) -> Any:
+            given = dict(zip(inputs, values, strict=True))
+            every = [
+                given[n] if n in given else getattr(self, f"weight_{n}", value)
+                for n, value in enumerate(arguments)
+            ]
+            found = self.graph(*every)
+            return tuple(found[place] for place in tensors)
+
+    exported = path.with_suffix(".pt2")
+    write_module(BoundGraph(), [arguments[place] for place in inputs], exported)
+    return exported
+
+
+def _tune(asked: Mapping[str, Any], settings: RunSettings, out: Path) -> None:
+    shutil.rmtree(out, ignore_errors=True)
+    spec = job_spec({**asked, "device": device_for(asked["target"]), "out": str(out)})
+    outcome = tune([spec], settings, "torch.compile")
+    if outcome.failure is not None:
+        raise outcome.failure
+
+
+def _tune_remotely(asked: Mapping[str, Any], server: str, out: Path) -> None:
+    from tuneloom.client import Client
+
+    with Client(server) as client:
+        wanted: Any = {name: value for name, value in asked.items() if name != "model"}
+        client.submit(asked["model"], **wanted).wait().fetch(out)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

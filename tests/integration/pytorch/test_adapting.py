@@ -1,0 +1,115 @@
+"""Which program of a graph runs: programs and clock are scripted."""
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch = pytest.importorskip("torch")
+from tuneloom.pytorch.adapting import AdaptiveGraph
+from tuneloom.pytorch.graphs import Graph
+
+
+class Clock:
+    """Goes on only when a program says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def program(self, takes_s: float, answer: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
+        def run(arguments: Sequence[Any]) -> list[Any]:
+            self.now_s += takes_s
+            return [answer(arguments[0])]
+
+        return run
+
+
+def doubling(clock: Clock, weight: Any = None) -> AdaptiveGraph:
+    run = clock.program(2.0, lambda x: 2 * x)
+    graph = Graph(
+        name="Net",
+        run=lambda *arguments: run(arguments),
+        text="2 * x",
+        inputs=(0,),
+        examples=(X,),
+        weights=() if weight is None else (weight,),
+        content=None,
+    )
+    return AdaptiveGraph(graph, clock=clock)
+
+
+X = torch.arange(4.0)
+
+
+def called(graph: AdaptiveGraph, times: int) -> list[Any]:
+    return [graph([X])[0] for _ in range(times)]
+
+
+def test_a_faster_program_with_the_same_answers_takes_over() -> None:
+    clock = Clock()
+    graph = doubling(clock)
+    graph.offer("tuned", clock.program(1.0, lambda x: x + x))
+    answers = called(graph, 6)
+    assert graph.in_use == "tuned"
+    assert all(torch.equal(one, 2 * X) for one in answers)
+    began = clock.now_s
+    called(graph, 1)
+    assert clock.now_s == began + 1.0
+
+
+def test_a_slower_program_is_not_used() -> None:
+    clock = Clock()
+    graph = doubling(clock)
+    graph.offer("tuned", clock.program(3.0, lambda x: x + x))
+    called(graph, 6)
+    assert graph.in_use == "PyTorch"
+
+
+def test_a_program_whose_answers_differ_is_named_and_never_answers(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    graph = doubling(clock)
+    graph.offer("tuned", clock.program(1.0, lambda x: 2.01 * x))
+    with caplog.at_level(logging.WARNING):
+        answers = called(graph, 6)
+    assert graph.in_use == "PyTorch"
+    assert all(torch.equal(one, 2 * X) for one in answers)
+    assert [r.getMessage() for r in caplog.records if "Net stays in PyTorch: outputs" in r.getMessage()]
+    assert len(caplog.records) == 1
+
+
+def test_a_program_that_fails_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: Any) -> Any:
+        raise RuntimeError("no such kernel\nand more")
+
+    clock = Clock()
+    graph = doubling(clock)
+    graph.offer("tuned", clock.program(1.0, fail))
+    with caplog.at_level(logging.WARNING):
+        assert torch.equal(called(graph, 2)[1], 2 * X)
+    assert caplog.messages == ["Net stays in PyTorch: the tuned program failed: no such kernel"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_answers_that_are_no_numbers_are_equal_to_themselves_alone(value: float) -> None:
+    clock = Clock()
+    graph = doubling(clock)
+    graph.offer("tuned", clock.program(1.0, lambda x: torch.full_like(x, value)))
+    called(graph, 6)
+    assert graph.in_use == "PyTorch"
+
+
+def test_a_graph_serves_its_own_weights_and_shapes_as_they_were() -> None:
+    weight = torch.ones(2)
+    graph = doubling(Clock(), weight)
+    assert graph.serves([weight], [torch.zeros(4)])
+    assert not graph.serves([weight.clone()], [X])
+    assert not graph.serves([weight], [torch.zeros(5)])
+    weight.add_(1)
+    assert not graph.serves([weight], [X])

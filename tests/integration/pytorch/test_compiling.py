@@ -1,0 +1,222 @@
+"""`torch.compile(backend="tuneloom")` and `tuneloom.compile`: real graphs, real tuning."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch = pytest.importorskip("torch")
+import tuneloom
+from tuneloom.errors import InputError, ModelError, TargetError
+from tuneloom.pytorch import compiling
+from tuneloom.pytorch.adapting import AnswerForm, DeployedGraph
+from tuneloom.pytorch.background import Commission
+from tuneloom.pytorch.options import CompileOptions
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path / "home"))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch._dynamo.reset()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def commissions(monkeypatch: pytest.MonkeyPatch) -> list[Commission]:
+    """What would be tuned; nothing is."""
+    found: list[Commission] = []
+    monkeypatch.setattr(compiling.WORKSHOP, "add", found.append)
+    return found
+
+
+def small() -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Conv2d(4, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU()).eval()
+
+
+X = torch.randn(1, 4, 12, 12)
+
+
+def test_a_module_is_tuned_first_if_it_shall_wait_and_found_again_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small()
+    with torch.no_grad():
+        expected = model(X)
+        compiled = tuneloom.compile(model, X, mode="wait", trials=2)
+        for _ in range(8):
+            torch.testing.assert_close(compiled(X), expected, rtol=1e-4, atol=1e-5)
+        (folder,) = (tmp_path / "home" / "pytorch").iterdir()
+        deployed = DeployedGraph(folder / "tuned", [0], AnswerForm.of([expected]))
+        for x in (X, X.transpose(2, 3), torch.cat([X, X], 3)[..., 1:13]):
+            torch.testing.assert_close(deployed([x])[0], model(x), rtol=1e-4, atol=1e-5)
+        assert not list(folder.glob("graph*"))  # weights are kept once, in the bundle
+
+        def add(_: Any) -> None:
+            raise AssertionError("this graph was tuned before")
+
+        monkeypatch.setattr(compiling.WORKSHOP, "add", add)
+        again = tuneloom.compile(small(), X)
+        torch.testing.assert_close(again(X), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_dynamo_finds_the_backend_and_a_graph_is_tuned(tmp_path: Path) -> None:
+    assert "tuneloom" in torch._dynamo.list_backends()
+    model = small()
+    compiled = torch.compile(model, backend="tuneloom", options={"trials": 2, "mode": "wait"})
+    with torch.no_grad():
+        for _ in range(8):
+            torch.testing.assert_close(compiled(X), model(X), rtol=1e-4, atol=1e-5)
+    assert [path.name for path in (tmp_path / "home" / "pytorch").glob("*/tuned")] == ["tuned"]
+
+
+def test_the_first_call_is_answered_by_pytorch_and_tuned_behind_it(commissions: list[Commission]) -> None:
+    model = small()
+    compiled = torch.compile(model, backend="tuneloom")
+    with torch.no_grad():
+        assert torch.equal(compiled(X), model(X))
+        assert torch.equal(compiled(X), model(X))
+    (one,) = commissions
+    assert one.graph.in_use == "PyTorch" and len(one.graph.graph.weights) == 6
+
+
+class Broken(torch.nn.Module):  # type: ignore[misc,name-defined]
+    """Two layers of the same code, each with a break in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([Halting(), Halting()])
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Halting(torch.nn.Module):  # type: ignore[misc,name-defined]
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(6, 6)
+
+    def forward(self, x: Any) -> Any:
+        x = self.linear(x)
+        torch._dynamo.graph_break()
+        return torch.relu(x)
+
+
+def test_graph_breaks_and_layers_that_share_code_keep_their_own_weights(
+    commissions: list[Commission],
+) -> None:
+    model, x = Broken().eval(), torch.randn(2, 6)
+    compiled = torch.compile(model, backend="tuneloom")
+    with torch.no_grad():
+        for _ in range(2):
+            assert torch.equal(compiled(x), model(x))
+    weights = [one.graph.graph.weights for one in commissions]
+    assert {id(layer.linear.weight) for layer in model.layers} <= {id(w) for ws in weights for w in ws}
+    assert len({one.folder for one in commissions}) == len(commissions)
+
+
+def test_weights_that_change_later_are_used(commissions: list[Commission]) -> None:
+    model, x = torch.nn.Linear(3, 3).eval(), torch.randn(2, 3)
+    compiled = tuneloom.compile(model, x)
+    wrong = DeployedWrongly()
+    commissions[0].graph._current = wrong
+    with torch.no_grad():
+        assert compiled(x) is wrong.answer
+        model.weight.mul_(2)
+        assert torch.equal(compiled(x), model(x))
+
+
+class DeployedWrongly:
+    answer = torch.zeros(2, 3)
+
+    def __call__(self, _: Any) -> list[Any]:
+        return [self.answer]
+
+
+def test_shapes_that_vary_are_right_and_get_programs_of_their_own(commissions: list[Commission]) -> None:
+    model = torch.nn.Linear(3, 3).eval()
+    compiled = torch.compile(model, backend="tuneloom")
+    with torch.no_grad():
+        for size in (2, 5, 7, 5):
+            x = torch.randn(size, 3)
+            torch.testing.assert_close(compiled(x), model(x))
+    assert len(commissions) == 3
+
+
+def test_a_graph_that_tvm_cannot_take_stays_in_pytorch_and_is_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Odd(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any) -> Any:
+            return torch.special.bessel_j0(x)
+
+    x = torch.randn(4)
+    compiled = torch.compile(Odd(), backend="tuneloom", options={"mode": "wait"})
+    with torch.no_grad(), caplog.at_level(logging.WARNING, logger="tuneloom.pytorch"):
+        for _ in range(3):
+            assert torch.equal(compiled(x), torch.special.bessel_j0(x))
+    (message,) = caplog.messages
+    assert "stays in PyTorch" in message and "special_bessel_j0" in message and "\n" not in message
+
+
+def test_what_changes_its_inputs_stays_in_pytorch(caplog: pytest.LogCaptureFixture) -> None:
+    class Counting(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any, seen: Any) -> Any:
+            seen.add_(1)
+            return x * seen
+
+    compiled = torch.compile(Counting(), backend="tuneloom", options={"mode": "wait", "trials": 1})
+    x, seen = torch.randn(4), torch.zeros(1)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, logger="tuneloom.pytorch"):
+        for count in range(1, 8):
+            assert torch.equal(compiled(x, seen), x * count)
+    assert "changes" in caplog.text
+
+
+REFUSALS = {
+    "unknown option 'trails'; did you mean 'trials'": (InputError, {"trails": 3}),
+    "'trials' must be": (InputError, {"trials": 0}),
+    "unknown mode 'late'": (InputError, {"mode": "late"}),
+    "tensors are on cpu, the target is cuda": (TargetError, {"target": "cuda"}),
+}
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_bad_options_are_refused_in_one_line(words: str, commissions: list[Commission]) -> None:
+    kind, options = REFUSALS[words]
+    with pytest.raises(kind, match=words) as caught, torch.no_grad():
+        torch.compile(small(), backend="tuneloom", options=options)(X)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(kind, match=words), torch.no_grad():
+        tuneloom.compile(small(), X, **options)
+
+
+def test_gradients_and_training_are_refused_in_one_line(commissions: list[Commission]) -> None:
+    compiled = torch.compile(small(), backend="tuneloom")
+    with pytest.raises(ModelError, match=r"torch\.no_grad\(\)$"):
+        compiled(X)
+    with torch.no_grad():
+        compiled(X)
+        with pytest.raises(ModelError, match=r"model\.eval\(\)"):
+            torch.compile(small().train(), backend="tuneloom")(X)
+        with pytest.raises(ModelError, match=r"model\.eval\(\)"):
+            tuneloom.compile(small().train(), X)
+    with pytest.raises(ModelError, match=r"torch\.no_grad\(\)$"):
+        tuneloom.compile(small(), X)(X)
+
+
+def test_graphs_are_kept_beside_the_store(tmp_path: Path) -> None:
+    assert CompileOptions(store=str(tmp_path / "own.db")).folder == tmp_path / "pytorch"
+    assert CompileOptions(store="postgresql://h/d").folder == tmp_path / "home" / "pytorch"
