@@ -18,6 +18,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import tests_on_path  # noqa: F401
+from support.engines.pretended import LENGTHS
+from support.engines.surveys import LARGE
 from tuneloom.app.runs.executing.in_process import execute
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.submitting.submission import submit
@@ -28,8 +31,6 @@ from tuneloom.engine.ray.messages import AgentSpec
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store
-from tuneloom.testing.engines.pretended import LENGTHS
-from tuneloom.testing.engines.surveys import LARGE
 
 OUT = Path(__file__).parent / "results" / "farm_driver.json"
 MACHINES, KINDS, SLOTS, JOBS = 4, 20, 400, 40
@@ -45,7 +46,7 @@ def measure(devices: int, trials: int) -> dict[str, Any]:
             survey=LARGE,
             argument=(node.name, SLOTS, keys),
             environment={LENGTHS: LENGTHS_S},
-            engine="tuneloom.testing.engines.pretended:PretendedEngine",
+            engine="support.engines.pretended:PretendedEngine",
         )
 
     cluster = SimulatedCluster(tuple(f"m{n}" for n in range(MACHINES)))

@@ -29,10 +29,11 @@ from typing import Any
 
 import psutil
 
+import tests_on_path  # noqa: F401
+from support.models.onnx_files import write_network
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.errors import StoreError
 from tuneloom.store import JobStatus, RunStatus, open_existing
-from tuneloom.testing.models.onnx_files import write_network
 
 OUT = Path(__file__).parent / "results" / "farm_kills.json"
 KINDS = {"agent": 0.46, "worker": 0.36, "machine": 0.09, "driver": 0.09}

@@ -19,6 +19,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import tests_on_path  # noqa: F401
+from support.engines.pretended import LENGTHS
+from support.engines.surveys import LARGE
 from tuneloom.app.runs.executing.in_process import execute
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.submitting.submission import submit
@@ -30,8 +33,6 @@ from tuneloom.engine.ray.messages import AgentSpec
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store
-from tuneloom.testing.engines.pretended import LENGTHS
-from tuneloom.testing.engines.surveys import LARGE
 
 OUT = Path(__file__).parent / "results" / "farm_makespan.json"
 STAGES = {"select": 0.6, "build": 4.0, "profile": 7.0, "update": 0.3}
@@ -48,7 +49,7 @@ def spec(node: Node) -> AgentSpec:
         survey=LARGE,
         argument=(node.name, SLOTS, KEYS),
         environment={LENGTHS: lengths},
-        engine="tuneloom.testing.engines.pretended:PretendedEngine",
+        engine="support.engines.pretended:PretendedEngine",
     )
 
 

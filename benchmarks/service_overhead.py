@@ -23,8 +23,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import tests_on_path  # noqa: F401
 from serving import Team, team
-from tuneloom.testing.models.onnx_files import write_network
+from support.models.onnx_files import write_network
 
 RESULTS = Path(__file__).parent / "results" / "service_overhead.json"
 MOST = 1.03

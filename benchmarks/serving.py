@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import tests_on_path  # noqa: F401
+from support.commands import Workplace
+from support.warm import WarmInterpreter
 from tuneloom.client import Client
 from tuneloom.server.access.credentials import make_token
 from tuneloom.store import Role, Store, TenantLimits, open_store
-from tuneloom.testing.commands import Workplace
-from tuneloom.testing.warm import WarmInterpreter
 
 SETTINGS = """\
 port = {port}

@@ -13,7 +13,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from tuneloom.testing.killed_writers import kill_writers
+import tests_on_path  # noqa: F401
+from support.killed_writers import kill_writers
 
 RESULTS = Path(__file__).parent / "results" / "store_kills.json"
 

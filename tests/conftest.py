@@ -1,14 +1,16 @@
 """What all tiers share: a warm interpreter, and which tests stay together when two processes share them."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from tuneloom.testing.warm import WarmInterpreter
+from support.warm import WarmInterpreter
 
-pytest.register_assert_rewrite("tuneloom.testing.contracts")
+pytest.register_assert_rewrite("tuneloom.testing.contracts", "support.contracts")
 
 # How long an example takes says something of the machine, nothing of the code.
 settings.register_profile("untimed", deadline=None)
@@ -26,10 +28,14 @@ SLOWEST_FIRST = ("acceptance/test_documented", "integration/app", "integration",
 
 @pytest.fixture(scope="session", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What programs keep in folders of the user and of the machine they keep in ones that go away."""
+    """What programs keep in folders of the user and of the machine they keep in ones that go away.
+
+    Processes that tests start find the package `support`, as the tests themselves do.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNELOOM_HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("TUNELOOM_DEVICE_LOCKS", str(tmp_path_factory.mktemp("locks")))
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
         yield
 
 

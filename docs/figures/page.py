@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tuneloom.client import Client, RemoteJob
-from tuneloom.testing.browser import Browser, installed_browser
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from support.browser import Browser, installed_browser  # noqa: E402
 
 ENTER = "\ue007"
 MODELS = ("zoo:squeezenet", "zoo:shufflenet")

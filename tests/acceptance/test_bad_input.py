@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.testing.commands import Workplace
-from tuneloom.testing.models.onnx_files import (
+from support.commands import Workplace
+from support.models.onnx_files import (
     write_network,
     write_text,
     write_truncated,
     write_unknown_operator,
 )
-from tuneloom.testing.warm import WarmInterpreter
+from support.warm import WarmInterpreter
 
 
 def write_farm(path: Path) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tuneloom.testing.commands import Workplace
-from tuneloom.testing.documents import Block, blocks_of
-from tuneloom.testing.models.onnx_files import network_input, write_network
-from tuneloom.testing.models.tflite_files import write_tflite
-from tuneloom.testing.warm import WarmInterpreter
+from support.commands import Workplace
+from support.documents import Block, blocks_of
+from support.models.onnx_files import network_input, write_network
+from support.models.tflite_files import write_tflite
+from support.warm import WarmInterpreter
 
 ROOT = Path(__file__).parents[2]
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if blocks_of(page)]

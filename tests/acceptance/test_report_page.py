@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from support.browser import Browser, installed_browser
+from support.samples.report import sample_report
 from tuneloom.report import render_report
-from tuneloom.testing.browser import Browser, installed_browser
-from tuneloom.testing.samples.report import sample_report
 
 FOUND = installed_browser()
 pytestmark = [

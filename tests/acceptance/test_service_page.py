@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 import uvicorn
 
+from support.browser import Browser, installed_browser
+from support.commands import Workplace, ended_afterwards
+from support.models.onnx_files import write_network
+from support.warm import WarmInterpreter
 from tuneloom.app.hosting.bundles import packed
 from tuneloom.app.reports.reporting import report_data
 from tuneloom.app.requests.job_specs import job_spec
@@ -22,10 +26,6 @@ from tuneloom.server.access.credentials import make_token
 from tuneloom.server.building import build_app
 from tuneloom.server.settings import ServerSettings
 from tuneloom.store import JobStatus, Role, Store, Submission, TenantLimits, WishKind, open_store
-from tuneloom.testing.browser import Browser, installed_browser
-from tuneloom.testing.commands import Workplace, ended_afterwards
-from tuneloom.testing.models.onnx_files import write_network
-from tuneloom.testing.warm import WarmInterpreter
 
 FOUND = installed_browser()
 pytestmark = [

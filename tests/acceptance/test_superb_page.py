@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
+from support.browser import Browser, installed_browser
 from tuneloom.report.superb.data import GridData, GridGroup, GridRun
 from tuneloom.report.superb.page import render_grid
-from tuneloom.testing.browser import Browser, installed_browser
 
 FOUND = installed_browser()
 pytestmark = [

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
+from support.warm import WarmInterpreter, WarmProcess
+from support.warm.fork import started_by
 from tuneloom.engine import processes
-from tuneloom.testing.warm import WarmInterpreter, WarmProcess
-from tuneloom.testing.warm.fork import started_by
 
 REALLY = processes.start_python
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tuneloom.testing.commands import Workplace
-from tuneloom.testing.models.onnx_files import write_network
-from tuneloom.testing.warm import WarmInterpreter
+from support.commands import Workplace
+from support.models.onnx_files import write_network
+from support.warm import WarmInterpreter
 
 PLUGIN = Path(__file__).parent / "plugin"
 ENTRY_POINTS = """\

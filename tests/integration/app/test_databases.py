@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from support.commands import Workplace
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Measurement
 from tuneloom.store import Store, open_store
-from tuneloom.testing.commands import Workplace
 from tuneloom.tuners.tvm.databases import RECORDS, WORKLOADS
 from tuneloom.tuners.tvm.lowering.tasks import unpack
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from support.commands import Workplace, ended_afterwards, wait_until
+from support.models.onnx_files import write_network
+from support.warm import WarmInterpreter
 from tuneloom.store import RunStatus, open_store
-from tuneloom.testing.commands import Workplace, ended_afterwards, wait_until
-from tuneloom.testing.models.onnx_files import write_network
-from tuneloom.testing.warm import WarmInterpreter
 
 TRIALS = 16
 PATIENCE_S = 300.0

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from support.models.onnx_files import write_network
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, Failure, JobSpec, MeasuringRules
 from tuneloom.store import open_store
-from tuneloom.testing.models.onnx_files import write_network
 
 PATIENT = MeasuringRules(build_timeout_s=15.0, run_timeout_s=15.0, memory_bytes=512 << 20)
 

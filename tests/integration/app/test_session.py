@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.models.onnx_files import network_input, write_network
+from support.models.tflite_files import write_tflite
 from tuneloom import Session
 from tuneloom.errors import BundleError, InputError, ModelError, OrderError, OutputError
 from tuneloom.store import open_store
-from tuneloom.testing.models.onnx_files import network_input, write_network
-from tuneloom.testing.models.tflite_files import write_tflite
 
 
 @pytest.fixture(autouse=True)

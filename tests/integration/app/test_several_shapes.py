@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.commands import Workplace
+from support.models.onnx_files import network_input, write_network
+from support.warm import WarmInterpreter
 from tuneloom.errors import InputError
-from tuneloom.testing.commands import Workplace
-from tuneloom.testing.models.onnx_files import network_input, write_network
-from tuneloom.testing.warm import WarmInterpreter
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.runner import stored_parameters
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.commands import Workplace
+from support.models.onnx_files import network_input, write_network
 from tuneloom.store import RunStatus, open_store
-from tuneloom.testing.commands import Workplace
-from tuneloom.testing.models.onnx_files import network_input, write_network
 
 ort = pytest.importorskip("onnxruntime")
 

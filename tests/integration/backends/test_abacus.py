@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.testing.commands import Workplace
+from support.commands import Workplace
 from tuneloom.testing.models.perceptron import write_perceptron
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "abacus"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.boards.local import BoardProcess, calling, end_of_profile, profile_on, start_profile
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.engine.calls import Lost, Returned, TimedOut
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Board, Failure, Measurement, MeasuringRules
-from tuneloom.testing.boards.local import BoardProcess, calling, end_of_profile, profile_on, start_profile
 from tuneloom.tuners.tvm.boards.handshake import hello
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 

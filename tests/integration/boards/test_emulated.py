@@ -13,6 +13,8 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from support.boards.local import BoardProcess, calling, profile_on
+from support.models.onnx_files import network_input, write_network
 from tuneloom.app.farm.evaluating import evaluate_on_farm
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
@@ -20,8 +22,6 @@ from tuneloom.backends.resolving import resolve_target
 from tuneloom.engine.calls import Returned, TimedOut
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Budget, Failure, JobSpec, Measurement, MeasuringRules
-from tuneloom.testing.boards.local import BoardProcess, calling, profile_on
-from tuneloom.testing.models.onnx_files import network_input, write_network
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 
 ROOT = Path(__file__).parents[3]

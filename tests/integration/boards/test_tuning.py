@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from support.boards.local import BoardProcess
+from support.models.onnx_files import write_network
 from tuneloom.app.farm.evaluating import evaluate_on_farm
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import FarmError
 from tuneloom.model import Budget, JobSpec, Trial
 from tuneloom.store import JobStatus
-from tuneloom.testing.boards.local import BoardProcess
-from tuneloom.testing.models.onnx_files import write_network
 
 TARGET = json.dumps({"kind": "llvm", "mtriple": f"{platform.machine()}-linux-gnu"})
 

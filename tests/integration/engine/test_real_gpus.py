@@ -24,6 +24,6 @@ def test_a_worker_sees_the_gpu_that_it_holds_and_no_other() -> None:
     with closing(LocalEngine()) as engine:
         for offer in offers:
             placing.add(offer)
-            call = Call(function="tuneloom.testing.gpus:seen_gpus")
+            call = Call(function="support.gpus:seen_gpus")
             engine.start("it", placing.placed(call, "job", offer.resource.name))
             assert end_of(engine, "it", None) == Returned(value=[offer.environment[VISIBLE]])

@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from support.engines.several_machines import SeveralMachines, small_machine
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.tuning.task_job import TaskJob
@@ -15,7 +16,6 @@ from tuneloom.engine.reports import ResourceJoined
 from tuneloom.model import Budget, JobSpec, Task, Trial
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.testing.contracts.engine import EngineContract
-from tuneloom.testing.engines.several_machines import SeveralMachines, small_machine
 from tuneloom.tuners.mock.kernel import mock_tasks
 
 pytestmark = pytest.mark.integration

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.boards.local import BoardProcess
+from support.models.onnx_files import write_network
 from tuneloom.app.farm.checking import check_farm
 from tuneloom.app.farm.joining import FarmSettings
 from tuneloom.app.farm.reading import read_farm
@@ -20,8 +22,6 @@ from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import FarmError, StoreError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import JobStatus, RunStatus, open_existing
-from tuneloom.testing.boards.local import BoardProcess
-from tuneloom.testing.models.onnx_files import write_network
 
 if TYPE_CHECKING:
     from tuneloom.engine.ray.simulated import SimulatedCluster

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.engines.surveys import SMALL
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import CallEnded, Place, Returned
 from tuneloom.engine.ray.engine import PATIENCE_S, RayEngine
@@ -15,7 +16,6 @@ from tuneloom.engine.ray.messages import AgentSpec
 from tuneloom.engine.reports import MachineLost, ResourceJoined
 from tuneloom.model import Host
 from tuneloom.testing.contracts.engine import EngineContract
-from tuneloom.testing.engines.surveys import SMALL
 
 if TYPE_CHECKING:
     from tuneloom.engine.ray.simulated import SimulatedCluster

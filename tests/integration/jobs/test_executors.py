@@ -12,6 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from support.commands import Workplace
+from support.warm import WarmInterpreter
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.asking import control
 from tuneloom.app.runs.asking.log_replay import replay_log
@@ -19,8 +21,6 @@ from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.submitting.submission import submit
 from tuneloom.model import JobSpec
 from tuneloom.store import JobStatus, RunStatus, Store, open_store
-from tuneloom.testing.commands import Workplace
-from tuneloom.testing.warm import WarmInterpreter
 
 pytestmark = pytest.mark.integration
 PATIENCE_S = 240.0

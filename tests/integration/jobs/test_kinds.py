@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import Workplace
+from support.models.onnx_files import write_network
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import kind_for, kind_named
 from tuneloom.app.kinds.kernel.kind import KIND as KERNEL
@@ -21,9 +23,7 @@ from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import InputError
 from tuneloom.kernel import Kernel, Space
 from tuneloom.model import Budget, JobSpec
-from tuneloom.testing.commands import Workplace
 from tuneloom.testing.contracts.kind import JobKindContract
-from tuneloom.testing.models.onnx_files import write_network
 from tuneloom.tuners.kernel.opening import keep_functions
 
 pytestmark = pytest.mark.integration

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support.jobs.mock import MockJob, MockStage
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.requests.job_specs import job_spec
@@ -16,7 +17,6 @@ from tuneloom.engine.machine import Machine
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import POLICIES, Core, policy_named
 from tuneloom.store import JobStatus
-from tuneloom.testing.jobs.mock import MockJob, MockStage
 
 pytestmark = pytest.mark.integration
 

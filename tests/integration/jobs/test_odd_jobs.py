@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.models.onnx_files import network_input, write_network
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executing.bookkeeping import Book
 from tuneloom.app.runs.executing.executor import Interrupted
@@ -18,7 +19,6 @@ from tuneloom.app.runs.submitting.submission import submit
 from tuneloom.app.runs.view import RunView
 from tuneloom.model import JobSpec
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store
-from tuneloom.testing.models.onnx_files import network_input, write_network
 
 pytestmark = pytest.mark.integration
 

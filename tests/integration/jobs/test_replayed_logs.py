@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import Workplace
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.asking.log_replay import replay_log
 from tuneloom.app.runs.executing.executor import Interrupted
@@ -15,7 +16,6 @@ from tuneloom.app.runs.view import RunView
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 from tuneloom.store import open_store
-from tuneloom.testing.commands import Workplace
 
 pytestmark = pytest.mark.integration
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import Workplace, ended_afterwards
+from support.warm import WarmInterpreter
 from tuneloom.app.reports.stage_times import stage_times
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.asking import control as job_control
@@ -16,8 +18,6 @@ from tuneloom.errors import InputError, TargetError
 from tuneloom.model import JobSpec
 from tuneloom.simulation import load_recorded
 from tuneloom.store import JobRecord, JobStatus, RunStatus, Store, open_store
-from tuneloom.testing.commands import Workplace, ended_afterwards
-from tuneloom.testing.warm import WarmInterpreter
 
 pytestmark = pytest.mark.integration
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import Workplace, ended_afterwards, wait_until
+from support.warm import WarmInterpreter
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executing.serving import MOST_RUNS
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.submitting.submission import submit
 from tuneloom.engine.sharing.locks import core_lock, holding
 from tuneloom.store import RunStatus, Store, open_existing, open_store
-from tuneloom.testing.commands import Workplace, ended_afterwards, wait_until
-from tuneloom.testing.warm import WarmInterpreter
 
 CORES = len(os.sched_getaffinity(0))
 MODEL = "mock:tasks=2,size=200,build=0.01,profile=0.02"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.jobs.mock import MockJob, MockStage
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.requests.job_specs import job_spec
@@ -20,7 +21,6 @@ from tuneloom.gpus import InstalledGpu
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.store import JobStatus, open_existing
-from tuneloom.testing.jobs.mock import MockJob, MockStage
 
 pytestmark = pytest.mark.integration
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import Program, Workplace, ended_afterwards, wait_until
+from support.warm import WarmInterpreter
 from tuneloom.store import RunStatus, open_store
-from tuneloom.testing.commands import Program, Workplace, ended_afterwards, wait_until
-from tuneloom.testing.warm import WarmInterpreter
 
 pytestmark = pytest.mark.integration
 

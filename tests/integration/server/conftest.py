@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from support.commands import Workplace
+from support.warm import WarmInterpreter
 from tuneloom.client import Client
-from tuneloom.testing.commands import Workplace
-from tuneloom.testing.warm import WarmInterpreter
 
 PATIENCE_S = 240.0
 

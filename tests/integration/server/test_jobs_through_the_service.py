@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.models.onnx_files import network_input, write_network
 from tuneloom.backends.resolving import resolve_target
-from tuneloom.testing.models.onnx_files import network_input, write_network
 
 from .conftest import PATIENCE_S, Team
 

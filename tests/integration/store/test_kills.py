@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from tuneloom.testing.killed_writers import AT_ONCE, KillReport, kill_writers
+from support.killed_writers import AT_ONCE, KillReport, kill_writers
 
 
 def check(report: KillReport) -> None:

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Callable
 
+from support.contracts.store import CONV, HERE, job_with_tasks, measured
 from tuneloom.errors import StoreError
 from tuneloom.store import RunStatus, open_store
-from tuneloom.testing.contracts.store import CONV, HERE, job_with_tasks, measured
 
 PROCESSES = 4
 

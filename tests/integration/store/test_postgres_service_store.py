@@ -2,9 +2,8 @@
 
 import pytest
 
-from tuneloom.store import open_store
-from tuneloom.testing.contracts.opened_store import OpenAgain
-from tuneloom.testing.contracts.service import (
+from support.contracts.opened_store import OpenAgain
+from support.contracts.service import (
     AuditContract,
     ModelContract,
     SessionContract,
@@ -12,7 +11,8 @@ from tuneloom.testing.contracts.service import (
     TenantContract,
     WatchContract,
 )
-from tuneloom.testing.contracts.sharing import PrivacyContract, TurnContract, WaitingContract
+from support.contracts.sharing import PrivacyContract, TurnContract, WaitingContract
+from tuneloom.store import open_store
 
 
 class OnPostgres:

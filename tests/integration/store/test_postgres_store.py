@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import make_url
 
+from support.contracts.store import OpenAgain, StoreContract
 from tuneloom.errors import StoreError
 from tuneloom.store import open_store
-from tuneloom.testing.contracts.store import OpenAgain, StoreContract
 
 
 class TestPostgresStore(StoreContract):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.testing.warm import WarmInterpreter, WarmProcess
+from support.warm import WarmInterpreter, WarmProcess
 
 PATIENCE_S = 300.0
 LOOK = (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from support.models.onnx_files import write_network
 from tuneloom.model import ModelRecipe, ModelSummary
-from tuneloom.testing.models.onnx_files import write_network
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.models import in_model as model_times

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from support.commands import Workplace
+from support.models.onnx_files import write_network
+from support.warm import WarmInterpreter
 from tuneloom.store import open_store
-from tuneloom.testing.commands import Workplace
-from tuneloom.testing.models.onnx_files import write_network
-from tuneloom.testing.warm import WarmInterpreter
 
 
 @pytest.fixture(scope="module")

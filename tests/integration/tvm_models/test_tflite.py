@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tuneloom.compiler.target import TargetSpec
-from tuneloom.errors import ModelError
-from tuneloom.testing.models.tflite_files import (
+from support.models.tflite_files import (
     write_derived_tflite,
     write_hashing_tflite,
     write_spectral_tflite,
     write_tflite,
     write_unknown_tflite,
 )
-from tuneloom.testing.models.tflite_graphs import branched, write_branching_tflite, write_lookup_tflite
+from support.models.tflite_graphs import branched, write_branching_tflite, write_lookup_tflite
+from tuneloom.compiler.target import TargetSpec
+from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import extract

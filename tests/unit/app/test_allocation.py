@@ -1,8 +1,8 @@
 """Which task gets the next batch."""
 
+from support.jobs.small import measured_trial, small_task
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.allocation import best_rates, expected_gain_s, next_task
-from tuneloom.testing.jobs.small import measured_trial, small_task
 
 
 def progress(

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from support.jobs.mock import MockJob, MockStage
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import Step
@@ -14,7 +15,6 @@ from tuneloom.errors import StoreError
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.testing.engines.scripted import ScriptedEngine
-from tuneloom.testing.jobs.mock import MockJob, MockStage
 
 STAGES = [MockStage(kind=kind, call=Call(function=f"m:{kind}")) for kind in ("first", "second", "third")]
 

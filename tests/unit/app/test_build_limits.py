@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from support.jobs.small import small_spec, small_task
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import Program, Step
@@ -14,7 +15,6 @@ from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.stages import ANY_CORE, JobTicket, StageRequest
 from tuneloom.testing.engines.scripted import ScriptedEngine
 from tuneloom.testing.jobs.fake_stages import FakeStages
-from tuneloom.testing.jobs.small import small_spec, small_task
 
 MACHINE = Machine(host=Host(name=HOST, slots=2), devices=(Device(name="cpu0", key="cpu"),))
 

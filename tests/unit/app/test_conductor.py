@@ -5,6 +5,8 @@ from itertools import pairwise
 
 import pytest
 
+from support.jobs.mock import MockJob, MockStage
+from support.jobs.small import small_spec, small_task
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener, Span
 from tuneloom.app.tuning.task_job import TaskJob, tune_tasks
@@ -16,8 +18,6 @@ from tuneloom.model import Device, Host, JobSpec, Trial
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.testing.engines.scripted import ScriptedEngine
 from tuneloom.testing.jobs.fake_stages import FakeStages
-from tuneloom.testing.jobs.mock import MockJob, MockStage
-from tuneloom.testing.jobs.small import small_spec, small_task
 
 POLICIES = ["load-aware", "interleaved", "sequential", "synchronous"]
 TASKS = [small_task("a"), small_task("b"), small_task("c")]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from support.jobs.small import drive, measured_trial, progress_of, small_spec
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.finishing.verdicts import Verdict, decide
 from tuneloom.app.tasks.limits import check_s, compile_s
@@ -13,7 +14,6 @@ from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Retu
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact, CheckResult, Handover, ModelRecipe, OwnRuntime, RuntimeChoice
 from tuneloom.scheduling.stages import SlotDemand
-from tuneloom.testing.jobs.small import drive, measured_trial, progress_of, small_spec
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
 BUILT = Artifact(payload=b"so")

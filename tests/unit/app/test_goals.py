@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from support.jobs.small import drive, small_context, small_spec, small_task
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.tuning.goals import Goal
@@ -13,7 +14,6 @@ from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import Budget, CheckResult, Measurement, ModelSummary
 from tuneloom.testing.jobs.fake_stages import FakeStages
-from tuneloom.testing.jobs.small import drive, small_context, small_spec, small_task
 
 SUMMARY = ModelSummary(
     name="net", digest="d", target="{}", family="llvm-512", tasks=(small_task("a"), small_task("b"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.jobs.small import drive, measured_trial, small_context
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.kinds.kernel.job import KernelJob
 from tuneloom.app.kinds.kernel.presampling import Sample
@@ -19,7 +20,6 @@ from tuneloom.errors import BudgetError, InputError, NothingMeasured
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, ModelSummary, Task, Trial
 from tuneloom.scheduling.stages import DeviceDemand
 from tuneloom.testing.jobs.fake_stages import FakeStages
-from tuneloom.testing.jobs.small import drive, measured_trial, small_context
 from tuneloom.tuners.kernel import ON_DEVICE
 from tuneloom.tuners.kernel.cargo import Cargo
 

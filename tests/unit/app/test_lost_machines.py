@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from support.jobs.mock import MockJob, MockStage
+from support.jobs.small import small_spec, small_task
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.tuning.task_job import TaskJob
@@ -13,8 +15,6 @@ from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import Command, Event, ResourceAdded, ResourceLost
 from tuneloom.testing.engines.scripted import ScriptedEngine
 from tuneloom.testing.jobs.fake_stages import FakeStages
-from tuneloom.testing.jobs.mock import MockJob, MockStage
-from tuneloom.testing.jobs.small import small_spec, small_task
 
 TASKS = [small_task("a"), small_task("b"), small_task("c")]
 

@@ -4,12 +4,12 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 
+from support.jobs.small import drive, measured_trial, small_context, small_spec, small_task
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.errors import ModelError, NothingMeasured
 from tuneloom.model import Artifact, CheckResult, Failure, FailureKind, Measurement, ModelSummary, Trial
 from tuneloom.testing.jobs.fake_stages import FakeStages
-from tuneloom.testing.jobs.small import drive, measured_trial, small_context, small_spec, small_task
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
 SUMMARY = ModelSummary(

@@ -1,8 +1,8 @@
 """What is remembered of a task's trials."""
 
+from support.jobs.small import failed_trial, measured_trial, small_task
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.model import Artifact, Candidate, FailureKind
-from tuneloom.testing.jobs.small import failed_trial, measured_trial, small_task
 
 
 def fresh() -> TaskProgress:

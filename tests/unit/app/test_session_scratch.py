@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from support.models.onnx_files import write_network
 from tuneloom import Session, session
 from tuneloom.app.bundles.folders import require_free
 from tuneloom.app.runs.executing.in_process import RunOutcome
 from tuneloom.model import JobSpec
 from tuneloom.store import JobRecord, JobStatus
-from tuneloom.testing.models.onnx_files import write_network
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import signal
 
 import pytest
 
+from support.jobs.small import drive, measured_trial, progress_of, small_spec
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.model import Artifact, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.scheduling.stages import ANY_CORE
 from tuneloom.testing.jobs.fake_stages import FakeStages
-from tuneloom.testing.jobs.small import drive, measured_trial, progress_of, small_spec
 
 KEPT = list[tuple[str, str]]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support.boards.local import BoardProcess
 from tuneloom.model import Board
-from tuneloom.testing.boards.local import BoardProcess
 from tuneloom.tuners.tvm.boards.handshake import Greeting, NoAnswer, free, hello
 from tuneloom.tuners.tvm.boards.server import ACCEPTED, MAGIC, OTHER_KEY, NotServed, listening, serve_board
 

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
+from support.boards.local import BoardProcess
 from tuneloom.app.devices.base import MachineCores
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.finding import device_kind
@@ -13,7 +14,6 @@ from tuneloom.compiler import linking
 from tuneloom.compiler.linking import linker_of, machine_of, require_linker, triple_of
 from tuneloom.errors import TargetError
 from tuneloom.model import Board
-from tuneloom.testing.boards.local import BoardProcess
 from tuneloom.tuners.tvm.boards.handshake import Greeting
 from tuneloom.tuners.tvm.boards.session import environment_of, held_board
 from tuneloom.tuners.tvm.boards.suitability import unsuitable

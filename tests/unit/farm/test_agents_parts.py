@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.engines.surveys import SMALL
 from tuneloom.engine.calls import Call, CallEnded, ReadFiles, Returned
 from tuneloom.engine.ray.agent import Agent
 from tuneloom.engine.ray.cargo import SMALL_BYTES, ArtifactCache, MissingCargo, Receipt, receipts_in, unpacked
@@ -19,7 +20,6 @@ from tuneloom.engine.ray.files import FileCache, NoRoom, mentioned, unpack
 from tuneloom.engine.ray.messages import AgentReport, AgentSpec, CargoMissing, Start, Stop
 from tuneloom.engine.ray.sending import SentFiles
 from tuneloom.model import Artifact, ModelRecipe
-from tuneloom.testing.engines.surveys import SMALL
 
 LARGE = b"x" * SMALL_BYTES
 
@@ -219,7 +219,7 @@ def fetching() -> Fetching:
 
 @pytest.fixture
 def agent(fetching: Fetching) -> Iterator[Agent]:
-    engine = "tuneloom.testing.engines.pretended:PretendedEngine"
+    engine = "support.engines.pretended:PretendedEngine"
     opened = Agent(AgentSpec(machine="a", survey=SMALL, argument="a", engine=engine), fetching)
     opened.hello()
     yield opened

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.boards.local import BoardProcess
 from tuneloom.app.devices import cpu, cuda, finding, rpc
 from tuneloom.app.devices.base import DeviceKind
 from tuneloom.app.devices.describing import MachineOrder, describe
@@ -17,7 +18,6 @@ from tuneloom.app.devices.finding import device_kind, device_kinds, key_for, pla
 from tuneloom.app.farm.reading import read_farm
 from tuneloom.errors import FarmError, JobsFileError
 from tuneloom.gpus import InstalledGpu
-from tuneloom.testing.boards.local import BoardProcess
 from tuneloom.testing.contracts.device import DeviceKindContract
 
 ABACUS = """

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.engines.several_machines import small_machine
 from tuneloom.engine.calls import (
     Call,
     CallBegan,
@@ -39,7 +40,6 @@ from tuneloom.engine.ray.messages import (
 from tuneloom.engine.reports import MachineLost, ResourceJoined, ResourceLeft
 from tuneloom.errors import EngineError
 from tuneloom.model import Artifact, Device
-from tuneloom.testing.engines.several_machines import small_machine
 
 
 class ScriptedLine:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from support.jobs.small import small_context
 from tuneloom.app.kinds.tuner.job import TaskListJob
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.view import JobPicture, ResourcePicture, RunView, job_picture, resource_pictures
@@ -17,7 +18,6 @@ from tuneloom.cli.live import clock, failures_text, jobs_table, picture, resourc
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Trial
 from tuneloom.scheduling import CoreView, JobState, JobView, ResourceView, RunningView
 from tuneloom.store import JobStatus
-from tuneloom.testing.jobs.small import small_context
 from tuneloom.tuners.mock.kernel import mock_tasks
 
 WIDTH = 80

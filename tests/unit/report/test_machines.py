@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from support.samples.report import sample_report
 from tuneloom.app.reports.notes import resources_of
 from tuneloom.report.data import ResourceInfo
 from tuneloom.report.sections.gantt import gantt
 from tuneloom.report.sections.usage import usage_of, usage_section
-from tuneloom.testing.samples.report import sample_report
 
 NOTE = [
     {"name": "a/host", "slots": 2, "machine": "a", "joined_s": 0.0, "away": []},

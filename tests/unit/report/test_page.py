@@ -6,9 +6,9 @@ from html import unescape
 
 import pytest
 
+from support.samples.report import sample_report
 from tuneloom.report import ModelResult, ReportData, ResourceInfo, ResourceSpan, TaskResult, render_report
 from tuneloom.report.sections.usage import usage_of
-from tuneloom.testing.samples.report import sample_report
 
 ALL_SECTIONS = [
     "Timeline of resources",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.contracts.store import CONV, DENSE, HERE, failed, job_with_tasks, measured
 from tuneloom.app.reports.reporting import report_data, write_report
 from tuneloom.cli.local import report as report_command
 from tuneloom.cli.local import runs as runs_command
@@ -14,7 +15,6 @@ from tuneloom.errors import OutputError, StoreError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.report import DriftPoint, Gift, ResourceInfo, render_report
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store
-from tuneloom.testing.contracts.store import CONV, DENSE, HERE, failed, job_with_tasks, measured
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,7 +1,7 @@
 """The bank tells a tenant what it may learn from, and nothing else."""
 
+from support.contracts.store import CONV, HERE, measured
 from tuneloom.store import TenantLimits
-from tuneloom.testing.contracts.store import CONV, HERE, measured
 
 from .conftest import Served
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import uvicorn
 
+from support.models.onnx_files import network_input, write_network
 from tuneloom.app.hosting.bundles import packed
 from tuneloom.cli.main import main
 from tuneloom.cli.remote.jobs import short_name
@@ -21,7 +22,6 @@ from tuneloom.client.exchange import require_version
 from tuneloom.client.logins import keep_token, logins_file, token_for
 from tuneloom.errors import InputError, OutputError, ServiceError
 from tuneloom.store import JobStatus
-from tuneloom.testing.models.onnx_files import network_input, write_network
 
 from .conftest import Served
 

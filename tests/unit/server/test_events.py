@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from support.contracts.store import HERE, measured
 from tuneloom.model import Task
 from tuneloom.server.streams import events as server_events
 from tuneloom.server.streams import glances
 from tuneloom.server.streams.events import Mark, mark_of
 from tuneloom.store import JobStatus, Page
-from tuneloom.testing.contracts.store import HERE, measured
 
 from .conftest import Served
 

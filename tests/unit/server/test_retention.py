@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from support.contracts.service import submission
 from tuneloom.app.hosting.retention import Retention, collect
 from tuneloom.cli.main import main
 from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, TenantLimits, open_store
-from tuneloom.testing.contracts.service import submission
 
 DAY_S = 86_400.0
 OLD = Retention(bundles_days=10, models_days=10, logs_days=10)

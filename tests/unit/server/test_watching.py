@@ -4,10 +4,10 @@ import asyncio
 import json
 from typing import Any
 
+from support.contracts.store import HERE, failed
 from tuneloom.model import FailureKind, Task
 from tuneloom.server.streams.events import overview_events
 from tuneloom.store import JobStatus, Page, SpanRecord
-from tuneloom.testing.contracts.store import HERE, failed
 
 from .conftest import Served
 

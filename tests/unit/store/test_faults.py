@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from support.contracts.store import CONV, HERE, job_with_tasks, measured
 from tuneloom.errors import StoreError
 from tuneloom.store import default_place, open_store
-from tuneloom.testing.contracts.store import CONV, HERE, job_with_tasks, measured
 
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:

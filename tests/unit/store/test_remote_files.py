@@ -6,10 +6,10 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from support.contracts.leases import BlobContract
+from support.contracts.opened_store import OpenAgain
 from tuneloom.errors import StoreError
 from tuneloom.store import open_store
-from tuneloom.testing.contracts.leases import BlobContract
-from tuneloom.testing.contracts.opened_store import OpenAgain
 
 
 class TestObjectStore(BlobContract):

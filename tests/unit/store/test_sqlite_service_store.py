@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.store import open_store
-from tuneloom.testing.contracts.opened_store import OpenAgain
-from tuneloom.testing.contracts.service import (
+from support.contracts.opened_store import OpenAgain
+from support.contracts.service import (
     AuditContract,
     ModelContract,
     SessionContract,
@@ -14,7 +13,8 @@ from tuneloom.testing.contracts.service import (
     TenantContract,
     WatchContract,
 )
-from tuneloom.testing.contracts.sharing import PrivacyContract, TurnContract, WaitingContract
+from support.contracts.sharing import PrivacyContract, TurnContract, WaitingContract
+from tuneloom.store import open_store
 
 
 class OnSqlite:

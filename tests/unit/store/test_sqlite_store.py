@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from support.contracts.store import OpenAgain, StoreContract
 from tuneloom.store import open_store
-from tuneloom.testing.contracts.store import OpenAgain, StoreContract
 
 
 class TestSqliteStore(StoreContract):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tuneloom.testing.documents import Block, blocks_of
+from support.documents import Block, blocks_of
 
 PAGE = """\
 # A page

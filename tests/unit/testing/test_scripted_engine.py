@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.engines.pretended_calls import PretendedCalls, takes_s
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Place
 from tuneloom.engine.reports import MachineLost
 from tuneloom.testing.contracts.engine import EngineContract
-from tuneloom.testing.engines.pretended_calls import PretendedCalls, takes_s
 from tuneloom.testing.engines.scripted import ScriptedEngine
 
 

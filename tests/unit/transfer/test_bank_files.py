@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from support.samples.traces import tiled_trace
 from tuneloom.app.bank.files import export_bank, import_bank
 from tuneloom.app.bank.looking import bank_class, bank_stats, prune
 from tuneloom.cli.main import main
 from tuneloom.errors import InputError, OutputError, RecordsError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.store import Provenance, RunStatus, open_store
-from tuneloom.testing.samples.traces import tiled_trace
 
 HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu", measuring="r3", tvm_version="0.27")
 TASK = Task(

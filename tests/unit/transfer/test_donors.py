@@ -1,6 +1,6 @@
 """Who gives, in which order, and what is learned from it."""
 
-from tuneloom.testing.samples.traces import tiled_donor, tiled_space
+from support.samples.traces import tiled_donor, tiled_space
 from tuneloom.transfer import Donor, anchor_of, fitted_seeds, lessons_for, nearest, shape_distance
 
 SPACE = tiled_space("mine", 64, 55, inlined=2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuneloom.testing.samples.traces import tiled_trace
+from support.samples.traces import tiled_trace
 from tuneloom.transfer import DoesNotFit, Form, form_of
 from tuneloom.transfer.forms import likeness
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from support.samples.traces import tiled_space, tiled_trace
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.model import Budget, Candidate, JobSpec, Measurement, SearchOptions, Task, Trial
 from tuneloom.store import Provenance, Store, open_store
-from tuneloom.testing.samples.traces import tiled_space, tiled_trace
 
 HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu")
 TASK = Task(key="mine", name="mine", gflop=1.0, kernel_class="conv2d")

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from support.samples.traces import tiled_donor, tiled_space
 from tuneloom.app.reuse.job_reuse import follow
 from tuneloom.app.reuse.planning import Action, JobPlan, Known, make_plan
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.errors import InputError
 from tuneloom.model import Budget, JobSpec, Task
-from tuneloom.testing.samples.traces import tiled_donor, tiled_space
 from tuneloom.transfer import fitted_seeds
 
 TASKS = [

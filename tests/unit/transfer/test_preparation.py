@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from support.jobs.small import drive
+from support.samples.traces import tiled_space, tiled_trace
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.reuse.planning import Action
@@ -14,8 +16,6 @@ from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Returned
 from tuneloom.model import Budget, Candidate, JobSpec, Measurement, SearchOptions, Task, Trial
 from tuneloom.store import Provenance, Store, open_store
-from tuneloom.testing.jobs.small import drive
-from tuneloom.testing.samples.traces import tiled_space, tiled_trace
 
 HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu")
 MINE = Task(key="mine", name="mine", gflop=1.0, kernel_class="conv2d", payload=b"my kernel")

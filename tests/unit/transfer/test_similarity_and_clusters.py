@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.samples.traces import tiled_space
 from tuneloom.model import ChoiceDomain, TileDomain
-from tuneloom.testing.samples.traces import tiled_space
 from tuneloom.transfer import CLUSTERINGS, SIMILARITIES, KernelProfile, TaskCluster
 from tuneloom.transfer.clusters import maximal_cliques
 from tuneloom.transfer.similarity import shared_values, splits

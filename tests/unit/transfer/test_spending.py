@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from support.jobs.small import drive
+from support.samples.traces import tiled_space, tiled_trace
 from tuneloom.app.reuse.job_reuse import JobReuse, follow
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.spending import Spending
@@ -14,8 +16,6 @@ from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import Artifact, Budget, JobSpec, Measurement, Task, Trial
 from tuneloom.store import Provenance, Store, open_store
 from tuneloom.testing.jobs.fake_stages import FakeStages
-from tuneloom.testing.jobs.small import drive
-from tuneloom.testing.samples.traces import tiled_space, tiled_trace
 
 HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu")
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from support.jobs.small import drive, measured_trial, progress_of, small_spec
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.model import Artifact, CheckResult, ModelRecipe
-from tuneloom.testing.jobs.small import drive, measured_trial, progress_of, small_spec
 
 SAME = CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))
 

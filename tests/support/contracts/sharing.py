@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from support.contracts.opened_store import OpenAgain, OpenedStore
+from support.contracts.service import submission
+from support.contracts.store import CONV, HERE, measured
 from tuneloom.store import JobStatus, RunStatus, Store, TenantLimits, WishKind
-from tuneloom.testing.contracts.opened_store import OpenAgain, OpenedStore
-from tuneloom.testing.contracts.service import submission
-from tuneloom.testing.contracts.store import CONV, HERE, measured
 
 TTL_S = 30.0
 

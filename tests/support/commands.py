@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.warm import WarmInterpreter, WarmProcess
 from tuneloom.store import open_store
-from tuneloom.testing.warm import WarmInterpreter, WarmProcess
 
 Program = subprocess.Popen[str] | WarmProcess
 """A Python program under way."""

@@ -31,7 +31,7 @@ class BoardProcess:
     @classmethod
     def scripted(cls, *facts: str) -> "BoardProcess":
         """One whose sessions do what their clients say; it needs no TVM."""
-        return cls([sys.executable, "-m", "tuneloom.testing.boards.scripted", "test", *facts])
+        return cls([sys.executable, "-m", "support.boards.scripted", "test", *facts])
 
     @classmethod
     def real(cls, target: str, port: int = 0) -> "BoardProcess":

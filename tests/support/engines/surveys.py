@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.engines.several_machines import small_machine
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Device, Host
-from tuneloom.testing.engines.several_machines import small_machine
 
-SMALL = "tuneloom.testing.engines.surveys:small"
-LARGE = "tuneloom.testing.engines.surveys:large"
+SMALL = "support.engines.surveys:small"
+LARGE = "support.engines.surveys:large"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

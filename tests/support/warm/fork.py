@@ -15,9 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+from support.warm.process import WarmProcess
 from tuneloom.engine import processes
 from tuneloom.engine.worker import die_with_parent
-from tuneloom.testing.warm.process import WarmProcess
 
 
 def become(order: Mapping[str, Any], descriptors: Sequence[int], address: str) -> NoReturn:

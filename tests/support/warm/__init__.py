@@ -6,7 +6,7 @@ them needs and then serves as the interpreter: it forks, and the fork gets the w
 the environment and the descriptors of whoever asked (`orders`), as if it had been started anew.
 """
 
-from tuneloom.testing.warm.interpreter import WarmInterpreter
-from tuneloom.testing.warm.process import WarmProcess
+from support.warm.interpreter import WarmInterpreter
+from support.warm.process import WarmProcess
 
 __all__ = ["WarmInterpreter", "WarmProcess"]

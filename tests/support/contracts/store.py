@@ -10,6 +10,8 @@ class TestMyStore(StoreContract):
 
 import pytest
 
+from support.contracts.leases import BlobContract, LeaseContract, WishContract
+from support.contracts.opened_store import OpenAgain, OpenedStore
 from tuneloom.errors import StoreError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.store import (
@@ -22,8 +24,6 @@ from tuneloom.store import (
     Store,
     TrialRecord,
 )
-from tuneloom.testing.contracts.leases import BlobContract, LeaseContract, WishContract
-from tuneloom.testing.contracts.opened_store import OpenAgain, OpenedStore
 
 HERE = Provenance(
     family="llvm", target="llvm -mcpu=x", device_key="cpu", measuring="r3-m20-h3", tvm_version="0.27.0"

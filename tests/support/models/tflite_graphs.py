@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tuneloom.testing.models.tflite_files import FlatModel, Values
+from support.models.tflite_files import FlatModel, Values
 
 SHAPE = (1, 4)
 

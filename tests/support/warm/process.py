@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from tuneloom.testing.warm.orders import receive_number, send_order
+from support.warm.orders import receive_number, send_order
 
 
 class WarmProcess:

@@ -12,9 +12,9 @@ import warnings
 from contextlib import suppress
 
 import tuneloom
+from support.warm.fork import become
+from support.warm.orders import NUMBER, receive_order
 from tuneloom.engine.worker import die_with_parent
-from tuneloom.testing.warm.fork import become
-from tuneloom.testing.warm.orders import NUMBER, receive_order
 from tuneloom.tuners.tvm.warmth import warm_up
 
 _LEFT_OUT = ("tuneloom.testing", "tuneloom.engine.nursery")

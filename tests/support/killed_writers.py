@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from support.contracts.store import CONV, HERE, job_with_tasks, measured
 from tuneloom.store import KeptTrial, SpanRecord, open_store
-from tuneloom.testing.contracts.store import CONV, HERE, job_with_tasks, measured
 
 NUMBER = struct.Struct("<q")
 MOST_ACKNOWLEDGED = 12

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from support.contracts.opened_store import OpenAgain, OpenedStore
 from tuneloom.errors import LeaseLost, StoreError
 from tuneloom.model import Candidate, Measurement, Task, Trial
 from tuneloom.store import (
@@ -19,7 +20,6 @@ from tuneloom.store import (
     Store,
     WishKind,
 )
-from tuneloom.testing.contracts.opened_store import OpenAgain, OpenedStore
 
 TTL_S = 30.0
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from support.contracts.opened_store import OpenAgain, OpenedStore
+from support.contracts.store import CONV, HERE, failed, measured
 from tuneloom.errors import ConflictError, InputError, ModelError, QuotaError
 from tuneloom.store import (
     AuditEntry,
@@ -17,8 +19,6 @@ from tuneloom.store import (
     TenantLimits,
     owner_of,
 )
-from tuneloom.testing.contracts.opened_store import OpenAgain, OpenedStore
-from tuneloom.testing.contracts.store import CONV, HERE, failed, measured
 
 DIGEST = "ab" * 32
 SMALL = TenantLimits(jobs_at_once=6, trials_a_day=100, bytes_stored=1000)

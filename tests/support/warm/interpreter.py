@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tuneloom.testing.warm import orders
-from tuneloom.testing.warm.process import WarmProcess
+from support.warm import orders
+from support.warm.process import WarmProcess
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -62,7 +62,7 @@ class WarmInterpreter:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self._address)
             listener.listen(64)
-            words = ["-P", "-m", "tuneloom.testing.warm.server", str(listener.fileno()), self._address]
+            words = ["-P", "-m", "support.warm.server", str(listener.fileno()), self._address]
             return subprocess.Popen(
                 [sys.executable, *words],
                 pass_fds=[listener.fileno()],
