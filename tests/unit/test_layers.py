@@ -56,6 +56,8 @@ def imports_of(path: Path) -> Iterator[str]:
             assert node.level == 0, f"{path}: relative import"
             if node.module == "tuneloom":
                 yield from (f"tuneloom.{alias.name}" for alias in node.names)
+            elif node.module == "tuneloom.compiler.lazy":
+                yield from ("onnx" if alias.name == "onnx" else "tvm" for alias in node.names)
             else:
                 yield node.module
 

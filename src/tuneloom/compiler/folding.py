@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import relax, tvm
+
 _MOST_BYTES = 1 << 28
 """Larger results are left to be computed when the model runs."""
 
@@ -22,10 +24,8 @@ def fold_constants(module: Any) -> Any:
     What the table lacks is left to TVM, which is asked only if there is something: its pass
     legalises every operator of the model to see what it could fold.
     """
-    from tvm.relax import transform
-
     folded = _by_numpy(module)
-    return transform.FoldConstant()(folded) if _has_more(folded["main"]) else folded
+    return relax.transform.FoldConstant()(folded) if _has_more(folded["main"]) else folded
 
 
 def _by_numpy(module: Any) -> Any:
@@ -37,8 +37,6 @@ def _by_numpy(module: Any) -> Any:
 
 def _bindings(main: Any) -> Sequence[Any] | None:
     """The bindings of a function that is one dataflow block; None for any other."""
-    from tvm import relax
-
     blocks = main.body.blocks if isinstance(main.body, relax.SeqExpr) else []
     plain = len(blocks) == 1 and isinstance(blocks[0], relax.DataflowBlock)
     return list(blocks[0].bindings) if plain else None
@@ -46,8 +44,6 @@ def _bindings(main: Any) -> Sequence[Any] | None:
 
 def _has_more(main: Any) -> bool:
     """Whether some call has operands that are all known."""
-    from tvm import relax
-
     bindings = _bindings(main)
     if bindings is None:
         return True
@@ -56,9 +52,6 @@ def _has_more(main: Any) -> bool:
 
 
 def _is_known(argument: Any) -> bool:
-    import tvm
-    from tvm import relax
-
     if isinstance(argument, relax.Tuple):
         return all(_is_known(field) for field in argument.fields)
     if isinstance(argument, relax.Var):
@@ -68,9 +61,6 @@ def _is_known(argument: Any) -> bool:
 
 def _known(bindings: Sequence[Any]) -> dict[Any, Any]:
     """Variables whose value is known, with it as a constant."""
-    import tvm
-    from tvm import relax
-
     found: dict[Any, Any] = {}
     for binding in bindings:
         if isinstance(binding.value, tvm.ir.GenericConst) and isinstance(binding.var, relax.DataflowVar):
@@ -105,9 +95,6 @@ def _bytes(call: Any) -> float:
 
 def _operand(argument: Any, known: dict[Any, Any]) -> Any | None:
     """An array for a tensor, a tuple of numbers for a shape, a list for a tuple of tensors."""
-    import tvm
-    from tvm import relax
-
     if isinstance(argument, relax.Var):
         argument = known.get(argument)
     if isinstance(argument, tvm.ir.GenericConst):
@@ -131,7 +118,6 @@ def _array(constant: Any) -> Any | None:
 
 def _replaced(module: Any, known: dict[Any, Any]) -> Any:
     """The module with these variables gone and constants in their places."""
-    from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     @mutator

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tuneloom.compiler.lazy import relax
+
 
 def bindings_of(module: Any) -> list[Any]:
     """The bindings of a `main` that is one dataflow block; none of any other."""
-    from tvm import relax
-
     blocks = module["main"].body.blocks if isinstance(module["main"].body, relax.SeqExpr) else []
     whole = len(blocks) == 1 and isinstance(blocks[0], relax.DataflowBlock)
     return list(blocks[0].bindings) if whole else []
@@ -15,8 +15,6 @@ def bindings_of(module: Any) -> list[Any]:
 
 def with_main(module: Any, write: Callable[[Any], Any]) -> Any:
     """The module with another `main` of the same parameters: `write` emits it and returns its result."""
-    from tvm import relax
-
     builder = relax.BlockBuilder(module)
     with builder.function("renewed", params=list(module["main"].params)):
         with builder.dataflow():
@@ -30,7 +28,6 @@ def with_main(module: Any, write: Callable[[Any], Any]) -> Any:
 
 def with_outputs(module: Any, more: Callable[[Any], Sequence[Any]]) -> Any:
     """The module whose `main` gives, after its outputs, what `more` emits."""
-    from tvm import relax
 
     def write(builder: Any) -> Any:
         for binding in bindings_of(module):
@@ -42,8 +39,6 @@ def with_outputs(module: Any, more: Callable[[Any], Sequence[Any]]) -> Any:
 
 def fields_of(result: Any) -> list[Any]:
     """The single results of a function's body."""
-    from tvm import relax
-
     if isinstance(result, relax.Tuple):
         return list(result.fields)
     fields = getattr(result.ty, "fields", None)  # of a variable that holds a tuple

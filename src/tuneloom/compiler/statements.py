@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+from tuneloom.compiler.lazy import s_tir, tirx
+
 Change = Callable[[Any], Any]
 
 
 def with_blocks(statement: Any, change: Change) -> Any:
     """A statement with each block replaced by what `change` makes of it, inner blocks first."""
-    from tvm import s_tir, tirx
-
     match statement:
         case tirx.SeqStmt():
             return tirx.SeqStmt([with_blocks(one, change) for one in statement.seq])
@@ -23,8 +23,6 @@ def with_blocks(statement: Any, change: Change) -> Any:
 
 def rebuilt(block: Any, *, name: str | None = None, body: Any = None) -> Any:
     """A block under another name or with another body."""
-    from tvm import s_tir
-
     return s_tir.SBlock(
         block.iter_vars,
         block.reads,
@@ -39,8 +37,6 @@ def rebuilt(block: Any, *, name: str | None = None, body: Any = None) -> Any:
 
 
 def _loop_around(body: Any, loop: Any) -> Any:
-    from tvm import tirx
-
     return tirx.For(
         loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding, loop.annotations
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
+from tuneloom.compiler.lazy import tvm
 from tuneloom.compiler.linking import linker_of, machine_of
 from tuneloom.errors import TargetError
 
@@ -71,10 +72,8 @@ def tvm_target(config: Mapping[str, Any], shown: str) -> Any:
     """TVM's own target; raises TargetError for one that it refuses."""
     load_intrinsics(str(config["kind"]))
     load_tvm()
-    from tvm.target import Target
-
     try:
-        return Target(dict(config))
+        return tvm.target.Target(dict(config))
     except (ValueError, TypeError, RuntimeError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         reason = lines[-1].partition(" Target creation from config dict failed")[0].rstrip(".")
@@ -95,9 +94,7 @@ def in_given_vectors(llvm: Mapping[str, Any]) -> dict[str, Any]:
 def host_cpu() -> str:
     """The name LLVM gives to the CPU this process runs on."""
     load_tvm()
-    from tvm.target import codegen
-
-    return str(codegen.llvm_get_system_cpu())
+    return str(tvm.target.codegen.llvm_get_system_cpu())
 
 
 def with_host(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tuneloom.compiler.lazy import ms, s_tir, tvm
 from tuneloom.model import TileDomain
 from tuneloom.transfer.fitting import VARIANTS, DoesNotFit, TileFit
 
@@ -35,9 +36,6 @@ class _Receiver:
     """A kernel that may be given a schedule."""
 
     def __init__(self, payload: bytes) -> None:
-        import tvm
-        from tvm.s_tir import meta_schedule as ms
-
         content = json.loads(payload)
         self._module = tvm.ir.load_json(content["module"])
         context = ms.TuneContext(
@@ -53,9 +51,7 @@ class _Receiver:
 
     def fit(self, trace: str, variant: str) -> str | DoesNotFit:
         """Replay with fitted decisions; every way to fail is a reason."""
-        from tvm.s_tir import Schedule
-
-        schedule = Schedule(self._module, debug_mask="none", error_render_level="none")
+        schedule = s_tir.Schedule(self._module, debug_mask="none", error_render_level="none")
         refused: list[DoesNotFit] = []
         try:
             content = _until_postprocessing(json.loads(trace))
@@ -77,11 +73,8 @@ def _parsed(content: Any, module: Any) -> Any:
     TVM refits splits in its own way while it does that, so the decisions in it are not
     the donor's.
     """
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import Trace
-
-    scratch = Schedule(module, debug_mask="none", error_render_level="none")
-    Trace.apply_json_to_schedule(content, scratch)
+    scratch = s_tir.Schedule(module, debug_mask="none", error_render_level="none")
+    s_tir.Trace.apply_json_to_schedule(content, scratch)
     return scratch.trace
 
 

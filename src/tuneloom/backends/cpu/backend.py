@@ -9,6 +9,7 @@ from tuneloom.backends.cpu.features import cpu_features_needed, kernel_flags
 from tuneloom.backends.cpu.instructions.tiles import make_known, tile_features
 from tuneloom.backends.cpu.layouts.kernels.dots import Scale
 from tuneloom.backends.cpu.target import CpuTarget, cpu_features_of, cpu_of, cpu_target
+from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 
@@ -52,20 +53,18 @@ class CpuBackend(Backend):
         return legalisers()
 
     def finishing(self, target: TargetSpec) -> list[Any]:
-        from tvm.relax import transform
-
         return [
-            transform.RewriteDataflowReshape(),
-            transform.ToNonDataflow(),
-            transform.RemovePurityChecking(),
-            transform.CallTIRRewrite(),
-            transform.StaticPlanBlockMemory(),
-            transform.LowerAllocTensor(),
-            transform.KillAfterLastUse(),
-            transform.LowerRuntimeBuiltin(),
-            transform.ComputePrimValue(),
-            transform.VMShapeLower(),
-            transform.AttachGlobalSymbol(),
+            relax.transform.RewriteDataflowReshape(),
+            relax.transform.ToNonDataflow(),
+            relax.transform.RemovePurityChecking(),
+            relax.transform.CallTIRRewrite(),
+            relax.transform.StaticPlanBlockMemory(),
+            relax.transform.LowerAllocTensor(),
+            relax.transform.KillAfterLastUse(),
+            relax.transform.LowerRuntimeBuiltin(),
+            relax.transform.ComputePrimValue(),
+            relax.transform.VMShapeLower(),
+            relax.transform.AttachGlobalSymbol(),
         ]
 
     def build_settings(self, target: TargetSpec) -> dict[str, Any]:

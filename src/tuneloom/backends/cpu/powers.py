@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import ir, relax
 
 SPELLED = (0.25, 0.5, 0.75, 2.0, 3.0, 4.0)
 
@@ -12,7 +13,6 @@ SPELLED = (0.25, 0.5, 0.75, 2.0, 3.0, 4.0)
 def spell_out_powers(module: Any) -> Any:
     """Replace squares, cubes, fourth powers and roots of roots that are written as powers."""
     load_tvm()
-    from tvm import ir, relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     power = ir.Op.get("relax.power")
@@ -53,8 +53,6 @@ def spell_out_powers(module: Any) -> Any:
 
 def _exponent(spelling: Any, base: Any, argument: Any) -> float | None:
     """The exponent if it is one number that can be spelled out and adds no axes."""
-    from tvm import ir, relax
-
     if isinstance(argument, relax.Var):
         argument = spelling.lookup_binding(argument)
     if not isinstance(argument, ir.GenericConst) or "bfloat16" in str(argument.value.dtype):

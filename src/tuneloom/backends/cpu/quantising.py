@@ -7,6 +7,7 @@ import numpy as np
 
 from tuneloom.backends.cpu.layouts.kernels.dots import FOUR, Scale
 from tuneloom.backends.cpu.layouts.rewriter import constant, static_shape
+from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.renewing import bindings_of, with_outputs
 
 _STEPS = 255
@@ -18,8 +19,6 @@ _CONVOLUTIONS = {
 
 def is_point(expression: Any, lanes: int) -> bool:
     """Whether dot products may compute this call."""
-    from tvm import relax
-
     name = getattr(getattr(expression, "op", None), "name", "")
     if not isinstance(expression, relax.Call) or not isinstance(expression.args[0], relax.Var):
         return False
@@ -43,8 +42,6 @@ def sources_of(module: Any, lanes: int) -> list[Any]:
 
 def with_ranges(module: Any, sources: list[Any]) -> Any:
     """The module whose `main` gives, after its outputs, the least and greatest value of these variables."""
-    from tvm import relax
-
     makers = (relax.op.min, relax.op.max)
     return with_outputs(module, lambda builder: [builder.emit(of(one)) for one in sources for of in makers])
 
@@ -58,7 +55,6 @@ def scale_of(low: float, high: float, dtype: str) -> Scale:
 
 def rounded(module: Any, scales: Mapping[Any, Scale], lanes: int) -> Any:
     """The module with every dot product reading its data through 8-bit whole numbers."""
-    from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     @mutator

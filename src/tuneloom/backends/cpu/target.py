@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from tuneloom.backends.cpu.instructions.dots import DotInstruction, dots_of
 from tuneloom.backends.cpu.instructions.pairs import PairInstruction, pairs_of
 from tuneloom.backends.cpu.instructions.tiles import tiles_of
+from tuneloom.compiler.lazy import tvm
 from tuneloom.compiler.target import TargetSpec, host_cpu, in_given_vectors, tvm_target
 from tuneloom.errors import TargetError
 
@@ -97,9 +98,7 @@ def cpu_target(config: Mapping[str, Any], cores: int) -> CpuTarget:
 
 
 def _check_cpu(mcpu: str, target: Any) -> None:
-    from tvm.target import codegen
-
-    known = [str(name) for name in codegen.llvm_get_cpu_archlist(target)]
+    known = [str(name) for name in tvm.target.codegen.llvm_get_cpu_archlist(target)]
     if mcpu and mcpu not in known:
         near = [name for name in known if name[:4] == mcpu[:4]] or known
         raise TargetError(f"LLVM knows no CPU {mcpu!r}; known: {', '.join(near[:12])}, …")
@@ -111,6 +110,4 @@ def _vector_bits(features: frozenset[str]) -> int:
 
 def cpu_features_of(target: Any) -> frozenset[str]:
     """The instruction-set features LLVM assumes for a CPU target."""
-    from tvm.target import codegen
-
-    return frozenset(str(name) for name in codegen.llvm_get_cpu_features(target))
+    return frozenset(str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target))

@@ -16,6 +16,7 @@ from typing import Any
 
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import ms, tvm_ffi
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import OutputError, RecordsError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
@@ -131,9 +132,6 @@ def write_database(folder: str, tasks: Sequence[tuple[Task, str, Sequence[Trial]
 
 def _write(place: Path, tasks: Sequence[tuple[Task, str, Sequence[Trial]]]) -> int:
     tvm = load_tvm()
-    import tvm_ffi
-    from tvm.s_tir.meta_schedule.arg_info import ArgInfo
-
     written = 0
     with (place / WORKLOADS).open("w") as workloads, (place / RECORDS).open("w") as records:
         for index, (task, target, trials) in enumerate(tasks):
@@ -144,7 +142,7 @@ def _write(place: Path, tasks: Sequence[tuple[Task, str, Sequence[Trial]]]) -> i
             workloads.write(json.dumps([str(digest), encoded]) + "\n")
             arguments = [
                 ["TENSOR", str(info.dtype), [int(extent) for extent in info.shape]]
-                for info in ArgInfo.from_entry_func(module, True)
+                for info in ms.arg_info.ArgInfo.from_entry_func(module, True)
             ]
             for trial in trials:
                 if isinstance(trial.outcome, Measurement):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.backends.cpu.instructions.known import found_in
+from tuneloom.compiler.lazy import T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +36,6 @@ def dots_of(features: Collection[str]) -> DotInstruction | None:
 
 def _loops(dot: DotInstruction) -> Any:
     """What the instruction computes, as loops: they are what a schedule replaces."""
-    from tvm.script import tirx as T  # noqa: N812 - the name that TVM's scripts have
-
     lanes, kind = dot.lanes, dot.data
 
     @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
@@ -58,8 +57,6 @@ def _loops(dot: DotInstruction) -> Any:
 
 def _instruction(dot: DotInstruction) -> Any:
     """The same as one instruction: four bytes of data meet four of the weights in every lane."""
-    from tvm.script import tirx as T  # noqa: N812 - the name that TVM's scripts have
-
     lanes, kind, name = dot.lanes, dot.data, dot.llvm
     four, bytes_, sums = f"{kind}x4", f"int8x{4 * lanes}", f"int32x{lanes}"
 

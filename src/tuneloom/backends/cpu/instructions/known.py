@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
+from tuneloom.compiler.lazy import s_tir
+
 _registered: set[str] = set()
 
 
@@ -34,8 +36,6 @@ def found_in(
     """
     found = next((one for one in known if one.feature in features), None)
     if found is not None and found.name not in _registered:
-        from tvm.s_tir import TensorIntrin
-
-        TensorIntrin.register(found.name, loops(found), instruction(found), override=True)
+        s_tir.TensorIntrin.register(found.name, loops(found), instruction(found), override=True)
         _registered.add(found.name)
     return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.backends.cpu.instructions.known import found_in
+from tuneloom.compiler.lazy import T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +57,6 @@ def pairs_of(features: Collection[str]) -> PairInstruction | None:
 
 def _loops(pair: PairInstruction) -> Any:
     """What the instruction computes, as loops: they are what a schedule replaces."""
-    from tvm.script import tirx as T  # noqa: N812 - the name that TVM's scripts have
-
     lanes = pair.lanes
 
     @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
@@ -83,8 +82,6 @@ def _loops(pair: PairInstruction) -> Any:
 
 def _instruction(pair: PairInstruction) -> Any:
     """The same as one instruction: two numbers of the data meet two of the weights in every lane."""
-    from tvm.script import tirx as T  # noqa: N812 - the name that TVM's scripts have
-
     lanes, name = pair.lanes, pair.name
     halves, words, sums = f"uint16x{2 * lanes}", f"int32x{lanes}", f"float32x{lanes}"
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.backends.cpu.features import missing_cpu_features
+from tuneloom.compiler.lazy import T, s_tir
 
 SIDE = 16
 _NAME = re.compile(r"tuneloom_tiles_(\w+?)_(\d+)x(\d+)x(\d+)")
@@ -102,9 +103,7 @@ class TileProduct:
     def known(self) -> "TileProduct":
         """The same, and this process can schedule with it."""
         if self.name not in _registered:
-            from tvm.s_tir import TensorIntrin
-
-            TensorIntrin.register(self.name, _loops(self), _call(self), override=True)
+            s_tir.TensorIntrin.register(self.name, _loops(self), _call(self), override=True)
             _registered.add(self.name)
         return self
 
@@ -119,8 +118,6 @@ def make_known(trace: str, kinds: Collection[str]) -> None:
 
 def _loops(product: TileProduct) -> Any:
     """What the function computes, as loops: they are what a schedule replaces."""
-    from tvm.script import tirx as T  # noqa: N812 - the name that TVM's scripts have
-
     rows, columns, inner = product.rows, product.columns, product.inner
     one = product.instruction
     each, groups = one.each, inner // one.each
@@ -153,8 +150,6 @@ def _loops(product: TileProduct) -> Any:
 
 def _call(product: TileProduct) -> Any:
     """The same as a call of the function."""
-    from tvm.script import tirx as T  # noqa: N812 - the name that TVM's scripts have
-
     rows, columns, inner, name = product.rows, product.columns, product.inner, product.name
     one = product.instruction
     each, groups = one.each, inner // one.each

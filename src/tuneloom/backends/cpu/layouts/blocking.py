@@ -12,6 +12,7 @@ from tuneloom.backends.cpu.layouts.rules import RULES
 from tuneloom.backends.cpu.layouts.shapes.skipping import skip_zeros
 from tuneloom.backends.cpu.powers import spell_out_powers
 from tuneloom.backends.cpu.target import CpuTarget
+from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.passes import folding, own_pass
 
 _TAIL, _OPAQUE = 4, 8
@@ -32,8 +33,6 @@ memory more than once: what makes their values must not be computed again each t
 
 def blocking_passes(target: CpuTarget, dtype: str) -> list[Any]:
     """The passes that lay a model out for a CPU, with products in this type."""
-    from tvm.relax import transform
-
     whole = target.dots.data if target.dots is not None else ""
     dots = whole if dtype == "int8" else ""
 
@@ -45,7 +44,7 @@ def blocking_passes(target: CpuTarget, dtype: str) -> list[Any]:
         folding(),
         own_pass("BlockLayouts", block),
         own_pass("SpellOutPowers", spell_out_powers),  # calls of the C library use one lane
-        transform.FastMathTransform(),
+        relax.transform.FastMathTransform(),
     ]
 
 
@@ -66,8 +65,6 @@ def block_layouts(
     `tiles` are the kinds of numbers that are multiplied in tile registers.
     Only a `main` that is one dataflow block is rewritten; others come back unchanged.
     """
-    from tvm import relax
-
     main = module["main"]
     blocks = main.body.blocks if isinstance(main.body, relax.SeqExpr) else []
     if len(blocks) != 1 or not isinstance(blocks[0], relax.DataflowBlock):
@@ -89,8 +86,6 @@ def block_layouts(
 
 def uses(function: Any) -> dict[Any, int]:
     """How often each variable is read."""
-    from tvm import relax
-
     counts: dict[Any, int] = {}
 
     def visit(node: Any) -> None:
@@ -116,8 +111,6 @@ def _finished(module: Any) -> Any:
 
 
 def _rewrite(rewriter: Rewriter, binding: Any) -> None:
-    from tvm import relax
-
     value = binding.value
     name = getattr(value.op, "name", "") if isinstance(value, relax.Call) else type(value).__name__
     rules = RULES.get(name, ())

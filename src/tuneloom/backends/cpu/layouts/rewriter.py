@@ -23,6 +23,7 @@ from tuneloom.backends.cpu.layouts.shapes.values import (
     Restored,
     Value,
 )
+from tuneloom.compiler.lazy import relax, tvm
 
 VOLUME = 5
 """How many axes a plain tensor with a depth has; its blocked form has an image for each plane."""
@@ -108,8 +109,6 @@ class Rewriter:
 
     def plain(self, value: Value) -> Any:
         """The value's plain form, made when it is missing."""
-        from tvm import relax
-
         if value.plain is None and isinstance(value, Derived):
             value.plain = self._converted(value, self.plain)
         if value.plain is None:
@@ -143,8 +142,6 @@ class Rewriter:
                 return self._centred(form(value.narrow), value.zero)
 
     def _centred(self, narrow: Any, zero: Any) -> Any:
-        from tvm import relax
-
         wide = self._builder.emit(relax.op.astype(narrow, "int32"))
         if isinstance(zero, int):
             if zero == 0:
@@ -159,8 +156,6 @@ class Rewriter:
 
     def plain_tree(self, expression: Any) -> Any:
         """An expression with every variable in its plain form."""
-        import tvm
-        from tvm import relax
         from tvm.relax.expr_functor import PyExprMutator, mutator
 
         outer = self
@@ -181,8 +176,6 @@ class Rewriter:
 
     def with_args(self, call: Any, arguments: Sequence[Any]) -> Any:
         """The same operator on other operands."""
-        from tvm import relax
-
         rest = list(call.args)[len(arguments) :]
         return relax.Call(call.op, [*arguments, *rest], call.attrs)
 
@@ -214,29 +207,21 @@ class Rewriter:
 
     def scaled(self, value: Value, scale: Array, shift: Array) -> Value:
         """A blocked value times one number a channel, plus another."""
-        from tvm import relax
-
         grown = relax.op.multiply(self.blocked(value), self.channel_constant(scale, 0.0))
         moved = relax.op.add(self._builder.emit(grown), self.channel_constant(shift, 0.0))
         return Value(shape=value.shape, blocked=self._builder.emit(moved))
 
     def channel_constant(self, per_channel: Any, fill: float) -> Any:
         """A constant that broadcasts over blocked tensors."""
-        from tvm import relax
-
         return relax.const(values.pack_channels(per_channel, self.lanes, fill))
 
     def _close(self, value: Value) -> Any:
-        from tvm import relax
-
         if isinstance(value, OpenConcat):
             return self._builder.emit(relax.op.concat([self.blocked(part) for part in value.parts], axis=1))
         assert isinstance(value, OpenConv)
         return self._close_conv(value)
 
     def _close_conv(self, conv: OpenConv) -> Any:
-        from tvm import relax
-
         data = conv.data
         if isinstance(data, Restored) and not self._is_first(conv) and conv.groups == 1:
             return self._dots(conv, data.whole)
@@ -252,8 +237,6 @@ class Rewriter:
 
     def _sum_of_convolutions(self, conv: OpenConv, data: Any) -> Any:
         """Every part meets its own share of the weights; the parts are never put together."""
-        from tvm import relax
-
         total, start = None, 0
         for part in data.parts:
             weight = conv.weight[:, start : start + part.shape[1]]
@@ -263,8 +246,6 @@ class Rewriter:
         return total
 
     def _convolution(self, conv: OpenConv) -> Any:
-        from tvm import relax
-
         first = self._is_first(conv)
         if conv.depthwise:
             weight = relax.const(values.pack_depthwise_weight(conv.weight, self.lanes))
@@ -298,8 +279,6 @@ class Rewriter:
 
     def _dots(self, conv: OpenConv, data: Quantised) -> Any:
         """A convolution of 8-bit whole numbers, its scales and bias included."""
-        from tvm import relax
-
         whole, step = dots.quantise_weight(conv.weight)
         last = dots.factor_and_shift(whole, step, conv.bias, data.scale)
         arguments = [
@@ -311,8 +290,6 @@ class Rewriter:
         return self.kernel(dots.conv2d_dots, arguments, "conv2d_dots", **options)
 
     def _grouped(self, conv: OpenConv) -> Any:
-        from tvm import relax
-
         outside, inside = conv.weight.shape[0] // conv.groups, conv.weight.shape[1]
         groups = Groups(count=conv.groups, inside=inside, outside=outside, lanes=self.lanes)
         uneven = by_channels(groups, conv.shape[2:])
@@ -324,8 +301,6 @@ class Rewriter:
         return self.kernel(compute.conv2d, arguments, "conv2d", window=conv.window, groups=groups)
 
     def _winograd(self, conv: OpenConv) -> Any:
-        from tvm import relax
-
         weight = relax.const(winograd.winograd_weight(conv.weight, self.lanes))
         data = [self.blocked(conv.data)]
         tiles = self.kernel(winograd.winograd_input, data, "winograd_input", window=conv.window)
@@ -340,8 +315,6 @@ class Rewriter:
 
 def constant(expression: Any) -> Array | None:
     """The values of a constant float tensor, None for anything else."""
-    import tvm
-
     if not isinstance(expression, tvm.ir.GenericConst) or not hasattr(expression.value, "numpy"):
         return None
     found = expression.value.numpy()
@@ -365,8 +338,6 @@ def scalar(expression: Any) -> float | None:
 
 def whole_numbers(expression: Any) -> Any | None:
     """The values of a constant tensor of whole numbers, None for anything else."""
-    import tvm
-
     if not isinstance(expression, tvm.ir.GenericConst) or not hasattr(expression.value, "numpy"):
         return None
     found = expression.value.numpy()

@@ -22,6 +22,7 @@ from tuneloom.backends.cpu.layouts.operators import (
 from tuneloom.backends.cpu.layouts.rewriter import VOLUME, Rewriter, Rule, constant, static_shape
 from tuneloom.backends.cpu.layouts.shapes.values import Array, OpenConcat, OpenConv, Value
 from tuneloom.backends.cpu.layouts.shapes.windows import window_of
+from tuneloom.compiler.lazy import relax
 
 _RANKS = (3, 4, VOLUME)
 """How many axes tensors have whose channels may be blocked: lines, images, volumes."""
@@ -172,8 +173,6 @@ def _pool(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 def _pool_parts(rewriter: Rewriter, var: Any, call: Any, data: OpenConcat) -> bool:
     """Pool first and put together what is left: less to copy."""
-    from tvm import relax
-
     shape, pooled = static_shape(var) or (), []
     for part in data.parts:
         one = relax.Var("part", relax.TensorType((shape[0], part.shape[1], *shape[2:]), "float32"))
@@ -187,8 +186,6 @@ def _pool_parts(rewriter: Rewriter, var: Any, call: Any, data: OpenConcat) -> bo
 
 
 def _concat(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    from tvm import relax
-
     fields = call.args[0].fields if isinstance(call.args[0], relax.Tuple) else ()
     parts = [rewriter.value(one) for one in fields]
     whole = all(len(part.shape) in (3, 4) and part.shape[1] % rewriter.lanes == 0 for part in parts)

@@ -6,6 +6,7 @@ from tuneloom.backends.cpu.layouts.kernels.attention import KEPT, RESULT, SCORES
 from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.backends.cpu.templates.lines import in_vectors, inlined
 from tuneloom.backends.cpu.templates.registers import most_vectors
+from tuneloom.compiler.lazy import s_tir
 
 _MOST_ROWS = 8
 """Rows of a tile of accumulators."""
@@ -17,12 +18,9 @@ _AROUND = 3
 
 def is_attention(module: Any) -> bool:
     """Whether a module's `main` is a kernel of attention."""
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import ScheduleError
-
     try:
-        Schedule(module, error_render_level="none").get_sblock(SCORES)
-    except ScheduleError:
+        s_tir.Schedule(module, error_render_level="none").get_sblock(SCORES)
+    except s_tir.ScheduleError:
         return False
     return True
 

@@ -12,6 +12,7 @@ from typing import Any
 from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.backends.cpu.templates.pieces import common_width, cut, share
 from tuneloom.backends.cpu.templates.reading import bounded, depends, is_even, loads_of, reading_of
+from tuneloom.compiler.lazy import ir, tirx, tvm, tvm_ffi
 
 _LONGEST_ROW, _SHORTEST_ROW = 256, 4
 _MOST_ROWS = 64
@@ -92,9 +93,6 @@ def _parts(extent: int, indices: Sequence[Any], last: Any) -> tuple[int, ...]:
 
 
 def _divisors(indices: Sequence[Any], last: Any) -> set[int]:
-    from tvm import tirx
-    from tvm_ffi import structural_walk
-
     found: set[int] = set()
 
     def seen(node: Any) -> None:
@@ -103,14 +101,12 @@ def _divisors(indices: Sequence[Any], last: Any) -> set[int]:
             found.add(scale * int(node.b.value))
 
     for index in indices:
-        structural_walk(index, (((tirx.FloorDiv, tirx.FloorMod), seen),))
+        tvm_ffi.structural_walk(index, (((tirx.FloorDiv, tirx.FloorMod), seen),))
     return found
 
 
 def _scale(value: Any, last: Any) -> int | None:
     """By how much a number counts the last axis more coarsely; None if it is no count of that."""
-    from tvm import tirx
-
     if value.same_as(last):
         return 1
     if not isinstance(value, tirx.FloorDiv | tirx.FloorMod) or not hasattr(value.b, "value"):
@@ -120,9 +116,6 @@ def _scale(value: Any, last: Any) -> int | None:
 
 
 def _digits(parts: Sequence[int], dtype: str, analyzer: Any) -> list[Any]:
-    import tvm
-    from tvm import tirx
-
     digits = [tirx.Var(f"digit{at}", dtype) for at in range(len(parts))]
     for digit, size in zip(digits, parts, strict=True):
         analyzer.bind(digit, tvm.ir.Range(tirx.const(0, dtype), tirx.const(size, dtype)))
@@ -137,10 +130,7 @@ def _put_together(digits: Sequence[Any], parts: Sequence[int]) -> Any:
 
 
 def _replaced(index: Any, last: Any, whole: Any) -> Any:
-    from tvm import ir
-    from tvm_ffi import structural_map
-
-    return structural_map(index, ((ir.Var, lambda var: whole if var.same_as(last) else var),))
+    return tvm_ffi.structural_map(index, ((ir.Var, lambda var: whole if var.same_as(last) else var),))
 
 
 def _near(index: Any, axes: Sequence[Any]) -> int | None:

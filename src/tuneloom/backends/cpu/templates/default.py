@@ -10,6 +10,7 @@ from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.backends.cpu.templates.growth import too_large_inlined
 from tuneloom.backends.cpu.templates.pieces import cut, in_rows, share
 from tuneloom.backends.cpu.templates.reading import together
+from tuneloom.compiler.lazy import s_tir
 
 _REDUCE, _SPATIAL = 2, 0
 
@@ -24,8 +25,6 @@ def default_sketch(sch: Any, target: CpuTarget) -> None:
 
 def _inlined(sch: Any, block: Any) -> bool:
     """Whether a block that one other reads could be computed there."""
-    from tvm.s_tir.schedule import ScheduleError
-
     kinds = [int(var.iter_type) for var in sch.get(block).iter_vars]
     readers = sch.get_consumers(block)
     if any(kind != _SPATIAL for kind in kinds) or len(readers) != 1:
@@ -34,7 +33,7 @@ def _inlined(sch: Any, block: Any) -> bool:
         return False
     try:
         sch.compute_inline(block)
-    except ScheduleError:
+    except s_tir.ScheduleError:
         return False
     return True
 

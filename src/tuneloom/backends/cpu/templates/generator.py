@@ -20,6 +20,7 @@ from tuneloom.backends.cpu.templates.stages import is_staged, staged_sketch
 from tuneloom.backends.cpu.templates.tile_products import tile_templates
 from tuneloom.backends.cpu.templates.tiles import Variant, tiled_sketch, variants
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import ms, s_tir
 
 
 def space_for(module: Any, target: CpuTarget) -> Any:
@@ -36,14 +37,10 @@ def space_for(module: Any, target: CpuTarget) -> Any:
 
 def last_resort(module: Any, target: CpuTarget) -> Any:
     """A space of a single schedule, for kernels whose general space can't be generated."""
-    from tvm.s_tir import Schedule
-
-    return _offering([_default(module, target) or Schedule(module)], target)
+    return _offering([_default(module, target) or s_tir.Schedule(module)], target)
 
 
 def _offering(sketches: list[Any], target: CpuTarget) -> Any:
-    from tvm.s_tir import meta_schedule as ms
-
     def offer(_schedule: Any) -> list[Any]:
         return sketches
 
@@ -104,12 +101,9 @@ def _tiler(shape: Shape, target: CpuTarget, variant: Variant) -> Any:
 
 def _attempt(module: Any, template: Any) -> Any | None:
     """A schedule made by a template, or None when the kernel does not have its form."""
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import ScheduleError
-
-    schedule = Schedule(module, error_render_level="none")
+    schedule = s_tir.Schedule(module, error_render_level="none")
     try:
         template(schedule)
-    except (ScheduleError, ValueError):
+    except (s_tir.ScheduleError, ValueError):
         return None
     return schedule

@@ -7,6 +7,8 @@ expression of sixty thousand copies, which TVM does not come to the end of.
 from collections import Counter
 from typing import Any
 
+from tuneloom.compiler.lazy import s_tir, tvm
+
 LARGEST = 4000
 """Parts of an expression; usual kernels have some tens to some hundreds."""
 _FEW_STEPS = 8
@@ -15,13 +17,10 @@ _OPERANDS = ("a", "b", "value", "condition", "true_value", "false_value", "args"
 
 def outgrows(module: Any) -> bool:
     """Whether a kernel becomes too large an expression if all its steps are inlined."""
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import ScheduleError
-
-    schedule = Schedule(module, error_render_level="none")
+    schedule = s_tir.Schedule(module, error_render_level="none")
     try:
         blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
-    except ScheduleError:
+    except s_tir.ScheduleError:
         return False
     if len(blocks) < _FEW_STEPS:
         return False
@@ -54,8 +53,6 @@ def _value(step: Any) -> Any:
 
 def _tree(expression: Any) -> tuple[int, Counter[int]]:
     """The parts of an expression, each as often as it is written, and the buffers that are read."""
-    import tvm
-
     if isinstance(expression, tvm.ir.TensorLoad):
         return 1, Counter([_buffer(expression)])
     size, loads = 1, Counter[int]()
@@ -75,8 +72,6 @@ def operands(expression: Any) -> list[Any]:
 
 
 def _is_expression(value: Any) -> bool:
-    import tvm
-
     return isinstance(value, tvm.ir.Expr)
 
 

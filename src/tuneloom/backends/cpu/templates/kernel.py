@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.backends.cpu.layouts.shapes.skipping import TEAM
+from tuneloom.compiler.lazy import s_tir, tirx
 
 _REDUCE = 2
 _FOUR, _TWO = 4, 2
@@ -57,13 +58,10 @@ class Shape:
 
 def shape_of(module: Any, lanes: int) -> Shape | None:
     """The form of a module's `main`, or None when no template can hold it."""
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import ScheduleError
-
-    schedule = Schedule(module, error_render_level="none")
+    schedule = s_tir.Schedule(module, error_render_level="none")
     try:
         root = schedule.get_sblock("root")
-    except ScheduleError:
+    except s_tir.ScheduleError:
         return None  # one call of a routine, such as a sort: there are no loops
     blocks = [schedule.get(block) for block in schedule.get_child_blocks(root)]
     names = [str(block.name_hint) for block in blocks]
@@ -168,9 +166,9 @@ def _broadcasts(block: Any) -> bool:
 
 def _mentions(region: Any, wanted: Any) -> bool:
     """Whether the indices of a region depend on a variable."""
-    from tvm.tirx.analysis import undefined_vars
-
-    return any(var.same_as(wanted) for part in region.region for var in undefined_vars(part.min, []))
+    return any(
+        var.same_as(wanted) for part in region.region for var in tirx.analysis.undefined_vars(part.min, [])
+    )
 
 
 def _fills_vectors(block: Any, lanes: int) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.backends.cpu.templates.growth import operands
+from tuneloom.compiler.lazy import ir, tirx, tvm, tvm_ffi
 
 _MANY_STEPS = 4
 
@@ -43,9 +44,7 @@ def reading_of(block: Any) -> Reading:
 
 def bounded(block: Any) -> Any:
     """What simplifies expressions by how far the axes of a block go."""
-    from tvm.sym import Analyzer
-
-    analyzer = Analyzer()
+    analyzer = tvm.sym.Analyzer()
     for var in block.iter_vars:
         analyzer.bind(var.var, var.dom)
     return analyzer
@@ -70,8 +69,6 @@ def together(block: Any) -> int:
 
 def _computed_with(value: Any) -> list[Any]:
     """The axes that a value depends on by more than where it is read."""
-    from tvm import ir
-
     if isinstance(value, ir.TensorLoad):
         return []
     if isinstance(value, ir.Var):
@@ -96,19 +93,13 @@ def _in_order(load: Any, axes: list[tuple[Any, int]]) -> bool:
 
 def loads_of(body: Any) -> list[Any]:
     """Every place where a tensor is read."""
-    from tvm import ir
-    from tvm_ffi import structural_walk
-
     found: list[Any] = []
-    structural_walk(body, ((ir.TensorLoad, found.append),))
+    tvm_ffi.structural_walk(body, ((ir.TensorLoad, found.append),))
     return found
 
 
 def _deciding(body: Any) -> tuple[list[Any], list[Any]]:
     """Where values are read, and what decides which of them are."""
-    from tvm import ir, tirx
-    from tvm_ffi import structural_walk
-
     indices: list[Any] = []
     conditions: list[Any] = []
 
@@ -116,7 +107,7 @@ def _deciding(body: Any) -> tuple[list[Any], list[Any]]:
         if str(getattr(call.op, "name", "")).endswith("if_then_else"):
             conditions.append(call.args[0])
 
-    structural_walk(
+    tvm_ffi.structural_walk(
         body,
         (
             (ir.TensorLoad, lambda load: indices.extend(load.indices)),
@@ -129,24 +120,17 @@ def _deciding(body: Any) -> tuple[list[Any], list[Any]]:
 
 def _steps(body: Any) -> int:
     """The operations on real numbers that one value takes."""
-    from tvm import tirx
-    from tvm_ffi import structural_walk
-
     found: list[str] = []
     kinds = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div)
-    structural_walk(body, (kinds, lambda operation: found.append(str(operation.ty))))
+    tvm_ffi.structural_walk(body, (kinds, lambda operation: found.append(str(operation.ty))))
     return sum("float" in kind for kind in found)
 
 
 def is_even(index: Any, last: Any) -> bool:
     """Whether a step along an axis is always the same step of an index."""
-    from tvm.sym import detect_linear_equation
-
-    return not depends(index, last) or len(detect_linear_equation(index, [last])) > 0
+    return not depends(index, last) or len(tvm.sym.detect_linear_equation(index, [last])) > 0
 
 
 def depends(part: Any, variable: Any) -> bool:
     """Whether a variable occurs in an expression."""
-    from tvm.tirx.analysis import undefined_vars
-
-    return any(var.same_as(variable) for var in undefined_vars(part, []))
+    return any(var.same_as(variable) for var in tirx.analysis.undefined_vars(part, []))

@@ -11,6 +11,7 @@ from typing import Any
 
 from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.backends.cpu.templates.kernel import Shape
+from tuneloom.compiler.lazy import tirx
 
 _SPARE = 2
 _WIDEST_ROW, _WIDEST_OTHER = 32, 8
@@ -123,11 +124,9 @@ def tile_vectors(sch: Any) -> int:
 
 
 def _unrolled(sch: Any, block: Any) -> int:
-    from tvm.tirx import ForKind
-
     count = 1
     for loop in sch.get_loops(block):
         node = sch.get(loop)
-        if node.kind == ForKind.UNROLLED:
+        if node.kind == tirx.ForKind.UNROLLED:
             count *= int(node.extent)
     return count

@@ -12,6 +12,7 @@ from tuneloom.backends.cpu.instructions.tiles import KNOWN, SIDE, TileProduct
 from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.backends.cpu.templates.kernel import Shape
 from tuneloom.backends.cpu.templates.tiles import result_block, share
+from tuneloom.compiler.lazy import s_tir
 
 _ROWS = (64, 32, 128, 16)
 """How many rows a block may have, the most promising first."""
@@ -51,9 +52,7 @@ def tile_templates(module: Any, shape: Shape, target: CpuTarget) -> list[Templat
 
 def _sizes(module: Any, shape: Shape) -> tuple[int, int, int]:
     """How many rows the result has, how many columns lie together, and how many products a sum has."""
-    from tvm.s_tir import Schedule
-
-    schedule = Schedule(module)
+    schedule = s_tir.Schedule(module)
     anchor = schedule.get(schedule.get_sblock(shape.anchor))
     extents = [int(getattr(var.dom.extent, "value", 0)) for var in anchor.iter_vars]
     *_, rows, _, groups, each = extents

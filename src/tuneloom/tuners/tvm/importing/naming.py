@@ -3,6 +3,8 @@
 import mmap
 from pathlib import Path
 
+from tuneloom.compiler.lazy import onnx
+
 ZOO = "zoo:"
 _LOCATION = b"location"
 
@@ -28,7 +30,6 @@ def source_files(source: str) -> list[Path]:
 def _external_data(path: Path) -> list[Path]:
     if not _may_have_external_data(path):
         return []
-    import onnx
     from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
     try:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.errors import ModelError
 
 
@@ -115,8 +116,6 @@ def bind_shapes(
     `ranges` are the least and greatest size of an open dimension, by its name. Raises
     ModelError for an input that is not there, a shape that does not fit, and a size out of range.
     """
-    from tvm import relax
-
     open_inputs = {str(param.name): param.ty for param in module["main"].params}
     sizes: dict[str, int] = {}
     for name, given in shapes.items():

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
+from tuneloom.compiler.lazy import ir, relax
 from tuneloom.compiler.passes import own_pass
 from tuneloom.tuners.tvm.importing.recurrence.kernels import CELL, cell_of
 from tuneloom.tuners.tvm.importing.recurrence.meaning import meaning_of
@@ -31,10 +32,8 @@ class Meanings:
 
     def watching(self, own: Mapping[str, Legaliser]) -> dict[str, Legaliser]:
         """All of TVM's ways to legalise, and these instead of some of them, with a note of what was made."""
-        from tvm.ir import Op
-
-        names = {str(name) for name in Op.list_op_names() if str(name).startswith("relax.")} - _SKIPPED
-        found = {name: own.get(name) or Op.get(name).get_attr("FLegalize") for name in sorted(names)}
+        names = {str(name) for name in ir.Op.list_op_names() if str(name).startswith("relax.")} - _SKIPPED
+        found = {name: own.get(name) or ir.Op.get(name).get_attr("FLegalize") for name in sorted(names)}
         return {name: self._noting(one) for name, one in found.items() if one is not None}
 
     def _noting(self, legalise: Legaliser) -> Legaliser:
@@ -56,8 +55,6 @@ class Meanings:
         return own_pass("ReadMeanings", read)
 
     def _read(self, module: Any) -> Iterator[tuple[str, Meaning]]:
-        from tvm import relax
-
         for gvar, function in module.functions.items():
             name = str(gvar.name_hint)
             if isinstance(function, relax.Function):
@@ -183,8 +180,6 @@ def _callee(value: Any) -> str:
 
 
 def _is_tensor(value: Any) -> bool:
-    from tvm import relax
-
     return isinstance(getattr(value, "ty", None), relax.TensorType)
 
 

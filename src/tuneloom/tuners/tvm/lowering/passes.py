@@ -3,6 +3,7 @@
 from typing import Any
 
 from tuneloom.backends.finding import backend_of
+from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.recurrence.on_threads import on_threads
@@ -12,13 +13,11 @@ from tuneloom.tuners.tvm.lowering.names import steady_names
 
 def preparing_passes() -> list[Any]:
     """Inference form: batch norms folded, constants computed, aliases gone."""
-    from tvm.relax import transform
-
     return [
-        transform.DecomposeOpsForInference(),
-        transform.CanonicalizeBindings(),
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
         folding(),
-        transform.DeadCodeElimination(),
+        relax.transform.DeadCodeElimination(),
     ]
 
 
@@ -27,20 +26,17 @@ def fusing_passes(target: TargetSpec, meanings: Meanings | None = None) -> list[
 
     `meanings` gets to know what the kernels compute.
     """
-    from tvm.relax import transform
-    from tvm.relax.backend import DispatchSortScan
-
     backend = backend_of(target)
     own = dict(backend.legalisers())
     return [
         *([own_pass("RecurrencesOnThreads", on_threads)] if backend.binds_threads else []),
-        DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to
-        transform.LegalizeOps(own if meanings is None else meanings.watching(own)),
-        transform.AnnotateTIROpPattern(),
-        transform.FoldConstant(),
-        transform.FuseOps(),
+        relax.backend.DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to
+        relax.transform.LegalizeOps(own if meanings is None else meanings.watching(own)),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FoldConstant(),
+        relax.transform.FuseOps(),
         *([] if meanings is None else [meanings.reading()]),
-        transform.FuseTIR(),
-        transform.DeadCodeElimination(),
+        relax.transform.FuseTIR(),
+        relax.transform.DeadCodeElimination(),
         own_pass("SteadyNames", steady_names),
     ]

@@ -7,6 +7,7 @@ from typing import Any
 from tuneloom.backends.implementers import ModelKernel
 from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import ms, relax, s_tir, tvm_ffi
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Task
 from tuneloom.tuners.tvm.inserting import claims_on
@@ -52,8 +53,6 @@ def _is_claimed(name: str, lowered: LoweredModel) -> bool:
 def kernel_calls(module: Any) -> Counter[str]:
     """How often `main` calls each kernel, in the order of the first calls."""
     load_tvm()
-    from tvm import relax
-
     calls: Counter[str] = Counter()
 
     def visit(node: Any) -> None:
@@ -66,8 +65,6 @@ def kernel_calls(module: Any) -> Counter[str]:
 
 def kernel_key(function: Any, target: TargetSpec) -> str:
     """A name for the workload on this kind of target, the same in every process."""
-    import tvm_ffi
-
     digest = tvm_ffi.structural_hash(kernel_module(function)) & (2**64 - 1)
     return f"{target.family}-{digest:016x}"
 
@@ -98,15 +95,13 @@ def _task(
     key: str, name: str, function: Any, weight: int, target: TargetSpec, meaning: Meaning | None = None
 ) -> Task:
     load_tvm()
-    from tvm.s_tir.analysis import estimate_tir_flops
-
     module = kernel_module(function)
     payload = pack_kernel(module, target, meaning)
     return Task(
         key=key,
         name=name,
         weight=weight,
-        gflop=float(estimate_tir_flops(module)) / 1e9,
+        gflop=float(s_tir.analysis.estimate_tir_flops(module)) / 1e9,
         shapes=_shapes(module),
         kernel_class=kernel_class(name),
         payload=payload,
@@ -114,8 +109,6 @@ def _task(
 
 
 def _shapes(module: Any) -> str:
-    from tvm.s_tir.meta_schedule.arg_info import ArgInfo
-
-    infos = ArgInfo.from_entry_func(module)
+    infos = ms.arg_info.ArgInfo.from_entry_func(module)
     texts = ["×".join(str(int(extent)) for extent in info.shape) or "1" for info in infos]
     return f"{', '.join(texts[:-1])} → {texts[-1]}"

@@ -8,6 +8,7 @@ from typing import Any
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import Insert, ModelKernel
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import ms, s_tir
 from tuneloom.compiler.linking import link_with
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Artifact, Failure, FailureKind
@@ -54,10 +55,8 @@ def _built(kernel: ModelKernel, compiled: Any, started: float) -> Artifact:
 
 def _compiled(module: Any, target: TargetSpec) -> Any:
     tvm = load_tvm()
-    from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
-
     with target.to_tvm() as tvm_target, tvm.transform.PassContext(config=_settings(target)):
-        module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
+        module = s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
         return tvm.tirx.build(module, target=tvm_target)
 
 
@@ -67,9 +66,7 @@ def _settings(target: TargetSpec) -> dict[str, Any]:
 
 
 def _arguments(module: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    from tvm.s_tir.meta_schedule.arg_info import ArgInfo
-
-    infos = ArgInfo.from_entry_func(module, remove_preproc=True)
+    infos = ms.arg_info.ArgInfo.from_entry_func(module, remove_preproc=True)
     return tuple((str(info.dtype), tuple(int(extent) for extent in info.shape)) for info in infos)
 
 

@@ -3,6 +3,7 @@
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import te
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 from tuneloom.model import Artifact, Measurement, MeasuringRules
@@ -18,8 +19,6 @@ def canary_payload(target: TargetSpec) -> bytes:
     if not backend_of(target).has_canary:
         return b""
     tvm = load_tvm()
-    from tvm import te
-
     left = te.placeholder((_SIZE, _SIZE), name="left")
     right = te.placeholder((_SIZE, _SIZE), name="right")
     k = te.reduce_axis((0, _SIZE), name="k")

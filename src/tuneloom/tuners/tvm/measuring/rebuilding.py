@@ -4,6 +4,7 @@ import json
 
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import ModelKernel
+from tuneloom.compiler.lazy import s_tir
 from tuneloom.model import Artifact, Failure, FailureKind
 from tuneloom.model.configuration import TVM, implementer_of
 from tuneloom.tuners.tvm.inserting import inserted
@@ -26,13 +27,10 @@ def rebuild_kernel(payload: bytes, configuration: str) -> Artifact | Failure:
 
 
 def _replayed(kernel: ModelKernel, trace: str) -> Artifact | Failure:
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import Trace
-
-    schedule = Schedule(kernel.module, debug_mask="none", error_render_level="none")
+    schedule = s_tir.Schedule(kernel.module, debug_mask="none", error_render_level="none")
     backend_of(kernel.target).follow(trace, kernel.target)
     try:
-        Trace.apply_json_to_schedule(json.loads(trace), schedule)
+        s_tir.Trace.apply_json_to_schedule(json.loads(trace), schedule)
     except Exception as error:
         return Failure(kind=FailureKind.BUILD_ERROR, message=f"the trace does not fit: {error}")
     return build_kernel(pack_kernel(schedule.mod, kernel.target))

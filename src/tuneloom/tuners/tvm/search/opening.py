@@ -4,6 +4,7 @@ from typing import Any
 
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import ModelKernel
+from tuneloom.compiler.lazy import ms
 
 _SEED = 1  # replaying traces involves no chance, but TVM wants to know
 
@@ -23,14 +24,10 @@ def opened(kernel: ModelKernel) -> tuple[Any, list[Any]]:
 
 def is_template(generator: Any) -> bool:
     """Whether a space was made from templates, whose own decisions are good guesses."""
-    from tvm.s_tir import meta_schedule as ms
-
     return isinstance(generator, ms.space_generator.ScheduleFn)
 
 
 def _generated(kernel: ModelKernel, generator: Any) -> tuple[Any, list[Any]]:
-    from tvm.s_tir import meta_schedule as ms
-
     context = ms.TuneContext(
         mod=kernel.module,
         target=kernel.target.to_tvm(),

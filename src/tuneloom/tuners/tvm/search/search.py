@@ -14,6 +14,7 @@ import numpy as np
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import ModelKernel
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import tvm_ffi
 from tuneloom.model import Candidate, SearchOptions, Seed, Task, Trial
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE, pack_kernel, trace_text
 from tuneloom.tuners.tvm.lowering.tasks import unpack
@@ -236,8 +237,6 @@ class TvmSearch:
         self._keys.add(key_of(NO_TRACE))
 
     def _wrap(self, schedule: Any, origin: str) -> Candidate | None:
-        import tvm_ffi
-
         program = tvm_ffi.structural_hash(schedule.mod)
         text = trace_text(schedule.trace)
         key = key_of(text)

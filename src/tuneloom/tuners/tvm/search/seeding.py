@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tuneloom.compiler.lazy import s_tir
 from tuneloom.model import Decision, Lesson
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.search.population import Row
@@ -54,12 +55,9 @@ def history(seconds: Mapping[Row, float], lessons: Mapping[Row, float]) -> dict[
 
 def replayed(module: Any, configuration: str) -> Any | None:
     """A whole configuration on this kernel, or None if it does not fit."""
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import Trace
-
-    schedule = Schedule(module, debug_mask="none", error_render_level="none")
+    schedule = s_tir.Schedule(module, debug_mask="none", error_render_level="none")
     try:
-        Trace.apply_json_to_schedule(json.loads(configuration), schedule)
+        s_tir.Trace.apply_json_to_schedule(json.loads(configuration), schedule)
     except Exception:  # a foreign schedule may fail in any way
         return None
     return schedule

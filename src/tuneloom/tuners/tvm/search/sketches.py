@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.compiler.lazy import s_tir
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.search.knobs import ChoiceKnob, Decision, Knob, TileKnob
 
@@ -28,14 +29,11 @@ class Sketch:
 
     def replay(self, module: Any, decisions: Sequence[Decision], postprocs: Sequence[Any]) -> Any | None:
         """The schedule with these decisions, or None if it does not survive the postprocessors."""
-        from tvm.s_tir import Schedule
-        from tvm.s_tir.schedule import Trace
-
         instructions = self.trace.insts
         sampling = [inst for inst in instructions if inst.kind.name.startswith("Sample")]
         values = [list(value) if isinstance(value, tuple) else value for value in decisions]
-        trace = Trace(instructions, dict(zip(sampling, values, strict=True)))
-        schedule = Schedule(module, debug_mask="none", error_render_level="none")
+        trace = s_tir.Trace(instructions, dict(zip(sampling, values, strict=True)))
+        schedule = s_tir.Schedule(module, debug_mask="none", error_render_level="none")
         try:
             trace.apply_to_schedule(schedule, remove_postproc=True)
             schedule.enter_postproc()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.zoo.networks import mobilenet_v2, resnet18, transformer_encoder
 from tuneloom.tuners.tvm.zoo.weights import fill_weights
@@ -53,8 +54,6 @@ def require_name(name: str) -> None:
 
 
 def _shipped_graph(stem: str) -> Any:
-    import onnx
-
     path = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / f"light_{stem}.onnx"
     if not path.is_file():
         raise ModelError(f"the installed package onnx has no {path.name}; install onnx 1.17 or newer")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import onnx
 from tuneloom.tuners.tvm.zoo.weights import WeightMaker
 
 _OPSET = 17
@@ -22,29 +23,25 @@ class GraphWriter:
 
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add a node and return the name of its one output."""
-        from onnx import helper
-
         output = f"{kind.lower()}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(kind, list(inputs), [output], name=output, **attributes))
+        self._nodes.append(onnx.helper.make_node(kind, list(inputs), [output], name=output, **attributes))
         return output
 
     def parameter(self, values: Any) -> str:
         """Add a constant and return its name."""
-        from onnx import numpy_helper
-
         name = f"parameter_{len(self._parameters)}"
-        self._parameters.append(numpy_helper.from_array(np.asarray(values), name))
+        self._parameters.append(onnx.numpy_helper.from_array(np.asarray(values), name))
         return name
 
     def finish(self, name: str, given: tuple[str, tuple[int, ...]], output: str, shape: Any) -> Any:
         """The checked model with one input and one output."""
-        from onnx import TensorProto, checker, helper
-
-        entry = helper.make_tensor_value_info(given[0], TensorProto.FLOAT, given[1])
-        result = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
-        graph = helper.make_graph(self._nodes, name, [entry], [result], self._parameters)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)
-        checker.check_model(model)
+        entry = onnx.helper.make_tensor_value_info(given[0], onnx.TensorProto.FLOAT, given[1])
+        result = onnx.helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, shape)
+        graph = onnx.helper.make_graph(self._nodes, name, [entry], [result], self._parameters)
+        model = onnx.helper.make_model(
+            graph, opset_imports=[onnx.helper.make_opsetid("", _OPSET)], ir_version=8
+        )
+        onnx.checker.check_model(model)
         return model
 
     def conv(

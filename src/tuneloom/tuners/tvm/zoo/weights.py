@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuneloom.compiler.lazy import onnx
+
 Array = NDArray[np.float32]
 
 _BRANCH_GAIN = 0.5
@@ -40,8 +42,6 @@ def fill_weights(model: Any, seed: int) -> Any:
     Returns the same model in the present form of the format: parameters are
     initialisers, and inputs are only what a caller has to give.
     """
-    from onnx import numpy_helper
-
     graph = model.graph
     maker = WeightMaker(seed)
     shapes = _parameter_shapes(graph)
@@ -50,7 +50,7 @@ def fill_weights(model: Any, seed: int) -> Any:
     roles = {name: role for name, role in named if name in shapes}
     kept = _kept_initializers(graph, roles)
     drawn = [
-        numpy_helper.from_array(_draw(maker, role, shapes[name]), name)
+        onnx.numpy_helper.from_array(_draw(maker, role, shapes[name]), name)
         for name, role in sorted(roles.items())
     ]
     _replace(graph, drawn + kept)
@@ -60,13 +60,11 @@ def fill_weights(model: Any, seed: int) -> Any:
 
 def _parameter_shapes(graph: Any) -> dict[str, tuple[int, ...]]:
     """Shapes of everything that stands for a float parameter."""
-    from onnx import TensorProto, numpy_helper
-
     by_name = {tensor.name: tensor for tensor in graph.initializer}
-    shapes = {t.name: tuple(t.dims) for t in graph.initializer if t.data_type == TensorProto.FLOAT}
+    shapes = {t.name: tuple(t.dims) for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT}
     for node in graph.node:
         if node.op_type == "ConstantOfShape" and node.input[0] in by_name:
-            dims = numpy_helper.to_array(by_name[node.input[0]])
+            dims = onnx.numpy_helper.to_array(by_name[node.input[0]])
             shapes[node.output[0]] = tuple(int(dim) for dim in dims)
     return shapes
 

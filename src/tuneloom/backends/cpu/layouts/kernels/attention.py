@@ -9,6 +9,7 @@ from typing import Any
 
 from tuneloom.backends.cpu.layouts.kernels.lines import reduced
 from tuneloom.backends.cpu.layouts.shapes.matrices import padded_rows
+from tuneloom.compiler.lazy import te, tirx, topi
 
 SCORES, KEPT = "attention_scores", "attention_kept"
 SUMS, RESULT, TRIMMED = "attention_sums", "attention", "attention_trimmed"
@@ -31,8 +32,6 @@ def attention(
 
     A mask is added to the scores, and is broadcast over all of their axes where it has an extent of 1.
     """
-    from tvm import te, tirx, topi
-
     *lead, rows, inner = (int(extent) for extent in queries.shape)
     *_, blocks, _, panel = (int(extent) for extent in keys.shape)
     *_, columns, _, wide = (int(extent) for extent in values.shape)
@@ -76,8 +75,6 @@ def attention(
 
 def _broadcast(mask: Any, at: Any, rows: int, count: int) -> Any:
     """What a mask adds to a score; it may have fewer axes than the scores."""
-    from tvm import te
-
     shape = [int(extent) for extent in mask.shape]
     *batch, row, key = at
     places = [*batch, te.min(row, rows - 1), te.min(key, count - 1)][len(at) - len(shape) :]

@@ -14,6 +14,7 @@ from tuneloom.backends.cpu.layouts.shapes.skipping import TEAM
 from tuneloom.backends.cpu.layouts.shapes.uneven_groups import UnevenGroups
 from tuneloom.backends.cpu.layouts.shapes.values import blocks as block_count
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.compiler.lazy import te, tirx, topi
 
 _SHORT_ROW = 16
 _ROW_TILES = range(4, 15)
@@ -21,8 +22,6 @@ _ROW_TILES = range(4, 15)
 
 def conv2d(data: Any, weight: Any, window: Window, groups: Groups | None = None) -> Any:
     """Blocked data with weights (out blocks, in blocks that one needs, kh, kw, in, out)."""
-    from tvm import te
-
     batch, _, height, width, _ = data.shape
     out_blocks, in_blocks, _, _, inner, lanes = weight.shape
     padded = pad(data, window, (2, 3))
@@ -48,8 +47,6 @@ def conv2d(data: Any, weight: Any, window: Window, groups: Groups | None = None)
 
 def conv2d_in_groups(data: Any, weight: Any, window: Window, uneven: UnevenGroups) -> Any:
     """Blocked data with weights (out blocks, groups, steps, kh, kw, in, out)."""
-    from tvm import te, tirx
-
     batch, _, height, width, _ = data.shape
     out_blocks, groups, steps, _, _, inner, lanes = weight.shape
     padded = pad(data, window, (2, 3))
@@ -75,8 +72,6 @@ def conv2d_in_groups(data: Any, weight: Any, window: Window, uneven: UnevenGroup
 
 def conv2d_from_plain(data: Any, weight: Any, window: Window) -> Any:
     """Plain data with weights (out blocks, in, kh, kw, out): the first layer of most networks."""
-    from tvm import te, topi
-
     if len(data.shape) == 3:
         data = topi.expand_dims(data, 2)
     batch, channels, height, width = data.shape
@@ -105,14 +100,10 @@ def whole_columns(cols: int) -> int:
 
 def _within(x: Any, cols: int) -> Any:
     """Where a column that is added for the tile's sake reads instead."""
-    from tvm import te
-
     return x if whole_columns(cols) == cols else te.min(x, cols - 1)
 
 
 def _trimmed(whole: Any, cols: int) -> Any:
-    from tvm import te
-
     batch, out_blocks, rows, made, lanes = whole.shape
     if int(made) == cols:
         return whole
@@ -121,8 +112,6 @@ def _trimmed(whole: Any, cols: int) -> Any:
 
 def depthwise_conv2d(data: Any, weight: Any, window: Window) -> Any:
     """Every channel by itself; weights are (blocks, kh, kw, block)."""
-    from tvm import te
-
     batch, blocks, height, width, lanes = data.shape
     padded = pad(data, window, (2, 3))
     rows, cols = window.output_size(int(height), int(width))
@@ -138,8 +127,6 @@ def depthwise_conv2d(data: Any, weight: Any, window: Window) -> Any:
 
 def max_pool2d(data: Any, window: Window) -> Any:
     """The largest value of each window; padding never wins."""
-    from tvm import te
-
     batch, blocks, height, width, lanes = data.shape
     padded = pad(data, window, (2, 3), lowest=True)
     rows, cols = window.output_size(int(height), int(width))
@@ -153,8 +140,6 @@ def max_pool2d(data: Any, window: Window) -> Any:
 
 def avg_pool2d(data: Any, window: Window, count_padding: bool) -> Any:
     """The mean of each window, over all of it or only what lies inside the image."""
-    from tvm import te, tirx
-
     batch, blocks, height, width, lanes = data.shape
     padded = pad(data, window, (2, 3))
     rows, cols = window.output_size(int(height), int(width))
@@ -178,8 +163,6 @@ def avg_pool2d(data: Any, window: Window, count_padding: bool) -> Any:
 
 def global_pool2d(data: Any, kind: str) -> Any:
     """The sum, mean, largest or smallest value of the whole image, as an image of one point."""
-    from tvm import te, tirx
-
     batch, blocks, height, width, lanes = data.shape
     ky, kx = te.reduce_axis((0, height), name="ky"), te.reduce_axis((0, width), name="kx")
     fold = fold_of(kind, str(data.dtype))
@@ -201,8 +184,6 @@ def to_blocked(data: Any, lanes: int) -> Any:
 
     Without a height, the result is an image of one row; with a depth, each plane is an image of the batch.
     """
-    from tvm import te, tirx
-
     batch, channels, *sizes = data.shape
     blocks = block_count(int(channels), lanes)
     depth, height, width = [1] * (3 - len(sizes)) + list(sizes)
@@ -223,8 +204,6 @@ def to_plain(data: Any, channels: int, line: bool = False, depth: int = 0) -> An
 
     With a depth, so many images of the batch are the planes of a volume.
     """
-    from tvm import te
-
     batch, _, height, width, lanes = data.shape
     if line:
         return te.compute(
@@ -247,8 +226,6 @@ def to_plain(data: Any, channels: int, line: bool = False, depth: int = 0) -> An
 
 def pad(data: Any, window: Window, axes: tuple[int, int], *, lowest: bool = False, value: Any = 0.0) -> Any:
     """A border of zeros, of another value, or of the lowest one, around the image."""
-    from tvm import te, tirx, topi
-
     if not any(window.padding):
         return data
     top, left, bottom, right = window.padding
@@ -260,6 +237,4 @@ def pad(data: Any, window: Window, axes: tuple[int, int], *, lowest: bool = Fals
 
 
 def _window_axes(window: Window) -> tuple[Any, Any]:
-    from tvm import te
-
     return te.reduce_axis((0, window.kernel[0]), name="kh"), te.reduce_axis((0, window.kernel[1]), name="kw")

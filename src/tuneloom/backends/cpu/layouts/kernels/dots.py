@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tuneloom.backends.cpu.layouts.kernels import lane_sums
 from tuneloom.backends.cpu.layouts.shapes.values import Array
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.compiler.lazy import te, tirx
 
 FOUR = 4
 HALF = 128
@@ -40,8 +41,6 @@ def quantised(data: Any, scale: Scale) -> Any:
 
     TVM's `round` rounds to even, as its `nearbyint` does, which it can't compute in vectors.
     """
-    from tvm import te, tirx
-
     low, high = (tirx.const(limit, "float32") for limit in scale.limits)
     zero, per_step = tirx.const(scale.zero, "float32"), tirx.const(1.0 / scale.step, "float32")
 
@@ -54,24 +53,18 @@ def quantised(data: Any, scale: Scale) -> Any:
 
 def restored(data: Any, scale: Scale) -> Any:
     """The floats that 8-bit whole numbers stand for."""
-    from tvm import te, tirx
-
     zero, step = tirx.const(scale.zero, "float32"), tirx.const(scale.step, "float32")
     return te.compute(data.shape, lambda *at: (data[at].astype("float32") - zero) * step, name="restored")
 
 
 def resigned(data: Any, dtype: str) -> Any:
     """8-bit whole numbers moved by 128 into the other type, with or without a sign."""
-    from tvm import te
-
     by = HALF if dtype == "uint8" else -HALF
     return te.compute(data.shape, lambda *at: (data[at].astype("int16") + by).astype(dtype), name="resigned")
 
 
 def conv2d_dots(data: Any, weight: Any, factor: Any, shift: Any, window: Window, zero: int) -> Any:
     """Blocked data with weights (out blocks, in blocks, kh, kw, in / 4, out, 4), as blocked floats."""
-    from tvm import te
-
     sums, cols = conv2d_sums(data, weight, window, zero)
     batch, out_blocks, rows, _, lanes = sums.shape
     return te.compute(
@@ -90,8 +83,6 @@ def conv2d_sums(data: Any, weight: Any, window: Window, zero: Any) -> tuple[Any,
 
 def product_dots(data: Any, panels: Any, factor: Any, shift: Any, width: int, side: int = 1) -> Any:
     """(…, rows, inner) times panels (width / panel, inner / 4, panel, 4): (…, rows, width), as floats."""
-    from tvm import te
-
     sums = product_sums(data, panels, side)
     return te.compute(
         (*data.shape[:-1], width),

@@ -4,13 +4,13 @@ where there are nothing but infinities."""
 from functools import partial
 from typing import Any
 
+from tuneloom.compiler.lazy import te, tirx, tvm
+
 _WORST = {"max": float("-inf"), "min": float("inf")}
 
 
 def fold_of(kind: str, dtype: str) -> Any:
     """What reduces values to the largest or smallest of them, or to their sum, which a mean begins with."""
-    from tvm import te, tirx
-
     plain = {"sum": te.sum, "mean": te.sum, "max": te.max, "min": te.min}[kind]
     if kind not in _WORST or "float" not in dtype:
         return plain
@@ -20,8 +20,6 @@ def fold_of(kind: str, dtype: str) -> Any:
 
 def extreme(data: Any, kind: str, axes: frozenset[int], keep: bool) -> Any:
     """The largest or smallest number along some axes, each of which disappears or keeps one place."""
-    from tvm import te
-
     fold, rank = fold_of(kind, str(data.dtype)), len(data.shape)
     over = {axis: te.reduce_axis((0, data.shape[axis]), name=f"k{axis}") for axis in sorted(axes)}
     shape = [1 if axis in axes else data.shape[axis] for axis in range(rank) if keep or axis not in axes]
@@ -40,8 +38,6 @@ def legalisers() -> dict[str, Any]:
 
 
 def _legaliser(kind: str) -> Any:
-    import tvm
-
     usual = tvm.ir.Op.get(f"relax.{kind}").get_attr("FLegalize")
 
     def legalise(builder: Any, call: Any) -> Any:

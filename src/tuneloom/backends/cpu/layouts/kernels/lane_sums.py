@@ -13,6 +13,7 @@ from tuneloom.backends.cpu.layouts.kernels import compute
 from tuneloom.backends.cpu.layouts.shapes.matrices import FEW_ROWS, padded_rows
 from tuneloom.backends.cpu.layouts.shapes.values import blocks
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.compiler.lazy import te
 
 Number = TypeVar("Number", bound=np.generic)
 Multiply = Callable[[Any, Any], Any]
@@ -23,8 +24,6 @@ def conv2d_sums(
     data: Any, weight: Any, window: Window, padding: Any, multiply: Multiply, name: str
 ) -> tuple[Any, int]:
     """The sums of a convolution of blocked data, and how many columns of them count."""
-    from tvm import te
-
     batch, _, height, width, _ = data.shape
     out_blocks, in_blocks, _, _, groups, lanes, each = weight.shape
     padded = compute.pad(data, window, (2, 3), value=padding)
@@ -47,8 +46,6 @@ def product_sums(data: Any, panels: Any, multiply: Multiply, name: str, side: in
 
     With a `side`, they are computed in tiles of so many rows.
     """
-    from tvm import te
-
     data = _in_whole_tiles(data, side)
     lead = [int(extent) for extent in data.shape[:-1]]
     count, groups, panel, each = (int(extent) for extent in panels.shape)
@@ -69,8 +66,6 @@ def product_sums(data: Any, panels: Any, multiply: Multiply, name: str, side: in
 
 def _in_whole_tiles(data: Any, side: int) -> Any:
     """Data with rows for the rest of the last tile; the last row once more is as good as any."""
-    from tvm import te
-
     rows = int(data.shape[-2]) if len(data.shape) > 1 else 1
     made = -(-rows // side) * side
     if made == rows or rows <= FEW_ROWS:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tuneloom.backends.cpu.layouts.kernels.extremes import fold_of
+from tuneloom.compiler.lazy import te, tirx, topi
 
 Read = Callable[..., Any]
 """The value at an index."""
@@ -17,8 +18,6 @@ _CHAINS = 4
 
 def softmax(data: Any, lanes: int) -> Any:
     """Exponentials of a line divided by their sum."""
-    from tvm import te, topi
-
     largest = reduced(lambda *at: data[at], data.shape, lanes, "max")
     moved = te.compute(data.shape, lambda *at: data[at] - largest[at[:-1]], name="moved")
     powers = topi.fast_exp(moved)
@@ -29,8 +28,6 @@ def softmax(data: Any, lanes: int) -> Any:
 
 def normalised(data: Any, lanes: int, epsilon: float, centred: bool = True) -> Any:
     """A line minus its mean, divided by its standard deviation (or its root mean square)."""
-    from tvm import te
-
     part = te.const(1.0 / int(data.shape[-1]), data.dtype)
     away = data
     if centred:
@@ -47,8 +44,6 @@ def normalised(data: Any, lanes: int, epsilon: float, centred: bool = True) -> A
 
 def folded(data: Any, lanes: int, kind: str, kept: int) -> Any:
     """The sum, mean, largest or smallest value of every line, and so many axes of one value after it."""
-    from tvm import te
-
     total = reduced(lambda *at: data[at], data.shape, lanes, kind)
     if kind == "mean":
         part, whole = te.const(1.0 / int(data.shape[-1]), data.dtype), total
@@ -61,8 +56,6 @@ def folded(data: Any, lanes: int, kind: str, kept: int) -> Any:
 
 def reduced(read: Read, shape: Any, lanes: int, kind: str) -> Any:
     """The sum, the largest or the smallest value of every line."""
-    from tvm import te, tirx
-
     fold = fold_of(kind, "float32")
     *lead, length = (int(extent) for extent in shape)
     wide = lanes * _CHAINS if length >= 2 * lanes * _CHAINS else lanes

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tuneloom.backends.cpu.layouts.kernels import lane_sums
 from tuneloom.backends.cpu.layouts.shapes.values import Array
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.compiler.lazy import te, tirx
 
 TWO = 2
 Halves = NDArray[np.uint16]
@@ -19,7 +20,6 @@ Halves = NDArray[np.uint16]
 
 def halves(data: Any) -> Any:
     """Numbers rounded to bfloat16, ties to even."""
-    from tvm import te, tirx
 
     def value(*at: Any) -> Any:
         bits = tirx.reinterpret("uint32", data[at])
@@ -31,15 +31,11 @@ def halves(data: Any) -> Any:
 
 def _single(half: Any) -> Any:
     """The number in single precision that a pattern stands for."""
-    from tvm import tirx
-
     return tirx.reinterpret("float32", half.astype("uint32") << tirx.const(16, "uint32"))
 
 
 def conv2d_pairs(data: Any, weight: Any, window: Window) -> Any:
     """Blocked data with weights (out blocks, in blocks, kh, kw, in / 2, out, 2), as blocked numbers."""
-    from tvm import te
-
     sums, cols = lane_sums.conv2d_sums(data, weight, window, 0, _times, "conv2d_pairs")
     batch, out_blocks, rows, made, lanes = sums.shape
     if int(made) == cols:
@@ -49,8 +45,6 @@ def conv2d_pairs(data: Any, weight: Any, window: Window) -> Any:
 
 def product_pairs(data: Any, panels: Any, width: int, side: int = 1) -> Any:
     """(…, rows, inner) times panels (width / panel, inner / 2, panel, 2): (…, rows, width)."""
-    from tvm import te
-
     sums = lane_sums.product_sums(data, panels, _times, "product_pairs", side)
     shape = [*(int(extent) for extent in data.shape[:-1]), width]
     if [int(extent) for extent in sums.shape] == shape:

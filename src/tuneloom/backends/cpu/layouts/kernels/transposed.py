@@ -14,6 +14,7 @@ import numpy as np
 from tuneloom.backends.cpu.layouts.kernels.compute import pad
 from tuneloom.backends.cpu.layouts.shapes.values import Array, blocks
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.compiler.lazy import te
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +61,6 @@ class Transposed:
 
 def conv2d_transposed(data: Any, weight: Any, form: Transposed, size: tuple[int, int]) -> Any:
     """Blocked data to (batch, out blocks, phase y, phase x, rows, cols, block), phases apart."""
-    from tvm import te
-
     batch, in_blocks, _, _, inner = data.shape
     out_blocks, lanes = weight.shape[0], weight.shape[-1]
     ty, tx = form.taps(0), form.taps(1)
@@ -81,8 +80,6 @@ def conv2d_transposed(data: Any, weight: Any, form: Transposed, size: tuple[int,
 
 def interleaved(data: Any, form: Transposed, size: tuple[int, int]) -> Any:
     """The phases of `conv2d_transposed` as one blocked image."""
-    from tvm import te
-
     batch, blocks_, _, _, _, _, lanes = data.shape
     (sy, sx), (top, left, *_) = form.stride, form.padding
 
@@ -95,8 +92,6 @@ def interleaved(data: Any, form: Transposed, size: tuple[int, int]) -> Any:
 
 def woven(data: Any, form: Transposed, size: tuple[int, int], channels: int) -> Any:
     """Phases that are channels of a blocked image as a plain one."""
-    from tvm import te
-
     batch, _, _, _, lanes = data.shape
     (sy, sx), (top, left, *_) = form.stride, form.padding
 

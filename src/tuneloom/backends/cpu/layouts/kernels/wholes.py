@@ -10,12 +10,11 @@ from typing import Any
 
 from tuneloom.backends.cpu.layouts.kernels import compute, dots
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.compiler.lazy import te, tirx, topi
 
 
 def conv2d_dots(data: Any, weight: Any, totals: Any, *moving: Any, window: Window, zero: int = 0) -> Any:
     """Blocked data with weights as dots.pack_dots makes them; `totals` are the sums of weights."""
-    from tvm import te
-
     origin = _at(moving, zero)
     sums, cols = dots.conv2d_sums(data, weight, window, origin)
     batch, out_blocks, rows, _, lanes = sums.shape
@@ -28,8 +27,6 @@ def conv2d_dots(data: Any, weight: Any, totals: Any, *moving: Any, window: Windo
 
 def product_dots(data: Any, panels: Any, totals: Any, *moving: Any, width: int, zero: int = 0) -> Any:
     """(…, rows, inner) times panels as dots.pack_dot_panels makes them: (…, rows, width)."""
-    from tvm import te
-
     origin, sums = _at(moving, zero), dots.product_sums(data, panels)
     return te.compute(
         (*data.shape[:-1], width), lambda *at: sums[at] - origin * totals[at[-1]], name="product_whole"
@@ -40,8 +37,6 @@ def convolution(
     data: Any, weight: Any, *moving: Any, make: Callable[..., Any], window: Window, zero: int = 0, **rest: Any
 ) -> Any:
     """A convolution as `make` has it for floats, of 8-bit data with 32-bit weights."""
-    from tvm import te, topi
-
     if len(data.shape) == 3:
         data = topi.expand_dims(data, 2)
     origin = _at(moving, zero)
@@ -52,6 +47,4 @@ def convolution(
 
 def _at(moving: tuple[Any, ...], zero: int) -> Any:
     """The zero point in 32 bits; the tensor that holds it, if there is one, has one element."""
-    from tvm import tirx
-
     return moving[0][(0,) * len(moving[0].shape)] if moving else tirx.const(zero, "int32")

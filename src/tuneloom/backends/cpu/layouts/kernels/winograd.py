@@ -12,6 +12,7 @@ import numpy as np
 from tuneloom.backends.cpu.layouts.kernels.compute import pad
 from tuneloom.backends.cpu.layouts.shapes.values import Array, OpenConv, pack_weight
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.compiler.lazy import te, tirx
 
 OUT, TILE = 4, 6
 POINTS = TILE * TILE
@@ -98,8 +99,6 @@ def winograd_weight(weight: Array, lanes: int) -> Array:
 
 def winograd_input(data: Any, window: Window) -> Any:
     """Blocked data to (points, blocks, tiles, block)."""
-    from tvm import te
-
     batch, blocks, height, width, lanes = data.shape
     rows, cols = window.output_size(int(height), int(width))
     down, across = _tiles(rows), _tiles(cols)
@@ -122,8 +121,6 @@ def winograd_input(data: Any, window: Window) -> Any:
 
 def winograd_product(data: Any, weight: Any) -> Any:
     """One matrix product for every point."""
-    from tvm import te
-
     points, in_blocks, tiles, inner = data.shape
     _, out_blocks, _, _, lanes = weight.shape
     k, ki = te.reduce_axis((0, in_blocks), name="k"), te.reduce_axis((0, inner), name="ki")
@@ -136,8 +133,6 @@ def winograd_product(data: Any, weight: Any) -> Any:
 
 def winograd_output(data: Any, rows: int, cols: int) -> Any:
     """Products back to a blocked image."""
-    from tvm import te
-
     _, blocks, tiles, lanes = data.shape
     down, across = _tiles(rows), _tiles(cols)
     batch = int(tiles) // (down * across)
@@ -160,8 +155,6 @@ def _tiles(extent: int) -> int:
 
 def _combine(matrix: tuple[tuple[int, ...], ...], row: Any, term: Any) -> Any:
     """The row of a matrix times terms; which row is known once loops are unrolled."""
-    from tvm import tirx
-
     sums = [_weighted(coefficients, term) for coefficients in matrix]
     result = sums[-1]
     for number in range(len(sums) - 2, -1, -1):
@@ -170,8 +163,6 @@ def _combine(matrix: tuple[tuple[int, ...], ...], row: Any, term: Any) -> Any:
 
 
 def _weighted(coefficients: tuple[int, ...], term: Any) -> Any:
-    from tvm import tirx
-
     total = None
     for position, factor in enumerate(coefficients):
         if factor:

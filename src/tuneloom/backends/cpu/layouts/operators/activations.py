@@ -8,28 +8,23 @@ from collections.abc import Callable
 from typing import Any
 
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
+from tuneloom.compiler.lazy import relax
 
 Formula = Callable[[Rewriter, Any], Any]
 """The last operator of a formula, the others being emitted already."""
 
 
 def _sigmoid(rewriter: Rewriter, x: Any) -> Any:
-    from tvm import relax
-
     op, one = relax.op, relax.const(1.0, "float32")
     power = rewriter.emit(op.exp(rewriter.emit(op.negative(x))))
     return op.divide(one, rewriter.emit(op.add(power, one)))
 
 
 def _silu(rewriter: Rewriter, x: Any) -> Any:
-    from tvm import relax
-
     return relax.op.multiply(x, rewriter.emit(_sigmoid(rewriter, x)))
 
 
 def _gelu(rewriter: Rewriter, x: Any) -> Any:
-    from tvm import relax
-
     op = relax.op
     half, one = relax.const(0.5, "float32"), relax.const(1.0, "float32")
     root = relax.const(math.sqrt(0.5), "float32")

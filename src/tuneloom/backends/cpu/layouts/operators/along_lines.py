@@ -5,6 +5,7 @@ from typing import Any
 
 from tuneloom.backends.cpu.layouts.kernels import lines
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, scalar, static_shape
+from tuneloom.compiler.lazy import relax
 
 
 def _softmax(rewriter: Rewriter, var: Any, call: Any) -> bool:
@@ -25,8 +26,6 @@ def _rms_norm(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 
 def _norm(rewriter: Rewriter, var: Any, call: Any, *, centred: bool) -> bool:
-    from tvm import relax
-
     shape, attrs = static_shape(var), call.attrs
     axes = [int(axis) for axis in attrs.axes]
     if shape is None or len(axes) != 1 or not _last(axes[0], shape) or not _float(var):

@@ -6,6 +6,7 @@ from tuneloom.backends.cpu.layouts.kernels import compute, transposed
 from tuneloom.backends.cpu.layouts.kernels.transposed import Transposed
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, constant, static_shape
 from tuneloom.backends.cpu.layouts.shapes.values import Array, pack_weight
+from tuneloom.compiler.lazy import relax, topi
 
 
 def _conv2d_transpose(rewriter: Rewriter, var: Any, call: Any) -> bool:
@@ -28,8 +29,6 @@ def _conv2d_transpose(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 
 def _emit_transposed(rewriter: Rewriter, var: Any, call: Any, form: Transposed, weight: Array) -> None:
-    from tvm import relax
-
     packed = relax.const(form.pack(weight, rewriter.lanes))
     data = rewriter.blocked(rewriter.value(call.args[0]))
     options = {"form": form, "size": _size(var)}
@@ -39,8 +38,6 @@ def _emit_transposed(rewriter: Rewriter, var: Any, call: Any, form: Transposed, 
 
 def _emit_woven(rewriter: Rewriter, var: Any, call: Any, form: Transposed, weight: Array) -> None:
     """Few outputs would leave most of a vector empty: all their phases go into it."""
-    from tvm import relax
-
     packed = relax.const(pack_weight(form.as_ordinary(weight), rewriter.lanes))
     data, size = rewriter.value(call.args[0]), _size(var)
     window = form.window((data.shape[2], data.shape[3]), size)
@@ -78,8 +75,6 @@ def _resize2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 
 def _resized(data: Any, size: tuple[int, int], lanes: int, method: str, mode: str, rounding: str) -> Any:
-    from tvm import topi
-
     return topi.image.resize2d(
         data,
         (0.0, 0.0, 0.0, 0.0),
@@ -92,8 +87,6 @@ def _resized(data: Any, size: tuple[int, int], lanes: int, method: str, mode: st
 
 
 def _prelu(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    from tvm import relax
-
     data, slope = rewriter.value(call.args[0]), constant(call.args[1])
     fits = len(data.shape) in (3, 4) and slope is not None and slope.size in (1, data.shape[1])
     if not fits or slope is None or int(call.attrs.axis) != 1 or not rewriter.is_blocked(data):

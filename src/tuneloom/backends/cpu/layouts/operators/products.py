@@ -8,6 +8,7 @@ from tuneloom.backends.cpu.layouts.kernels import dots, pairs
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, constant, static_shape
 from tuneloom.backends.cpu.layouts.shapes import matrices
 from tuneloom.backends.cpu.layouts.shapes.values import Array, Quantised, Restored, pack_matrix
+from tuneloom.compiler.lazy import relax
 
 _WORTH_PACKING = 4
 """With so many rows a right side that must be packed in every run is worth it."""
@@ -28,8 +29,6 @@ def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 
 def _with_constant(rewriter: Rewriter, var: Any, data: Any, matrix: Array, left: tuple[int, ...]) -> None:
-    from tvm import relax
-
     rows, width = int(np.prod(left[:-1])), int(matrix.shape[1])
     value = rewriter.value(data)
     if isinstance(value, Restored) and matrix.shape[0] % dots.FOUR == 0:
@@ -48,8 +47,6 @@ def _with_constant(rewriter: Rewriter, var: Any, data: Any, matrix: Array, left:
 
 def _with_whole_numbers(rewriter: Rewriter, var: Any, data: Quantised, matrix: Array, rows: int) -> None:
     """A product of 8-bit whole numbers with a constant matrix."""
-    from tvm import relax
-
     width = int(matrix.shape[1])
     panel = matrices.panel_width(rows, width, rewriter.lanes)
     whole, step = dots.quantise_weight(np.ascontiguousarray(matrix.T))

@@ -7,6 +7,7 @@ from typing import Any
 from tuneloom.backends.cpu.layouts.kernels import compute, lines
 from tuneloom.backends.cpu.layouts.rewriter import VOLUME, Rewriter, Rule, static_shape
 from tuneloom.backends.cpu.layouts.shapes.values import Value
+from tuneloom.compiler.lazy import relax
 
 _POOLS = {
     "sum": "global_sum_pool2d",
@@ -55,8 +56,6 @@ def _axes(call: Any, rank: int) -> list[int]:
 
 
 def _shaped(rewriter: Rewriter, data: Any, shape: Sequence[int]) -> Any:
-    from tvm import relax
-
     return rewriter.emit(relax.op.reshape(data, tuple(shape)))
 
 

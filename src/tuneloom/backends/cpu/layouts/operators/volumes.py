@@ -11,6 +11,7 @@ import numpy as np
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, constant, static_shape
 from tuneloom.backends.cpu.layouts.shapes.values import Array, OpenConv, Value, blocks
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.compiler.lazy import te, tirx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,6 @@ class Depth:
 
     def gathered(self, data: Any) -> Any:
         """Blocked planes as images with the channels of all planes that one result needs."""
-        from tvm import te, tirx
-
         images, count, height, width, lanes = data.shape
 
         def value(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:

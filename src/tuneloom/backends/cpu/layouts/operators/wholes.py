@@ -17,6 +17,7 @@ from tuneloom.backends.cpu.layouts.shapes import matrices, values
 from tuneloom.backends.cpu.layouts.shapes.groups import Groups
 from tuneloom.backends.cpu.layouts.shapes.values import Centred, Value
 from tuneloom.backends.cpu.layouts.shapes.windows import Window, window_of
+from tuneloom.compiler.lazy import relax
 
 _NARROW = ("int8", "uint8")
 _NARROW_LANES = 4
@@ -91,8 +92,6 @@ def _with_single(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 
 def _flat(rewriter: Rewriter, value: Value) -> Any:
-    from tvm import relax
-
     plain = rewriter.plain(value)
     return rewriter.emit(relax.op.reshape(plain, ())) if value.shape else plain
 
@@ -140,8 +139,6 @@ def _fits_dots(rewriter: Rewriter, conv: _Conv) -> bool:
 
 
 def _dots(rewriter: Rewriter, conv: _Conv) -> Any:
-    from tvm import relax
-
     data, zero = _for_dots(rewriter, conv.data)
     totals = conv.weight.sum(axis=(1, 2, 3), dtype=np.int32)
     packed = dots.pack_dots(conv.weight.astype(np.int8), rewriter.lanes)
@@ -151,8 +148,6 @@ def _dots(rewriter: Rewriter, conv: _Conv) -> Any:
 
 def _by_lanes(rewriter: Rewriter, conv: _Conv) -> Any:
     """One product in every lane: for groups, images of few channels, and CPUs without dot products."""
-    from tvm import relax
-
     lanes, weight, narrow = rewriter.lanes, conv.weight, conv.data.narrow
     rest: dict[str, Any] = {}
     first = not rewriter.is_blocked(narrow) and narrow.shape[1] < lanes
@@ -190,8 +185,6 @@ def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 
 def _product_dots(rewriter: Rewriter, data: Centred, matrix: Any, panel: int) -> Any:
-    from tvm import relax
-
     whole, zero = _for_dots(rewriter, data)
     packed = dots.pack_dot_panels(np.ascontiguousarray(matrix.T).astype(np.int8), panel)
     totals = matrix.sum(axis=0, dtype=np.int32)
@@ -201,8 +194,6 @@ def _product_dots(rewriter: Rewriter, data: Centred, matrix: Any, panel: int) ->
 
 
 def _product(rewriter: Rewriter, data: Centred, matrix: Any, panel: int) -> Any:
-    from tvm import relax
-
     packed = relax.const(values.pack_matrix(matrix, panel).astype(np.int32))
     arguments = [rewriter.plain(data), packed]
     return rewriter.kernel(matrices.product, arguments, "product", width=int(matrix.shape[1]))
@@ -210,8 +201,6 @@ def _product(rewriter: Rewriter, data: Centred, matrix: Any, panel: int) -> Any:
 
 def _for_dots(rewriter: Rewriter, data: Centred) -> tuple[Value, Any]:
     """The narrow data in the type that the instruction takes, and their zero point there."""
-    from tvm import relax
-
     if data.dtype == rewriter.whole:
         return data.narrow, data.zero
     by = dots.HALF if rewriter.whole == "uint8" else -dots.HALF

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.backends.cpu.layouts.shapes.values import Array, blocks
+from tuneloom.compiler.lazy import te
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +43,6 @@ class Groups:
             return 0
         if isinstance(o, int):
             return min(self._start(o), latest)
-        from tvm import te
-
         return te.min(self._start(o), latest)
 
     def _start(self, o: Any) -> Any:

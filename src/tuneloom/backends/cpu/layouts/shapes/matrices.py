@@ -6,6 +6,8 @@ values that are there anyway, and cut off when the result is stored.
 
 from typing import Any
 
+from tuneloom.compiler.lazy import te
+
 _TILES = (8, 7, 6, 5, 4)
 FEW_ROWS = 4
 _NARROW_LANES = 4
@@ -38,8 +40,6 @@ def product(data: Any, panels: Any, width: int) -> Any:
     Panels without leading axes are the same for all matrices of the left side; every
     axis of it but the last then counts rows.
     """
-    from tvm import te
-
     lead = [int(extent) for extent in data.shape[:-1]]
     *own, count, inner, panel = (int(extent) for extent in panels.shape)
     long = len(lead) - 1 if own else lead.index(max(lead))
@@ -62,8 +62,6 @@ def product(data: Any, panels: Any, width: int) -> Any:
 
 def to_panels(data: Any, panel: int, *, transposed: bool = False) -> Any:
     """(…, inner, width) to (…, width / panel, inner, panel); the last columns may repeat."""
-    from tvm import te
-
     *lead, inner, width = data.shape
     if transposed:
         inner, width = width, inner

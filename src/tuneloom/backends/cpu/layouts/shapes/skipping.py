@@ -6,6 +6,7 @@ inside an expression stays where it is, in the innermost loop, and may cost more
 
 from typing import Any
 
+from tuneloom.compiler.lazy import tirx
 from tuneloom.compiler.statements import rebuilt, with_blocks
 
 TEAM = "tuneloom.team"
@@ -22,8 +23,6 @@ def _skipped(block: Any) -> Any:
 
 
 def _conditional(store: Any) -> Any:
-    from tvm import tirx
-
     condition, value, _ = store.value.b.args
     return tirx.IfThenElse(
         condition, tirx.BufferStore(store.buffer, store.value.a + value, store.indices), None

@@ -14,6 +14,7 @@ import numpy as np
 
 from tuneloom.backends.cpu.layouts.shapes.groups import Groups
 from tuneloom.backends.cpu.layouts.shapes.values import Array
+from tuneloom.compiler.lazy import te
 
 _TEAMS = (1, 2, 4)
 _LARGEST_TILE, _BUSY_TILE = 28, 10
@@ -69,8 +70,6 @@ class UnevenGroups:
         last = self.groups.count * self.groups.outside - 1
         if isinstance(channel, int):
             return min(channel, last) // self.groups.outside
-        from tvm import te
-
         filled = self.groups.out_blocks * self.groups.lanes == last + 1
         return (channel if filled else te.min(channel, last)) // self.groups.outside
 

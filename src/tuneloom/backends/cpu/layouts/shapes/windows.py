@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tuneloom.compiler.lazy import te
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
@@ -33,8 +35,6 @@ class Window:
 
     def inside(self, position: Any, axis: int, extent: int) -> Any:
         """How many points of the window lie in the image itself, undilated."""
-        from tvm import te
-
         start = position * self.stride[axis] - self.padding[axis]
         return te.min(start + self.kernel[axis], extent) - te.max(start, 0)
 

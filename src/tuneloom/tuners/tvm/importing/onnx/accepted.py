@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx
 from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.functions import CHANGED
@@ -40,13 +41,11 @@ def named(node: Any, name: str) -> str:
 
 def _versions(graph: CleanGraph, nodes: Sequence[Any]) -> list[int]:
     """Versions to try: the oldest that is exact, then older ones that should be."""
-    from onnx import defs
-
     own = _own_version(graph)
     since = {
-        node.op_type: int(defs.get_schema(node.op_type, own, "").since_version)
+        node.op_type: int(onnx.defs.get_schema(node.op_type, own, "").since_version)
         for node in _with_inner(nodes)
-        if node.domain in ("", "ai.onnx") and defs.has(node.op_type, "")
+        if node.domain in ("", "ai.onnx") and onnx.defs.has(node.op_type, "")
     }
     needed = max(since.values(), default=own)
     older = [
@@ -71,10 +70,8 @@ def _own_version(graph: CleanGraph) -> int:
 
 
 def _opsets(graph: CleanGraph, version: int) -> list[Any]:
-    from onnx import helper
-
     others = [one for one in graph.opsets if one.domain not in ("", "ai.onnx")]
-    return [helper.make_opsetid("", version), *others]
+    return [onnx.helper.make_opsetid("", version), *others]
 
 
 def _refusal(content: bytes) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx, relax
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.onnx.cleaning.constants import static_shape
 
@@ -38,18 +39,14 @@ def _instead(kind: Any) -> str:
 
 def number_type(kind: Any) -> str:
     """The name of a tensor's element type; nothing where there is none."""
-    from onnx import helper
-
     try:
-        return str(helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type))
+        return str(onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type))
     except (KeyError, TypeError, ValueError):
         return ""
 
 
 def relax_type(kind: Any) -> Any:
     """The type in Relax; without a shape where that depends on data."""
-    from tvm import relax
-
     if not crosses(kind):
         return relax.AnyType()
     shape = static_shape(kind)
@@ -67,8 +64,6 @@ def open_shape(kind: Any) -> tuple[int, ...]:
 
 def is_fixed(value: Any) -> bool:
     """Whether a value in Relax has a size that is known now; several in a tuple all have to."""
-    from tvm import relax
-
     kind = getattr(value, "ty", None)
     if isinstance(kind, relax.TupleType):
         return all(_fixed_tensor(field) or hasattr(field, "fields") for field in kind.fields)

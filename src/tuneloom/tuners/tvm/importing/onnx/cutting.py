@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx, relax
 from tuneloom.tuners.tvm.importing.onnx.accepted import accepted_part
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph, captured
@@ -44,14 +45,12 @@ def left_whole(graph: CleanGraph, model: Any) -> tuple[CleanGraph, dict[str, For
     It is the model as its user has it wherever that has the same interface: another runtime may know
     operators that were replaced when the graph was cleaned.
     """
-    from onnx import helper
-
     given = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in given]
     same = inputs == graph.inputs and [value.name for value in model.graph.output] == graph.outputs
     content = (model if same else assembled(graph)).SerializeToString()
     function = f"{DOMAIN}.{hashlib.sha256(content).hexdigest()[:16]}.whole"
-    node = helper.make_node(KIND, graph.inputs, graph.outputs, name=function, domain=DOMAIN)
+    node = onnx.helper.make_node(KIND, graph.inputs, graph.outputs, name=function, domain=DOMAIN)
     operators = tuple(dict.fromkeys(one.op_type for one in graph.nodes))
     part = ForeignPart(function=function, operators=operators, content=content, whole=True)
     return replace(graph, nodes=[node]), {function: part}
@@ -128,8 +127,6 @@ def _groups(graph: CleanGraph, refused: Collection[str]) -> dict[str, int]:
 
 def _part(graph: CleanGraph, inside: Sequence[Any], number: int) -> tuple[Any, ForeignPart]:
     """A node that stands for others, and these; named by its content: a process may have many models."""
-    from onnx import helper
-
     made = {name for node in inside for name in node.output if name}
     outside = [
         node for node in graph.nodes if first_output(node) not in {first_output(one) for one in inside}
@@ -147,7 +144,7 @@ def _part(graph: CleanGraph, inside: Sequence[Any], number: int) -> tuple[Any, F
         operators=tuple(dict.fromkeys(node.op_type for node in inside)),
         content=content,
     )
-    return helper.make_node(KIND, inputs, outputs, name=function, domain=DOMAIN), part
+    return onnx.helper.make_node(KIND, inputs, outputs, name=function, domain=DOMAIN), part
 
 
 def _ordered(nodes: Sequence[Any], graph: CleanGraph) -> list[Any]:
@@ -176,8 +173,6 @@ def foreign_call(node: Any, inputs: Sequence[Any], graph: CleanGraph, bb: Any, f
 
     It writes into memory planned for its outputs; where the shape of one depends on data, it brings its own.
     """
-    from tvm import relax
-
     types = [relax_type(graph.types.get(name)) for name in node.output if name]
     values = [one if isinstance(one, relax.Var) else bb.emit(one) for one in inputs]
     if all(getattr(kind, "shape", None) is not None for kind in types):

@@ -4,13 +4,12 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx
 from tuneloom.errors import ModelError, reason_of
 
 
 def read_onnx(path: Path, content: bytes) -> Any:
     """Parse and check a file; raises ModelError that says what is wrong with it."""
-    import onnx
-
     if not content:
         raise ModelError(f"{path}: the file is empty; export the model again")
     if _is_text(content):

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import onnx
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
 
@@ -26,7 +27,6 @@ def types_by_running(graph: CleanGraph, names: list[str]) -> dict[str, Any]:
     error where the part is called, since outputs have to fit the memory planned for them.
     """
     import onnxruntime
-    from onnx import helper
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -40,13 +40,13 @@ def types_by_running(graph: CleanGraph, names: list[str]) -> dict[str, Any]:
     except Exception:
         return {}
     return {
-        name: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), list(value.shape))
+        name: onnx.helper.make_tensor_type_proto(
+            onnx.helper.np_dtype_to_tensor_dtype(value.dtype), list(value.shape)
+        )
         for name, value in zip(names, found, strict=True)
     }
 
 
 def _ones(graph: CleanGraph, name: str) -> Any:
-    from onnx import helper
-
-    kind = helper.tensor_dtype_to_np_dtype(graph.types[name].tensor_type.elem_type)
+    kind = onnx.helper.tensor_dtype_to_np_dtype(graph.types[name].tensor_type.elem_type)
     return np.ones(graph.shape(name) or (), dtype=kind)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx, relax, tvm
+
 _HALF = frozenset(("float16", "bfloat16"))
 _MOVING = frozenset(
     (
@@ -27,8 +29,6 @@ def is_rounded_once(node: Any, values: Sequence[Any]) -> bool:
 def as_single(bb: Any, value: Any) -> Any:
     """An operand in single precision if it was in half; others as they are. What is known stays known."""
     import numpy as np
-    import tvm
-    from tvm import relax
 
     if _kind(value) in _HALF and isinstance(value, tvm.ir.GenericConst):
         return relax.const(value.value.numpy().astype(np.float32))
@@ -37,13 +37,10 @@ def as_single(bb: Any, value: Any) -> Any:
 
 def as_declared(bb: Any, node: Any, result: Any, types: Mapping[str, Any]) -> Any:
     """The outputs of a node in the types that ONNX gives them."""
-    from onnx import helper
-    from tvm import relax
-
     if any(name and types.get(name) is None for name in node.output):
         raise ValueError("ONNX does not define it for these types; a newer opset may")
     kinds = [
-        str(helper.tensor_dtype_to_np_dtype(types[name].tensor_type.elem_type)) if name else ""
+        str(onnx.helper.tensor_dtype_to_np_dtype(types[name].tensor_type.elem_type)) if name else ""
         for name in node.output
     ]
     if isinstance(result, relax.Tuple):  # there may be more than the node asks for
@@ -53,8 +50,6 @@ def as_declared(bb: Any, node: Any, result: Any, types: Mapping[str, Any]) -> An
 
 
 def _as(bb: Any, value: Any, kind: str) -> Any:
-    from tvm import relax
-
     return value if kind in ("", _kind(value)) else bb.normalize(relax.op.astype(bb.emit(value), kind))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx
 from tuneloom.errors import reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import assembled
@@ -170,8 +171,6 @@ def _check_number(node: Any, result: Any) -> None:
 
 def _check_types(node: Any, result: Any, graph: CleanGraph) -> None:
     """Raise NodeRefused if TVM derived another type than ONNX did: one of them is wrong, so don't go on."""
-    from onnx import helper
-
     kind: Any = getattr(result, "ty", None)
     fields = list(kind.fields) if hasattr(kind, "fields") else [kind]
     for name, field in zip(node.output, fields, strict=False):
@@ -182,6 +181,6 @@ def _check_types(node: Any, result: Any, graph: CleanGraph) -> None:
         if shape is None or extents is None:
             continue
         found = tuple(int(e.value) if hasattr(e, "value") else -1 for e in extents)
-        wanted = str(helper.tensor_dtype_to_np_dtype(declared.tensor_type.elem_type))
+        wanted = str(onnx.helper.tensor_dtype_to_np_dtype(declared.tensor_type.elem_type))
         if found != shape or str(field.dtype) != wanted:
             raise NodeRefused(node, f"its output is {wanted} {shape}, but TVM makes {field.dtype} {found}")

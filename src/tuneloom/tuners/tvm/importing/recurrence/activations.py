@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tuneloom.compiler.lazy import T, tirx
+
 _DEFAULTS = {
     "affine": (1.0, 0.0),
     "leakyrelu": (0.01, 0.0),
@@ -58,8 +60,6 @@ def tanh(x: Any) -> Any:
 
 def exponential(x: Any) -> Any:
     """exp(x): a power of two times a polynomial in what remains."""
-    from tvm.script import tirx as T  # noqa: N812 - how TVMScript is written
-
     bounded = _max(_min(x, 88.3762626647950), -87.3365447504019)
     whole = T.floor(bounded * _real(1.44269504088896341) + _real(0.5))
     rest = bounded - whole * _real(_LN2_HIGH) - whole * _real(_LN2_LOW)
@@ -71,26 +71,18 @@ def exponential(x: Any) -> Any:
 
 
 def _real(value: float) -> Any:
-    from tvm import tirx
-
     return tirx.const(value, "float32")
 
 
 def _max(x: Any, y: Any) -> Any:
-    from tvm.script import tirx as T  # noqa: N812
-
     return T.max(x, _real(y) if isinstance(y, float) else y)
 
 
 def _min(x: Any, y: float) -> Any:
-    from tvm.script import tirx as T  # noqa: N812
-
     return T.min(x, _real(y))
 
 
 def _where(condition: Any, then: Any, other: Any) -> Any:
-    from tvm.script import tirx as T  # noqa: N812
-
     return T.Select(condition, then, other)
 
 

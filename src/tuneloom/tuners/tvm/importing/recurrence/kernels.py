@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tuneloom.compiler.lazy import T, relax, tirx
 from tuneloom.tuners.tvm.importing.recurrence.activations import Activation
 
 CELL = "tuneloom.cell"
@@ -55,17 +56,12 @@ def cell_of(text: str) -> Cell:
 
 def packed(weights: Any, cell: Cell) -> Any:
     """Recurrent weights (gates × hidden, hidden) as a kernel reads them: blocks of outputs, then inputs."""
-    from tvm import relax
-
     rows = int(weights.ty.shape.values[0])
     blocks = relax.op.reshape(weights, (rows // cell.width, cell.width, cell.hidden))
     return relax.op.permute_dims(blocks, (0, 2, 1))
 
 
 def bounded_by(cell: Cell) -> Callable[[Any], Any]:
-    from tvm import tirx
-    from tvm.script import tirx as T  # noqa: N812 - how TVMScript is written
-
     if not cell.clip:
         return lambda x: x
     limit = tirx.const(cell.clip, "float32")
@@ -82,8 +78,6 @@ class Loops:
 
 
 def _loops(cell: Cell) -> Loops:
-    from tvm.script import tirx as T  # noqa: N812
-
     hidden, width, backwards = cell.hidden, cell.width, cell.backwards
 
     def place(t: Any, b: Any, lengths: Any) -> Any:
@@ -108,8 +102,6 @@ def _loops(cell: Cell) -> Loops:
 
 def lstm_kernel(cell: Cell) -> Any:
     """Inputs x, r, h0, c0, lengths, p; outputs y, h, c. Gates as in ONNX: input, output, forget, cell."""
-    from tvm.script import tirx as T  # noqa: N812
-
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     gates, blocks, lanes = 4 * hidden, 4 * hidden // width, hidden // width
     f, g, h = cell.activations
@@ -177,8 +169,6 @@ def lstm_kernel(cell: Cell) -> Any:
 
 def gru_kernel(cell: Cell) -> Any:
     """Inputs x, r, h0, lengths, rb; outputs y, h. Gates as in ONNX: update, reset, hidden."""
-    from tvm.script import tirx as T  # noqa: N812
-
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     gates, lanes = 3 * hidden, hidden // width
     f, g = cell.activations
@@ -247,8 +237,6 @@ def gru_kernel(cell: Cell) -> Any:
 
 def rnn_kernel(cell: Cell) -> Any:
     """Inputs x, r, h0, lengths; outputs y, h."""
-    from tvm.script import tirx as T  # noqa: N812
-
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     lanes = hidden // width
     (f,) = cell.activations

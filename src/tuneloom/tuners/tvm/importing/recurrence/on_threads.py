@@ -10,6 +10,7 @@ such as an LSTM's memory, is in registers.
 
 from typing import Any
 
+from tuneloom.compiler.lazy import T
 from tuneloom.tuners.tvm.importing.recurrence.kernels import CELL, Cell, bounded_by, cell_of
 
 _MOST_THREADS = 512
@@ -34,8 +35,6 @@ class Threads:
     """How the units of a state are shared among threads, and pieces of loops for TVMScript."""
 
     def __init__(self, cell: Cell) -> None:
-        from tvm.script import tirx as T  # noqa: N812 - how TVMScript is written
-
         hidden, width = cell.hidden, cell.width
         self.count = count = min(hidden, _MOST_THREADS)
         self.turns = turns = -(-hidden // count)
@@ -87,8 +86,6 @@ class Threads:
 
 def lstm_on_threads(cell: Cell) -> Any:
     """Inputs x, r, h0, c0, lengths, p; outputs y, h, c. Gates as in ONNX: input, output, forget, cell."""
-    from tvm.script import tirx as T  # noqa: N812
-
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     threads, bounded = Threads(cell), bounded_by(cell)
     count, turns = threads.count, threads.turns
@@ -153,8 +150,6 @@ def lstm_on_threads(cell: Cell) -> Any:
 
 def gru_on_threads(cell: Cell) -> Any:
     """Inputs x, r, h0, lengths, rb; outputs y, h. Gates as in ONNX: update, reset, hidden."""
-    from tvm.script import tirx as T  # noqa: N812
-
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     threads, bounded = Threads(cell), bounded_by(cell)
     count, turns = threads.count, threads.turns
@@ -224,8 +219,6 @@ def gru_on_threads(cell: Cell) -> Any:
 
 def rnn_on_threads(cell: Cell) -> Any:
     """Inputs x, r, h0, lengths; outputs y, h."""
-    from tvm.script import tirx as T  # noqa: N812
-
     steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
     threads, bounded = Threads(cell), bounded_by(cell)
     count, turns = threads.count, threads.turns

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.errors import reason_of
 from tuneloom.tuners.tvm.importing.tflite.known import KnownValues
 from tuneloom.tuners.tvm.importing.tflite.operators import TRANSPOSED, MendedOperators, kind_of
@@ -70,8 +71,6 @@ class GraphWalk:
 
     def _stood_in_for(self: Any, operator: Any) -> None:
         """Values of the types that the file says, so that the operators behind can be asked too."""
-        from tvm import relax
-
         for output in self.get_output_tensors(operator):
             shape = [int(size) for size in self.get_tensor_shape(output)]
             kind = self.get_tensor_type_str(output.tensor.Type())
@@ -79,8 +78,6 @@ class GraphWalk:
 
     def _called(self: Any, part: Part) -> None:
         """A call of the function that will run a part."""
-        from tvm import relax
-
         inputs = [self.bb.emit(self.get_tensor_expr(one)) for one in self.get_tensors(part.inputs)]
         shapes = [[int(extent) for extent in value.ty.shape.values] for value in inputs]
         types = [relax.TensorType(shape, kind) for shape, kind in part.types(shapes)]

@@ -2,12 +2,11 @@
 
 from typing import Any
 
+from tuneloom.compiler.lazy import relax, tvm
+
 
 def known_value(expression: Any, builder: Any) -> Any | None:
     """The value as an array; None when it depends on an input of the model."""
-    import tvm
-    from tvm import relax
-
     plain = _resolved(expression, builder, {})
     if plain is None:
         return None
@@ -23,9 +22,6 @@ def known_value(expression: Any, builder: Any) -> Any | None:
 
 def _resolved(expression: Any, builder: Any, seen: dict[Any, Any]) -> Any | None:
     """The expression without variables; None where one stands for an input. Variables are resolved once."""
-    import tvm
-    from tvm import relax
-
     if isinstance(expression, (tvm.ir.Constant, tvm.ir.GenericConst, relax.ShapeExpr)):
         return expression
     if isinstance(expression, relax.Var):

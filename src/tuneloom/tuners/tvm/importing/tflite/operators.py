@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.tflite.spectra import spectrum
 
 TRANSPOSED = "Convolution2DTransposeBias"
@@ -16,16 +17,12 @@ class MendedOperators:
 
     def convert_expand_dims(self: Any, op: Any) -> Any:
         """TVM's own gives an argument too many."""
-        from tvm import relax
-
         data, place = self.get_input_tensors(op)
         axis = int(np.asarray(self.get_tensor_value(place)).reshape(-1)[0])
         return relax.op.expand_dims(self.get_tensor_expr(data), axis)
 
     def convert_transposed_with_bias(self: Any, op: Any) -> Any:
         """MediaPipe's transposed convolution; its options are three numbers without a schema."""
-        from tvm import relax
-
         data, weights, bias = self.get_input_tensors(op)
         (result,) = self.get_output_tensors(op)
         _, stride_w, stride_h = map(int, np.frombuffer(op.CustomOptionsAsNumpy().tobytes()[:12], dtype="<i4"))
@@ -48,7 +45,6 @@ class MendedOperators:
     def convert_gather(self: Any, op: Any) -> Any:
         """TVM's own looks at every element of the result, and forgets batches."""
         from tflite.GatherOptions import GatherOptions
-        from tvm import relax
 
         options = self._get_builtin_options(op, GatherOptions)
         data, places = self.get_input_tensors(op)
@@ -69,7 +65,6 @@ class MendedOperators:
     def convert_squeeze(self: Any, op: Any) -> Any:
         """TVM's own counts axes from the end of what it makes of a complex number, a pair."""
         from tflite.SqueezeOptions import SqueezeOptions
-        from tvm import relax
 
         options = self._get_builtin_options(op, SqueezeOptions)
         (data,) = self.get_input_tensors(op)
@@ -80,8 +75,6 @@ class MendedOperators:
 
     def convert_cast(self: Any, op: Any) -> Any:
         """Of a complex number that becomes a real one, the real part is left."""
-        from tvm import relax
-
         (data,), (result,) = self.get_input_tensors(op), self.get_output_tensors(op)
         was, becomes = (self._is_tflite_complex64_type(one.tensor.Type()) for one in (data, result))
         if not was or becomes:
@@ -93,8 +86,6 @@ class MendedOperators:
 
     def convert_rfft2d(self: Any, op: Any) -> Any:
         """Lines are transformed by products: TVM's own writes out every step, which takes it minutes."""
-        from tvm import relax
-
         data, lengths = self.get_input_tensors(op)
         height, width = map(int, self.get_tensor_value_or_prefetched(lengths))
         *outer, rows, columns = map(int, self.get_tensor_shape(data))

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuneloom.compiler.lazy import relax
+
 _SHORT = 64
 """Lines that are transformed at once: two small products would take longer."""
 
@@ -19,8 +21,6 @@ Array = NDArray[np.float32]
 
 def spectrum(bb: Any, lines: Any, count: int, length: int) -> Any:
     """The transforms of `count` lines: (count, length // 2 + 1, 2), real and imaginary parts."""
-    from tvm import relax
-
     half = length // 2 + 1
     rows, columns = _divided(length)
     if rows == 1:
@@ -47,8 +47,6 @@ class _LineMatrices:
 
 def _columns(bb: Any, lines: Any, size: _LineMatrices) -> Any:
     """All columns transformed and turned: (count, rows, 2 × columns), real parts before imaginary ones."""
-    from tvm import relax
-
     matrices = bb.emit(relax.op.reshape(lines, (size.count, size.rows, size.columns)))
     across = bb.emit(relax.op.permute_dims(matrices, (0, 2, 1)))
     first = bb.emit(relax.op.matmul(across, _constant(_both(_waves(size.rows, size.rows)))))
@@ -88,12 +86,8 @@ def _both(waves: tuple[Array, Array]) -> Array:
 
 
 def _side_by_side(bb: Any, value: Any, shape: tuple[int, ...], order: tuple[int, ...]) -> Any:
-    from tvm import relax
-
     return bb.emit(relax.op.permute_dims(bb.emit(relax.op.reshape(value, shape)), order))
 
 
 def _constant(values: Any) -> Any:
-    from tvm import relax
-
     return relax.const(values.astype("float32"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.cleaning.control import MOST_TURNS, MOST_UNROLLED
 from tuneloom.tuners.tvm.importing.tflite.known_values import known_value
 from tuneloom.tuners.tvm.importing.tflite.operators import kind_of
@@ -63,8 +64,6 @@ class Subgraphs:
         return [self._value(one) for one in self.get_input_tensors(op)]
 
     def _value(self: Any, tensor: Any) -> Any:
-        from tvm import relax
-
         if self.is_prefetched(tensor.tensor_idx):
             return relax.const(self.get_prefetched_node(tensor.tensor_idx))
         return self.get_tensor_expr(tensor)
@@ -100,14 +99,10 @@ class Subgraphs:
                 raise NotImplementedError("an IF with a division of whole numbers in a branch")
 
     def _chosen(self: Any, condition: Any, then: Any, otherwise: Any) -> Any:
-        from tvm import relax
-
         if [int(n) for n in then.ty.shape.values] != [int(n) for n in otherwise.ty.shape.values]:
             raise NotImplementedError("an IF whose branches have different shapes")
         return self.bb.emit(relax.op.where(condition, then, otherwise))
 
 
 def _one_or_all(values: list[Any]) -> Any:
-    from tvm import relax
-
     return values[0] if len(values) == 1 else relax.Tuple(values)

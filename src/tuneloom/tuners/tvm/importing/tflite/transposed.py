@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from tuneloom.compiler.lazy import relax
+
 
 def channels_first(module: Any) -> Any:
     """The module with these convolutions between two changes of layout; all else as it was."""
-    from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     @mutator
@@ -27,8 +28,6 @@ def channels_first(module: Any) -> Any:
 
 
 def _turned(data: Any, weights: Any, attrs: Any) -> Any:
-    from tvm import relax
-
     lists = ("strides", "padding", "output_padding", "dilation")
     return relax.op.nn.conv2d_transpose(
         data,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import shape_of
 from tuneloom.tuners.tvm.importing.onnx.converters.recurrent import Layer
 
@@ -43,8 +44,6 @@ class TorchStack:
         self, x: Any, states: Sequence[Any], weights: Sequence[Any], layers: int, batch_first: bool
     ) -> tuple[Any, ...]:
         """The outputs of the module: all states of the last layer, then the last ones of every layer."""
-        from tvm import relax
-
         single = len(shape_of(x)) == 2
         if single:
             x, states = self._emit(relax.op.expand_dims(x, 1)), [self._wide(one) for one in states]
@@ -63,8 +62,6 @@ class TorchStack:
         return (x, *(self._emit(relax.op.squeeze(one, [1])) if single else one for one in joined))
 
     def _layer(self, x: Any, states: list[Any], weights: list[list[Any]]) -> tuple[Any, list[Any]]:
-        from tvm import relax
-
         inputs = [x, *(self._stacked([self._ordered(part[place]) for part in weights]) for place in (0, 1))]
         bias = None
         if self.biased:
@@ -83,8 +80,6 @@ class TorchStack:
         return [list(weights[first + n * count : first + (n + 1) * count]) for n in range(self.directions)]
 
     def _of_layer(self, states: Sequence[Any], layer: int) -> list[Any]:
-        from tvm import relax
-
         begin = layer * self.directions
         return [
             self._emit(relax.op.strided_slice(one, [0], [begin], [begin + self.directions])) for one in states
@@ -92,26 +87,18 @@ class TorchStack:
 
     def _ordered(self, value: Any) -> Any:
         """Rows of gates in ONNX's order."""
-        from tvm import relax
-
         gates = _GATES[self.kind]
         size = shape_of(value)[0] // len(gates)
         rows = np.concatenate([np.arange(gate * size, (gate + 1) * size) for gate in gates])
         return self._emit(relax.op.take(value, relax.const(rows.astype(np.int64)), axis=0, mode="clip"))
 
     def _stacked(self, values: Sequence[Any]) -> Any:
-        from tvm import relax
-
         return self._joined([self._emit(relax.op.expand_dims(value, 0)) for value in values])
 
     def _joined(self, values: Sequence[Any]) -> Any:
-        from tvm import relax
-
         return values[0] if len(values) == 1 else self._emit(relax.op.concat(list(values), 0))
 
     def _wide(self, state: Any) -> Any:
-        from tvm import relax
-
         return self._emit(relax.op.expand_dims(state, 1))
 
     def _emit(self, value: Any) -> Any:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tuneloom.compiler.lazy import relax
+
 _PROMOTED = frozenset(
     (
         *("add", "sub", "rsub", "mul", "div", "floor_divide", "pow", "maximum", "minimum", "remainder"),
@@ -46,8 +48,6 @@ def typed_importer() -> Any:
 
         def _floor_divide(self, node: Any) -> Any:
             """TVM's own takes a plain number for a whole one."""
-            from tvm import relax
-
             kind = torch_type(node)
             operands = [
                 value if isinstance(value, relax.Expr) else relax.const(value, kind)
@@ -67,8 +67,6 @@ def typed_importer() -> Any:
                 self.env.update(found)
 
         def _as(self, value: Any, kind: str) -> Any:
-            from tvm import relax
-
             tensor = isinstance(getattr(value, "ty", None), relax.TensorType)
             if not tensor or str(value.ty.dtype) == kind:
                 return value

@@ -6,6 +6,7 @@ from typing import Any
 
 from tuneloom.backends.finding import backend_of
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import relax
 from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
@@ -35,8 +36,6 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
 
 def _built(lowered: LoweredModel, scheduled_module: Any) -> CompiledModel:
     tvm = load_tvm()
-    from tvm import relax
-
     module, parameters = split_parameters(scheduled_module)
     target = lowered.target.to_tvm()
     backend = backend_of(lowered.target)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tuneloom.compiler.lazy import tvm_ffi
 from tuneloom.errors import BundleError, ModelError, reason_of
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.runner import SessionModel, run_by_interpreter, run_by_session
@@ -28,8 +29,6 @@ class ForeignModel(SessionModel):
 
 def provide(parts: Sequence[ForeignPart], threads: int = 1) -> None:
     """Make the functions of these parts known to this process; do it before the program is loaded."""
-    import tvm_ffi
-
     for part in parts:
         tvm_ffi.register_global_func(part.function, _function(part, threads), override=True)
 

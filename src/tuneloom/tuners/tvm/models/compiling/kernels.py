@@ -7,6 +7,7 @@ from typing import Any
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import Implementer
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import s_tir
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import reason_of
 from tuneloom.model.configuration import TVM, implementer_of
@@ -86,14 +87,11 @@ def guessed(function: Any, lowered: LoweredModel) -> Any:
 
 def scheduled(function: Any, trace_text: str, target: TargetSpec) -> Any:
     """One kernel under a trace; raises ValueError when the trace does not fit."""
-    from tvm.s_tir import Schedule
-    from tvm.s_tir.schedule import Trace
-
     module = kernel_module(function)  # held, or TVM would change its function in place, and the model's too
-    schedule = Schedule(module)
+    schedule = s_tir.Schedule(module)
     backend_of(target).follow(trace_text, target)
     try:
-        Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
+        s_tir.Trace.apply_json_to_schedule(json.loads(trace_text), schedule)
     except Exception as error:
         raise ValueError(f"a schedule does not fit its kernel: {reason_of(error)}") from error
     return _taken_out(schedule)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import relax, tvm
 
 _SMALL_BYTES = 64
 
@@ -13,8 +14,6 @@ _SMALL_BYTES = 64
 def split_parameters(module: Any) -> tuple[Any, list[NDArray[Any]]]:
     """`main` with its large constants as further parameters, and their values in order."""
     load_tvm()
-    from tvm import relax
-
     constants = _large_constants(module["main"])
     variables = [
         relax.Var(f"weight_{i}", relax.TensorType(constant.value.shape, str(constant.value.dtype)))
@@ -28,9 +27,6 @@ def split_parameters(module: Any) -> tuple[Any, list[NDArray[Any]]]:
 
 
 def _large_constants(function: Any) -> list[Any]:
-    import tvm
-    from tvm import relax
-
     found: list[Any] = []
 
     def visit(node: Any) -> None:
@@ -47,8 +43,6 @@ def _bytes(value: Any) -> int:
 
 
 def _replace(function: Any, constants: list[Any], variables: list[Any]) -> Any:
-    import tvm
-    from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     @mutator

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.threads import use_own_cores
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.session import BoardSession
@@ -32,8 +33,6 @@ class RunningModel:
         self, executable: Any, parameters: Sequence[Array], outputs: Sequence[TensorInfo], device: str
     ) -> None:
         tvm = load_tvm()
-        from tvm import relax
-
         use_own_cores()
         self._tvm = tvm
         self._outputs = tuple(outputs)
@@ -73,8 +72,6 @@ class BoardModel:
 
     def __init__(self, board: BoardSession, library: bytes, parameters: Sequence[Array], device: str) -> None:
         tvm = load_tvm()
-        from tvm import relax
-
         self._tensor = tvm.runtime.tensor
         self.device = board.device(device)
         self._machine = relax.VirtualMachine(board.load(library), self.device)

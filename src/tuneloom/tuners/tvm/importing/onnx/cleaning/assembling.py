@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph, captured
 
 
@@ -20,19 +21,16 @@ def part_of(
     opsets: Sequence[Any] = (),
 ) -> Any:
     """Some nodes of a clean graph as a model of their own, of these versions or of the graph's."""
-    import onnx
-    from onnx import helper
-
     read = {name for node in nodes for name in captured(node)}
     tensors, same = _shared(clean, sorted(name for name in read if name in clean.constants))
-    graph = helper.make_graph(
+    graph = onnx.helper.make_graph(
         [_reading(node, same) for node in nodes],
         "clean",
-        [helper.make_value_info(name, clean.types[name]) for name in inputs],
-        [helper.make_value_info(name, clean.types.get(name) or onnx.TypeProto()) for name in outputs],
+        [onnx.helper.make_value_info(name, clean.types[name]) for name in inputs],
+        [onnx.helper.make_value_info(name, clean.types.get(name) or onnx.TypeProto()) for name in outputs],
         tensors,
     )
-    return helper.make_model(graph, opset_imports=list(opsets) or clean.opsets, ir_version=10)
+    return onnx.helper.make_model(graph, opset_imports=list(opsets) or clean.opsets, ir_version=10)
 
 
 def _shared(clean: CleanGraph, names: Sequence[str]) -> tuple[list[Any], dict[str, str]]:

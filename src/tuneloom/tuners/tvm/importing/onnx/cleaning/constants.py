@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import onnx
+
 _MOST_BYTES = 1 << 28
 """A larger result is left to be computed when the model runs: a file could ask for any size."""
 
@@ -60,16 +62,12 @@ class Constants:
 
     def array(self, name: str) -> Any:
         """The value as an array."""
-        from onnx import numpy_helper
-
         if name not in self._arrays:
-            self._arrays[name] = numpy_helper.to_array(self._tensors[name])
+            self._arrays[name] = onnx.numpy_helper.to_array(self._tensors[name])
         return self._arrays[name]
 
     def tensor(self, name: str) -> Any:
         """The value as an initialiser under this name."""
-        import onnx
-
         if name in self._tensors:
             tensor = onnx.TensorProto()
             tensor.CopyFrom(self._tensors[name])
@@ -79,9 +77,7 @@ class Constants:
 
     def keep_rounded(self, node: Any) -> None:
         """Remember what whole numbers the computed result of a node stands for, if it does."""
-        from onnx import helper
-
-        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
         found = None
         if node.op_type == "DequantizeLinear" and not attributes.get("block_size", 0):
             found = self._dequantised(node, int(attributes.get("axis", 1)))
@@ -105,10 +101,8 @@ class Constants:
 
     def type_of(self, name: str) -> Any:
         """The type of the value."""
-        from onnx import helper
-
         tensor = self._tensors[name] if name in self._tensors else self.tensor(name)
-        return helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        return onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
 
 
 def may_compute(node: Any, types: Sequence[Any]) -> bool:
@@ -120,8 +114,6 @@ def may_compute(node: Any, types: Sequence[Any]) -> bool:
 
 def compute(node: Any, constants: Constants, opsets: Sequence[Any]) -> list[Any] | None:
     """The outputs of a node whose inputs are all known; None when they can't be computed here."""
-    import onnx
-    from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
     rounded = constants.rounded(node.output[0])
@@ -130,10 +122,10 @@ def compute(node: Any, constants: Constants, opsets: Sequence[Any]) -> list[Any]
     names = list(dict.fromkeys(name for name in node.input if name))
     values = {name: constants.array(name) for name in names}
     unknown = onnx.TypeProto()
-    inputs = [helper.make_value_info(name, constants.type_of(name)) for name in names]
-    outputs = [helper.make_value_info(name, unknown) for name in node.output if name]
-    graph = helper.make_graph([node], "constant", inputs, outputs)
-    model = helper.make_model(graph, opset_imports=list(opsets))
+    inputs = [onnx.helper.make_value_info(name, constants.type_of(name)) for name in names]
+    outputs = [onnx.helper.make_value_info(name, unknown) for name in node.output if name]
+    graph = onnx.helper.make_graph([node], "constant", inputs, outputs)
+    model = onnx.helper.make_model(graph, opset_imports=list(opsets))
     try:
         with np.errstate(all="ignore"):
             found = dict(
@@ -147,12 +139,10 @@ def compute(node: Any, constants: Constants, opsets: Sequence[Any]) -> list[Any]
 
 def _bytes(kind: Any) -> int:
     """How much memory a value of this type takes; far too much when nobody knows."""
-    from onnx import helper
-
     shape = static_shape(kind)
     if shape is None:
         return _MOST_BYTES if kind is None else 1 << 20
-    item = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).itemsize
+    item = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).itemsize
     return math.prod(shape) * int(item)
 
 

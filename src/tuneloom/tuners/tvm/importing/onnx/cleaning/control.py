@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import onnx
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.onnx.cleaning.constants import static_shape
 from tuneloom.tuners.tvm.importing.onnx.cleaning.scopes import Scope
@@ -213,9 +214,10 @@ def _listed(attributes: Mapping[str, Any], name: str, count: int) -> list[int]:
 
 def _may_trap(cleaner: Any, nodes: Sequence[Any]) -> bool:
     """Whether running a branch in vain could end the program: whole numbers divided by what may be zero."""
-    from onnx import TensorProto
-
-    types, floats = cleaner.result.types, (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+    types, floats = (
+        cleaner.result.types,
+        (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16),
+    )
     for node in nodes:
         if node.op_type in ("Div", "Mod") and node.input[1] not in cleaner.result.constants:
             kind = types.get(node.input[1])

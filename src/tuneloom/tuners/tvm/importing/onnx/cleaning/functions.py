@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx
+
 CHANGED = frozenset(
     (
         *(f"Reduce{kind}" for kind in ("Max", "Min", "Mean", "Prod", "L1", "L2", "LogSum", "LogSumExp")),
@@ -18,13 +20,11 @@ def body_of(node: Any, types: Mapping[str, Any], versions: Mapping[str, int]) ->
 
     None if it has none, or none that is made of operators as this version of ONNX has them.
     """
-    from onnx import defs
-
     if node.domain not in ("", "ai.onnx"):
         return None
     version = versions.get("", 1)
     try:
-        schema = defs.get_schema(node.op_type, version, "")
+        schema = onnx.defs.get_schema(node.op_type, version, "")
         body = _plain(schema, version) or _fitting(schema, version, node, types)
     except Exception:  # no such operator, or a definition that does not fit these types
         return None
@@ -36,8 +36,6 @@ def body_of(node: Any, types: Mapping[str, Any], versions: Mapping[str, int]) ->
 
 def _plain(schema: Any, version: int) -> Any | None:
     """A definition that is the same for all types, the newest that this version has."""
-    import onnx
-
     known = [one for one in schema.function_opset_versions if one <= version]
     if not known:
         return None
@@ -49,8 +47,6 @@ def _plain(schema: Any, version: int) -> Any | None:
 
 def _fitting(schema: Any, version: int, node: Any, types: Mapping[str, Any]) -> Any | None:
     """A definition that depends on the types of the node's inputs."""
-    import onnx
-
     known = [one for one in schema.context_dependent_function_opset_versions if one <= version]
     if not known:
         return None
@@ -63,12 +59,10 @@ def _fitting(schema: Any, version: int, node: Any, types: Mapping[str, Any]) -> 
 
 def _means_the_same(body: Any, version: int) -> bool:
     """Whether the operators of a definition are still what they were when it was written."""
-    from onnx import defs
-
     written = max((one.version for one in body.opset_import if one.domain == ""), default=version)
     return all(
-        defs.get_schema(one.op_type, written, "").since_version
-        == defs.get_schema(one.op_type, version, "").since_version
+        onnx.defs.get_schema(one.op_type, written, "").since_version
+        == onnx.defs.get_schema(one.op_type, version, "").since_version
         for one in body.node
         if one.domain in ("", "ai.onnx") and one.op_type in CHANGED
     )

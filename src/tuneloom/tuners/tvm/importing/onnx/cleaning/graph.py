@@ -5,6 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx
 from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.constants import (
     Constants,
@@ -48,8 +49,6 @@ def clean(
     Operators that ONNX defines by others are replaced by those unless they are `primitive`. `told` are types
     of values whose operators ONNX does not define.
     """
-    import onnx
-
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     cleaner = Cleaner(where, list(model.opset_import), primitive, told or {})
@@ -84,11 +83,9 @@ class Cleaner:
 
     def add_input(self, value: Any, shape: tuple[int, ...] | None) -> None:
         """An input of the model, with its shape."""
-        from onnx import helper
-
         kind = value.type
         if shape is not None and kind.HasField("tensor_type"):
-            kind = helper.make_tensor_type_proto(kind.tensor_type.elem_type, list(shape))
+            kind = onnx.helper.make_tensor_type_proto(kind.tensor_type.elem_type, list(shape))
         self.result.types[value.name] = kind
         self.result.inputs.append(value.name)
 
@@ -103,13 +100,11 @@ class Cleaner:
 
     def finish(self, outputs: Sequence[str], scope: Scope) -> None:
         """Give the outputs of the model their own names again, and drop what nobody reads."""
-        from onnx import helper
-
         for name in outputs:
             found = scope.find(name)
             if found != name or name in self.result.constants or name in self.result.inputs:
                 plain = name if found != name else f"{name}.out"
-                self._append(helper.make_node("Identity", [found], [plain]))
+                self._append(onnx.helper.make_node("Identity", [found], [plain]))
                 self.result.types[plain] = self.result.types.get(found)
                 self.result.outputs.append(plain)
             else:
@@ -163,17 +158,13 @@ class Cleaner:
 
     def alias(self, name: str, found: str) -> None:
         """Another name for a value; for places where a name is promised already."""
-        from onnx import helper
-
-        self._append(helper.make_node("Identity", [found], [name]))
+        self._append(onnx.helper.make_node("Identity", [found], [name]))
         self.result.types[name] = self.result.types.get(found)
 
     def emit(self, kind: str, inputs: Sequence[str], hint: str, **attributes: Any) -> str:
         """A new node with one output; returns its name."""
-        from onnx import helper
-
         scope = Scope(self.names, inner=True)
-        self.take(helper.make_node(kind, list(inputs), [hint], **attributes), scope_over(scope, inputs))
+        self.take(onnx.helper.make_node(kind, list(inputs), [hint], **attributes), scope_over(scope, inputs))
         return scope.find(hint)
 
     def constant(self, value: Any, hint: str) -> str:
@@ -203,8 +194,6 @@ class Cleaner:
         Runtimes are more lenient on known values (a scalar may have one element), so the error counts
         only if the node can't be computed.
         """
-        import onnx
-
         told = {name: self._told[name] for name in node.output if name in self._told}
         schema = self._schema(node)
         if schema is None or told:
@@ -232,12 +221,10 @@ class Cleaner:
         return found, None
 
     def _schema(self, node: Any) -> Any:
-        from onnx import defs
-
         version = self.versions.get(node.domain, self.versions.get("", 1))
         try:
-            return defs.get_schema(node.op_type, version, node.domain)
-        except defs.SchemaError:
+            return onnx.defs.get_schema(node.op_type, version, node.domain)
+        except onnx.defs.SchemaError:
             return None
 
     def _computed(self, node: Any, types: Mapping[str, Any]) -> bool:
@@ -311,11 +298,10 @@ def _is_negative(kind: Any) -> bool:
 
 def _of_shape(node: Any, shape: tuple[int, ...]) -> Any:
     import numpy as np
-    from onnx import helper
 
     if node.op_type == "Size":
         return np.array(int(np.prod(shape, dtype=np.int64)), dtype=np.int64)
-    bounds = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    bounds = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     return np.array(shape[bounds.get("start", 0) : bounds.get("end")], dtype=np.int64)
 
 

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from tuneloom.compiler.lazy import onnx
+
 
 class Names:
     """The names in use; new ones are numbered, so that none is given twice."""
@@ -63,8 +65,6 @@ class Scope:
 
 def renamed(node: Any, scope: Scope) -> Any:
     """A copy of a node that reads global names, in its branches too; outputs keep theirs."""
-    import onnx
-
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     _rename_inputs(copy, scope, frozenset())

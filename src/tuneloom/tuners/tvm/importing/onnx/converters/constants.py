@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from tuneloom.compiler.lazy import tvm
+
 
 def is_constant(value: Any) -> bool:
     """Whether a value is known at import."""
-    import tvm
-
     return isinstance(value, tvm.ir.GenericConst)
 
 

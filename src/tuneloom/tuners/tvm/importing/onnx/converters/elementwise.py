@@ -7,6 +7,7 @@ stacking them first; both hide simple elementwise operations from fusion.
 from functools import reduce
 from typing import Any
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import dtype_of, is_constant, is_float32, number
 
 
@@ -16,8 +17,6 @@ def elementwise(frontend: Any) -> dict[str, Any]:
 
 
 def _clip(frontend: Any) -> Any:
-    from tvm import relax
-
     class Clip(frontend.Clip):  # type: ignore[misc]
         """Constant bounds become one `clip`."""
 
@@ -38,8 +37,6 @@ def _clip(frontend: Any) -> Any:
 
 
 def _sum(frontend: Any) -> Any:
-    from tvm import relax
-
     class Sum(frontend.Sum):  # type: ignore[misc]
         """A chain of additions; nothing is stacked."""
 
@@ -55,8 +52,6 @@ def _sum(frontend: Any) -> Any:
 
 
 def _is_inf(frontend: Any) -> Any:
-    from tvm import relax
-
     class IsInf(frontend.IsInf):  # type: ignore[misc]
         """TVM's own forgets that only one sign may be asked for."""
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import array, is_constant, shape_of
 from tuneloom.tuners.tvm.importing.onnx.converters.suppression import limited
 
@@ -37,7 +38,6 @@ def _with_guard(converter: Any, check: Any) -> Any:
 
 def _open(converter: Any) -> Any:
     """The converter with a result whose first size is not known: TVM's own says the most it could be."""
-    from tvm import relax
 
     class Open(converter):  # type: ignore[misc]
         """Forgets a size."""

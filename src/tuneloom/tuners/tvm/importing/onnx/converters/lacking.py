@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import onnx, relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import dtype_of, is_constant, shape_of
 
 MIXED_BLOCKS = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}
@@ -35,8 +36,6 @@ def _converter(frontend: Any, since: int, convert: Any) -> Any:
 
 
 def _layer_normalization(frontend: Any) -> Any:
-    from tvm import relax
-
     class LayerNormalization(frontend.LayerNormalization):  # type: ignore[misc]
         """With the mean and the inverse deviation, which TVM's own leaves out; unread they cost nothing."""
 
@@ -57,8 +56,6 @@ def _layer_normalization(frontend: Any) -> Any:
 
 
 def _rms_normalization(frontend: Any) -> Any:
-    from tvm import relax
-
     class RMSNormalization(frontend.RMSNormalization):  # type: ignore[misc]
         """TVM's own can't normalise over all axes: there is one more then."""
 
@@ -76,8 +73,6 @@ def _rms_normalization(frontend: Any) -> Any:
 
 
 def _mod(frontend: Any) -> Any:
-    from tvm import relax
-
     class Mod(frontend.Mod):  # type: ignore[misc]
         """Of real numbers with the sign of the divisor, also where that is infinite."""
 
@@ -95,8 +90,6 @@ def _mod(frontend: Any) -> Any:
 
 def _shifted(bb: Any, inputs: Any, attr: Any) -> Any:
     """Bits moved; by their number or more, or by less than none, only signs are left of them."""
-    from tvm import relax
-
     data, by = inputs
     kind = dtype_of(data)
     left, bits = attr["direction"] in (b"LEFT", "LEFT"), np.iinfo(kind).bits
@@ -111,19 +104,14 @@ def _shifted(bb: Any, inputs: Any, attr: Any) -> Any:
 
 def _identity_matrix(bb: Any, inputs: Any, attr: Any) -> Any:
     """Ones on a diagonal: only the shape of the input counts, and that is known."""
-    from onnx import helper
-    from tvm import relax
-
     wanted = attr.get("dtype")
-    dtype = dtype_of(inputs[0]) if wanted is None else helper.tensor_dtype_to_np_dtype(wanted).name
+    dtype = dtype_of(inputs[0]) if wanted is None else onnx.helper.tensor_dtype_to_np_dtype(wanted).name
     rows, columns = shape_of(inputs[0])
     return relax.const(np.eye(rows, columns, k=attr.get("k", 0), dtype=np.dtype(dtype)))
 
 
 def _unit_length(bb: Any, inputs: Any, attr: Any) -> Any:
     """Every line along an axis divided by its length; lines of zeros stay zeros."""
-    from tvm import relax
-
     data, axis = inputs[0], attr.get("axis", -1)
     if attr.get("p", 2) == 1:
         length = bb.emit(relax.op.sum(bb.emit(relax.op.abs(data)), axis, keepdims=True))
@@ -137,8 +125,6 @@ def _unit_length(bb: Any, inputs: Any, attr: Any) -> Any:
 
 def _reversed_sequences(bb: Any, inputs: Any, attr: Any) -> Any:
     """The first entries of every sequence, as many as its length says, in the other order."""
-    from tvm import relax
-
     data, lengths = inputs
     shape = shape_of(data)
     batch, time = attr.get("batch_axis", 1), attr.get("time_axis", 0)
@@ -155,8 +141,6 @@ def _reversed_sequences(bb: Any, inputs: Any, attr: Any) -> Any:
 
 def _blocks_to_depth(bb: Any, inputs: Any, attr: Any) -> Any:
     """Squares of pixels beside each other in depth, in one of ONNX's two orders."""
-    from tvm import relax
-
     size, mode = int(attr["blocksize"]), attr.get("mode", b"DCR")
     batch, depth, rows, columns = shape_of(inputs[0])
     rows, columns = rows // size, columns // size

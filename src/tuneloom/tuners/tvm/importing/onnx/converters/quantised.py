@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import dtype_of, shape_of
 
 
 def quantised(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
-    from tvm import relax
 
     class ConvInteger(frontend.OnnxOpConverter):  # type: ignore[misc]
         """x, w, and the zero points of both."""
@@ -79,8 +79,6 @@ def _filled(inputs: Any, count: int) -> list[Any]:
 
 def centred(bb: Any, value: Any, zero: Any, channel: int | None = None) -> Any:
     """The value less its zero point, in 32 bits."""
-    from tvm import relax
-
     wide = bb.emit(relax.op.astype(value, "int32"))
     if zero is None:
         return wide
@@ -92,8 +90,6 @@ def centred(bb: Any, value: Any, zero: Any, channel: int | None = None) -> Any:
 
 def along(bb: Any, value: Any, axis: int, rank: int) -> Any:
     """A vector laid along one axis; a single number stays one."""
-    from tvm import relax
-
     size = int(np.prod(shape_of(value), dtype=np.int64))
     if size == 1:
         return bb.emit(relax.op.reshape(value, ()))
@@ -102,8 +98,6 @@ def along(bb: Any, value: Any, axis: int, rank: int) -> Any:
 
 def convolved(bb: Any, x: Any, w: Any, attr: Any) -> Any:
     """A convolution of whole numbers in 32 bits; raises ValueError unless it is over lines or images."""
-    from tvm import relax
-
     spatial = len(shape_of(x)) - 2
     if spatial not in (1, 2):
         raise ValueError(f"a convolution of whole numbers over {spatial} axes")
@@ -141,8 +135,6 @@ def _pads(x: Any, w: Any, attr: Any, spatial: int) -> Any:
 
 def ratio(bb: Any, one: Any, other: Any, result: Any) -> Any:
     """By what sums of products are multiplied: the scales of both sides over that of the result."""
-    from tvm import relax
-
     single = [bb.emit(relax.op.astype(value, "float32")) for value in (one, other, result)]
     first, last = (bb.emit(relax.op.reshape(value, ())) for value in (single[0], single[2]))
     return bb.emit(relax.op.divide(bb.emit(relax.op.multiply(first, single[1])), last))
@@ -150,15 +142,11 @@ def ratio(bb: Any, one: Any, other: Any, result: Any) -> Any:
 
 def requantised(bb: Any, sums: Any, scale: Any, zero: Any) -> Any:
     """Sums scaled, and rounded to the type of the zero point."""
-    from tvm import relax
-
     return rounded_to(bb, bb.emit(relax.op.multiply(bb.emit(relax.op.astype(sums, "float32")), scale)), zero)
 
 
 def rounded_to(bb: Any, scaled: Any, zero: Any) -> Any:
     """Floats rounded to even, moved to the zero point and held within its type."""
-    from tvm import relax
-
     kind = dtype_of(zero)
     limits = np.iinfo(kind)
     origin = bb.emit(relax.op.reshape(bb.emit(relax.op.astype(zero, "float32")), ()))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import dtype_of, shape_of
 from tuneloom.tuners.tvm.importing.onnx.converters.quantised import along, centred, ratio, requantised
 
@@ -17,7 +18,6 @@ Formula = Callable[[Any, list[Any], Any], Any]
 
 def quantised_contrib(frontend: Any) -> dict[str, Any]:
     """Converters by the domain and name of their operator."""
-    from tvm import relax
 
     def leaky(bb: Any, values: list[Any], attr: Any) -> Any:
         return relax.op.nn.leakyrelu(values[0], float(attr.get("alpha", 0.01)))
@@ -55,8 +55,6 @@ def _between(frontend: Any, formula: Formula, count: int) -> Any:
 
 
 def _concat(frontend: Any) -> Any:
-    from tvm import relax
-
     class Concat(frontend.OnnxOpConverter):  # type: ignore[misc]
         """The scale and zero point of the result come first."""
 
@@ -70,8 +68,6 @@ def _concat(frontend: Any) -> Any:
 
 
 def _gemm(frontend: Any) -> Any:
-    from tvm import relax
-
     class Gemm(frontend.OnnxOpConverter):  # type: ignore[misc]
         """a, b, a bias in units of a times b, and y; without a scale for y the result is in floats."""
 
@@ -104,18 +100,12 @@ def _three(inputs: Any, place: int) -> tuple[Any, Any, Any]:
 
 
 def _zero(zero: Any, kind: str) -> Any:
-    from tvm import relax
-
     return relax.const(0, kind) if zero is None else zero
 
 
 def _restored(bb: Any, value: Any, scale: Any, zero: Any) -> Any:
-    from tvm import relax
-
     return bb.emit(relax.op.dequantize(value, scale, _zero(zero, dtype_of(value)), axis=-1))
 
 
 def _rounded(bb: Any, value: Any, scale: Any, zero: Any, kind: str) -> Any:
-    from tvm import relax
-
     return bb.emit(relax.op.quantize(value, scale, _zero(zero, kind), axis=-1, out_dtype=kind))

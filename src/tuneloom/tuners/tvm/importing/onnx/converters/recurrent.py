@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import array, dtype_of, shape_of
 from tuneloom.tuners.tvm.importing.recurrence import kernels as recurrence
 from tuneloom.tuners.tvm.importing.recurrence.activations import Activation
@@ -45,8 +46,6 @@ class Layer:
 
     def convert(self) -> Any:
         """The outputs of the node: all states, the last one, and an LSTM's last memory."""
-        from tvm import relax
-
         parts = [self._direction(number) for number in range(self.directions)]
         results = []
         for place in range(len(parts[0])):
@@ -58,8 +57,6 @@ class Layer:
         return relax.Tuple(results)
 
     def _direction(self, number: int) -> list[Any]:
-        from tvm import relax
-
         cell = self._cell(number)
         kernel = getattr(recurrence, f"{self.kind.lower()}_kernel")(cell).with_attr(CELL, cell.text)
         matrix = self.bb.emit(packed(self._of(2, number), cell))
@@ -106,8 +103,6 @@ class Layer:
 
     def _projected(self, number: int) -> Any:
         """What the input gives to all gates at all steps, biases included."""
-        from tvm import relax
-
         flat = self.bb.emit(relax.op.reshape(self.x, (self.steps * self.batch, self.width)))
         weights = self.bb.emit(relax.op.permute_dims(self._of(1, number)))
         product = self.bb.emit(relax.op.matmul(flat, weights))
@@ -118,8 +113,6 @@ class Layer:
 
     def _bias(self, number: int) -> Any | None:
         """Both biases added; a GRU's for the hidden gate stays apart: the reset may apply to it."""
-        from tvm import relax
-
         if self.inputs[3] is None:
             return None
         both = self._of(3, number)
@@ -132,8 +125,6 @@ class Layer:
 
     def _extra(self, number: int) -> list[Any]:
         """Peepholes of an LSTM, the hidden gate's bias of a GRU; zeros where there are none."""
-        from tvm import relax
-
         if self.kind == "LSTM":
             zeros = relax.const(np.zeros(3 * self.hidden, dtype=np.float32))
             return [zeros if self.inputs[7] is None else self._of(7, number)]
@@ -144,15 +135,11 @@ class Layer:
         return [self._slice(self._of(3, number), 5 * self.hidden, 6 * self.hidden)]
 
     def _state(self, place: int, number: int) -> Any:
-        from tvm import relax
-
         if self.inputs[place] is None:
             return relax.const(np.zeros((self.batch, self.hidden), dtype=np.float32))
         return self._row(self._turned(self.inputs[place], (1, 0, 2)), number)
 
     def _lengths(self) -> Any:
-        from tvm import relax
-
         given = self.inputs[4]
         if given is None:
             return relax.const(np.full(self.batch, self.steps, dtype=np.int32))
@@ -163,8 +150,6 @@ class Layer:
         return self._row(self.inputs[place], number)
 
     def _row(self, value: Any, number: int) -> Any:
-        from tvm import relax
-
         known = array(value)
         if known is not None:
             return relax.const(np.ascontiguousarray(known[number]).astype(np.float32))
@@ -172,26 +157,18 @@ class Layer:
         return self._single(self.bb.emit(relax.op.squeeze(row, [0])))
 
     def _slice(self, value: Any, begin: int, end: int) -> Any:
-        from tvm import relax
-
         return self.bb.emit(relax.op.strided_slice(value, [0], [begin], [end]))
 
     def _turned(self, value: Any, axes: tuple[int, ...]) -> Any:
         """With time first, or back again; nothing where the node has it first anyway."""
-        from tvm import relax
-
         return self.bb.normalize(relax.op.permute_dims(value, axes)) if self.batch_first else value
 
     def _single(self, value: Any) -> Any:
-        from tvm import relax
-
         if dtype_of(self.bb.normalize(value)) == "float32":
             return self.bb.emit(value)
         return self.bb.emit(relax.op.astype(value, "float32"))
 
     def _like_input(self, value: Any) -> Any:
-        from tvm import relax
-
         return value if self.dtype == "float32" else relax.op.astype(value, self.dtype)
 
 

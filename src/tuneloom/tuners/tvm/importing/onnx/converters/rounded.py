@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.cleaning.constants import Constants, Rounded
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import array, dtype_of, shape_of
 from tuneloom.tuners.tvm.importing.onnx.converters.quantised import (
@@ -82,8 +83,6 @@ def quantised_again(bb: Any, inputs: Any) -> Any | None:
 
 def _scaled_once(bb: Any, value: Any, step: Any, zero: Any) -> Any | None:
     """Scaled sums, perhaps without their negative ones, in steps of the result."""
-    from tvm import relax
-
     call = _bound(bb, value)
     positive = _is(call, "nn.relu")
     call = _bound(bb, call.args[0]) if positive else call
@@ -101,21 +100,15 @@ def _scaled_once(bb: Any, value: Any, step: Any, zero: Any) -> Any | None:
 
 
 def _bound(bb: Any, value: Any) -> Any:
-    from tvm import relax
-
     return bb.lookup_binding(value) if isinstance(value, relax.Var) else value
 
 
 def _is(call: Any | None, name: str) -> bool:
-    from tvm import relax
-
     return isinstance(call, relax.Call) and getattr(call.op, "name", "") == f"relax.{name}"
 
 
 def moved(bb: Any, inputs: Any, convert: Callable[[Any], Any]) -> Any | None:
     """The result of a node that moves dequantised values: the whole numbers are moved; None for others."""
-    from tvm import relax
-
     data = source_of(bb, inputs[0])
     if data is None:
         return None
@@ -141,8 +134,6 @@ def _convolution(bb: Any, data: Source, weight: Rounded, attr: Any, bias: _Bias)
 
 
 def _product(bb: Any, data: Source, weight: Rounded, attr: Any, bias: _Bias) -> Any | None:
-    from tvm import relax
-
     last = weight.step.shape[-1] if weight.step.ndim else 1
     if weight.whole.ndim != 2 or weight.step.size not in (1, last) or len(shape_of(data.whole)) < 2:
         return None
@@ -161,8 +152,6 @@ def _general(bb: Any, data: Source, weight: Rounded, attr: Any, bias: _Bias) -> 
 
 def _scaled(bb: Any, sums: Any, step: Any, bias: _Bias, axis: int) -> Any:
     """Sums as floats, with a bias that is added to the sums themselves if it counts in the same steps."""
-    from tvm import relax
-
     rank, exact = len(shape_of(sums)), _in_steps(bias.rounded, step)
     if exact:
         assert bias.rounded is not None
@@ -184,8 +173,6 @@ def _in_steps(bias: Rounded | None, step: Any) -> bool:
 
 
 def _whole(values: Any) -> Any:
-    from tvm import relax
-
     return relax.const(np.ascontiguousarray(values, dtype=np.int32))
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import array
 
 SMALLEST = 1e-30
@@ -32,10 +33,10 @@ def _just_above(overlap: float) -> float:
 
 def _above_zero(scores: Any) -> Any:
     """Scores in the same order, all of them positive."""
-    from tvm.relax import op
-
-    distance = op.minimum(op.subtract(_scalar(1.0), scores), _scalar(FARTHEST))
-    return op.where(op.greater(scores, _scalar(SMALLEST)), scores, op.divide(_scalar(SMALLEST), distance))
+    distance = relax.op.minimum(relax.op.subtract(_scalar(1.0), scores), _scalar(FARTHEST))
+    return relax.op.where(
+        relax.op.greater(scores, _scalar(SMALLEST)), scores, relax.op.divide(_scalar(SMALLEST), distance)
+    )
 
 
 def _number_above_zero(limit: float) -> float:
@@ -44,6 +45,4 @@ def _number_above_zero(limit: float) -> float:
 
 
 def _scalar(value: float) -> Any:
-    from tvm import relax
-
     return relax.const(np.float32(value), "float32")

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.compiler.lazy import onnx, relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import array, dtype_of, is_constant, shape_of
 
 _WHOLE = {
@@ -48,25 +49,19 @@ def _truncated(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> A
 
     TVM's own guards every value and wraps it in seven steps, which blow up where they are inlined.
     """
-    from onnx import TensorProto
-
-    wide = _WHOLE.get(TensorProto.DataType.Name(attr["to"]))
+    wide = _WHOLE.get(onnx.TensorProto.DataType.Name(attr["to"]))
     if wide is None or is_constant(inputs[0]) or not _is_real(inputs[0]):
         return original(bb, inputs, attr, params)
-    kind = TensorProto.DataType.Name(attr["to"]).lower()
+    kind = onnx.TensorProto.DataType.Name(attr["to"]).lower()
     return _cast(bb, _cast(bb, inputs[0], wide), kind)
 
 
 def _is_real(value: Any) -> bool:
-    from tvm import relax
-
     return isinstance(getattr(value, "ty", None), relax.TensorType) and "float" in dtype_of(value)
 
 
 def _power(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     """The result has the base's type; a whole base with a real exponent is computed in real numbers."""
-    from tvm import relax
-
     base, exponent = inputs[0], inputs[1]
     kind, other = dtype_of(base), dtype_of(exponent)
     if "float" not in kind and "float" not in other:
@@ -87,8 +82,6 @@ def _extreme(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any
 
 
 def _one_hot(frontend: Any) -> Any:
-    from tvm import relax
-
     class OneHot(frontend.OneHot):  # type: ignore[misc]
         """Places compared with numbers: any type of depth, places and values."""
 
@@ -117,6 +110,4 @@ def _one_hot(frontend: Any) -> Any:
 
 
 def _cast(bb: Any, value: Any, kind: str) -> Any:
-    from tvm import relax
-
     return value if dtype_of(value) == kind else bb.emit(relax.op.astype(value, kind))
