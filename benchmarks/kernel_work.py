@@ -16,16 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
+import tests_on_path  # noqa: F401
 from kernel_runs import BLIND, CEILING, OURS, PRESAMPLED, RANDOM_START, Line, Run, keep, kept, measured
+from support.spaces import Recipe, invented, perfect_knowledge, presampled
 from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.search.guided import GuidedSearch, Vector
-from tuneloom.tuners.kernel.search.presampling import presampled
 from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation
 from tuneloom.tuners.replay.recording import Recording
-from tuneloom.tuners.replay.study import arrival, perfect_knowledge, replayed
-from tuneloom.tuners.replay.synthetic import Recipe, invented
+from tuneloom.tuners.replay.study import arrival, replayed
 
 STRESS = "+stress"
 

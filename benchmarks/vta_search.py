@@ -22,10 +22,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+import tests_on_path  # noqa: F401
+from support.spaces import presampled
 from tuneloom.model import Failure, FailureKind
 from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.pool import as_point
-from tuneloom.tuners.kernel.search.presampling import Presample, presampled
+from tuneloom.tuners.kernel.search.presampling import Presample
 from tuneloom.tuners.kernel.search.searches import new_search
 from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.kernel.space import Space

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from support.spaces import presampled
 from tuneloom.errors import SpaceError
 from tuneloom.kernel import Array, CBuilder, CReference, CRunner, Number, Plan, tune
 from tuneloom.model import Budget, FailureKind, MeasuringRules
 from tuneloom.tuners.kernel.description import described
-from tuneloom.tuners.kernel.search.presampling import presampled
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "kernels"
 SOURCE = """

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from support.spaces import Recipe, invented
 from tuneloom.cli.lab.kernel import add_parser
 from tuneloom.errors import InputError, RecordsError
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation
-from tuneloom.tuners.replay.synthetic import Recipe, invented
 
 SOURCE = """
 void scale(const float *x, float *y, int n)

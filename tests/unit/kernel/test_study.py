@@ -4,10 +4,10 @@ from math import inf
 
 import pytest
 
+from support.spaces import Recipe, invented, perfect_knowledge
 from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.replay.recording import Entry, Recording
-from tuneloom.tuners.replay.study import arrival, perfect_knowledge, replayed, summarised
-from tuneloom.tuners.replay.synthetic import Recipe, invented
+from tuneloom.tuners.replay.study import arrival, replayed, summarised
 
 RECORDING = Recording("three", ("a",), {(1,): Entry(1.0), (2,): Entry(1.04), (3,): Entry(2.0)})
 

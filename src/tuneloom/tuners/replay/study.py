@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from math import inf
 from statistics import median
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from tuneloom.model import Measurement, Trial
-from tuneloom.tuners.kernel.factors import Points
-from tuneloom.tuners.kernel.search.guided import Vector
 from tuneloom.tuners.kernel.search.searches import new_search
-from tuneloom.tuners.kernel.search.terms import Knowledge, Terms
+from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.kernel.tuner import KernelSearch
 from tuneloom.tuners.replay.recording import Recording
 from tuneloom.tuners.replay.tuner import outcome_of
@@ -69,17 +66,6 @@ def _evaluated(recording: Recording, search: KernelSearch, evaluations: int) -> 
         outcome = outcome_of(recording, candidates[0].configuration)
         search.update([Trial(candidate=candidates[0], outcome=outcome)])
         yield outcome.best_s * 1e3 if isinstance(outcome, Measurement) else None
-
-
-def perfect_knowledge(recording: Recording) -> Knowledge:
-    """The validity of every point as recorded: what no search can know."""
-
-    def known(points: Points) -> Vector:
-        return np.array(
-            [1.0 if recording.at(point).time_ms is not None else 1e-12 for point in points.tolist()]
-        )
-
-    return known
 
 
 def summarised(recording: Recording, search: str, runs: Iterable[Sequence[float | None]]) -> Summary:

@@ -6,7 +6,7 @@ model of validity was surprised by it: when its predictions come true, more buil
 teaches nothing that running candidates would not teach as well.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,16 +68,6 @@ class Presampling:
         self._model.observe(self._encoding.plain(np.array([sample.point]))[0], sample.builds)
         if sample.builds:
             self._queue += [as_point(step) for step in self._space.steps(sample.point)]
-
-
-def presampled(space: Space, builds: Callable[[Point], bool], seed: int, trials: int) -> list[Presample]:
-    """All points that a presampling builds, with what became of them."""
-    presampling, found = Presampling(space, seed, trials), []
-    while batch := presampling.batch():
-        samples = [Presample(point, builds(point)) for point in batch]
-        presampling.learn(samples)
-        found += samples
-    return found
 
 
 def _drawn(

@@ -1,16 +1,20 @@
-"""Invented spaces that behave like kernels, for judging searches on what nobody measured.
+"""Invented spaces that behave like kernels, and what is known of recorded ones, for judging searches.
 
 A configuration's time is the slowest of several pipelines, each a product of powers
 of the knobs; crossing a hidden resource makes it slower by a step, crossing another
 makes it fail; choices without order scale it. All of it is drawn from the seed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuneloom.model import FailureKind
+from tuneloom.tuners.kernel.factors import Point, Points
+from tuneloom.tuners.kernel.search.presampling import Presample, Presampling
+from tuneloom.tuners.kernel.search.terms import Knowledge
 from tuneloom.tuners.kernel.space import KnobValue, Space
 from tuneloom.tuners.replay.recording import Entry, Recording, Row
 
@@ -98,3 +102,24 @@ def _failures(sizes: Vector, recipe: Recipe, rng: np.random.Generator) -> NDArra
     for _ in range(recipe.limits):
         failed |= _crossed(sizes, 1 - each, rng)
     return failed if not failed.all() else np.zeros(len(sizes), dtype=bool)
+
+
+def perfect_knowledge(recording: Recording) -> Knowledge:
+    """The validity of every point as recorded: what no search can know."""
+
+    def known(points: Points) -> Vector:
+        return np.array(
+            [1.0 if recording.at(point).time_ms is not None else 1e-12 for point in points.tolist()]
+        )
+
+    return known
+
+
+def presampled(space: Space, builds: Callable[[Point], bool], seed: int, trials: int) -> list[Presample]:
+    """All points that a presampling builds, with what became of them."""
+    presampling, found = Presampling(space, seed, trials), []
+    while batch := presampling.batch():
+        samples = [Presample(point, builds(point)) for point in batch]
+        presampling.learn(samples)
+        found += samples
+    return found
