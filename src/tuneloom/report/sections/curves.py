@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import count as count_from
 
 from tuneloom.report.data import CurvePoint, ModelResult, ReportData, TaskResult
+from tuneloom.report.drawing.axes import chart
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
 from tuneloom.report.drawing.scales import Linear, Logarithmic, around
 from tuneloom.report.drawing.units import brief, clipped, count, duration, time_unit, times
@@ -180,5 +181,4 @@ def _names(frame: Frame, up: Logarithmic, what: str = "") -> list[Markup]:
 
 
 def _svg(frame: Frame, label: str, *children: object, class_: str | None = None) -> Markup:
-    box = f"0 0 {frame.width:g} {frame.height:g}"
-    return el("svg", *children, viewBox=box, role="img", aria_label=label, class_=class_)
+    return chart(label, frame.width, frame.height, *children, class_=class_)

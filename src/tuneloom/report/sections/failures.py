@@ -2,6 +2,7 @@
 
 from tuneloom.report.data import ReportData
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
+from tuneloom.report.drawing.tables import numbers, table
 from tuneloom.report.drawing.units import clipped, count, percent
 
 LONGEST_EXAMPLE = 240
@@ -26,15 +27,7 @@ def failures_section(data: ReportData) -> Markup:
         )
         for failure in data.failures
     ]
-    head = el(
-        "tr",
-        el("th", "kind"),
-        el("th", ""),
-        el("th", "trials", class_="number"),
-        el("th", "fraction", class_="number"),
-        el("th", "first message"),
-    )
-    return el("div", el("table", el("thead", head), el("tbody", rows), class_="failures"), class_="scroller")
+    return table("failures", ["kind", "", *numbers("trials", "fraction"), "first message"], rows)
 
 
 def _bar(share: float) -> Markup:

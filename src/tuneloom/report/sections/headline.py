@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tuneloom.report.data import ModelResult, ReportData
+from tuneloom.report.drawing.axes import chart
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
 from tuneloom.report.drawing.units import count, duration, percent, times
 
@@ -92,8 +93,7 @@ def _before_after(model: ModelResult) -> Markup:
     label = f"{duration(model.before_s)} before, {duration(model.after_s)} after"
     if model.own_runtime_s:
         label += f", {duration(model.own_runtime_s)} in {model.own_runtime}"
-    box = f"0 0 {BAR:g} {26 * len(shown) - 4:g}"
-    return el("svg", marks, viewBox=box, role="img", aria_label=label, class_="before-after")
+    return chart(label, BAR, 26 * len(shown) - 4, marks, class_="before-after")
 
 
 def _timed(bar: _Bar, y: float, longest: float, names: float) -> Markup:

@@ -1,9 +1,10 @@
 """What each kernel costs its model, before and after."""
 
 from tuneloom.report.data import ReportData, TaskResult
+from tuneloom.report.drawing.axes import chart, values_below
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
 from tuneloom.report.drawing.scales import Linear
-from tuneloom.report.drawing.units import brief, clipped, duration, percent, time_unit, times
+from tuneloom.report.drawing.units import clipped, duration, percent, time_unit, times
 
 MOST = 20
 WIDTH, LEFT, RIGHT, TOP, ROW, AXIS = 1120.0, 300.0, 210.0, 18.0, 26.0, 44.0
@@ -57,32 +58,17 @@ def _chart(shown: list[TaskResult], tasks: list[TaskResult]) -> Markup:
         el("text", "speed-up", x=WIDTH - RIGHT + 64, y=11, class_="axis-name right"),
         el("text", "fraction of the model", x=WIDTH, y=11, class_="axis-name right"),
     ]
-    return el(
-        "svg",
-        _axis(across, bottom),
-        rows,
-        head,
-        viewBox=f"0 0 {WIDTH:g} {bottom + AXIS:g}",
-        role="img",
-        aria_label="Time of every kernel before and after tuning",
-        class_="kernels",
+    unit, size = time_unit(across.high)
+    name = f"time × weight in one execution of the model, {unit}"
+    axis, label = (
+        values_below(across, 6, size, name, TOP, bottom),
+        "Time of every kernel before and after tuning",
     )
+    return chart(label, WIDTH, bottom + AXIS, axis, rows, head, class_="kernels")
 
 
 def _after(task: TaskResult) -> float:
     return task.weight * (task.after_s or task.before_s or 0.0)
-
-
-def _axis(across: Linear, bottom: float) -> list[Markup]:
-    unit, size = time_unit(across.high)
-    marks = []
-    for value in across.ticks(6):
-        x = across(value)
-        marks.append(el("line", x1=x, x2=x, y1=TOP, y2=bottom, class_="grid"))
-        marks.append(el("text", brief(value / size), x=x, y=bottom + 16, class_="tick"))
-    name = f"time × weight in one execution of the model, {unit}"
-    marks.append(el("text", name, x=(across.start + across.end) / 2, y=bottom + 36, class_="axis-name"))
-    return marks
 
 
 def _row(task: TaskResult, place: int, across: Linear, before: float, after: float) -> Markup:

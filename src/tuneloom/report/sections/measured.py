@@ -1,6 +1,7 @@
 """How it was measured: versions, policy, and whether neighbours disturbed the device."""
 
 from tuneloom.report.data import DriftPoint, ReportData
+from tuneloom.report.drawing.axes import chart
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
 from tuneloom.report.drawing.scales import Linear
 from tuneloom.report.drawing.units import clipped, duration, percent
@@ -32,14 +33,8 @@ def _drift(points: tuple[DriftPoint, ...]) -> Markup:
     return el(
         "figure",
         el("figcaption", el("span", title, class_="name")),
-        el(
-            "svg",
-            _usual(up),
-            _ticks(across, up),
-            [_point(point, across, up) for point in points],
-            viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
-            role="img",
-            aria_label=title,
+        chart(
+            title, WIDTH, HEIGHT, _usual(up), _ticks(across, up), [_point(one, across, up) for one in points]
         ),
     )
 

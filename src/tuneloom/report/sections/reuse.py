@@ -4,6 +4,7 @@ import math
 
 from tuneloom.report.data import Gift, ReportData, ShownCluster
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
+from tuneloom.report.drawing.tables import numbers, table
 from tuneloom.report.drawing.units import clipped, duration, times
 
 HALF, HEIGHT, WIDEST = 90.0, 12.0, 8.0
@@ -50,19 +51,10 @@ def _cluster(cluster: ShownCluster, data: ReportData) -> Markup:
 def _gifts(data: ReportData) -> Markup:
     if not data.gifts:
         return EMPTY
-    head = el(
-        "tr",
-        el("th", "from"),
-        el("th", "to"),
-        el("th", "untuned", class_="number"),
-        el("th", "borrowed", class_="number"),
-        el("th", "slower ◂ ▸ faster", class_="middle"),
-        el("th", "gain", class_="number"),
-        el("th", "used"),
-    )
+    compared = ("slower ◂ ▸ faster", "middle")
+    heads = ["from", "to", *numbers("untuned", "borrowed"), compared, *numbers("gain"), "used"]
     ordered = sorted(data.gifts, key=lambda gift: -(gift.gain or 0.0))
-    rows = [_gift(gift, data) for gift in ordered]
-    return el("div", el("table", el("thead", head), el("tbody", rows), class_="gifts"), class_="scroller")
+    return table("gifts", heads, [_gift(gift, data) for gift in ordered])
 
 
 def _gift(gift: Gift, data: ReportData) -> Markup:

@@ -8,6 +8,7 @@ from statistics import mean
 from tuneloom.report.data import ReportData, ResourceInfo, ResourceSpan
 from tuneloom.report.drawing.kinds import kinds_in_order, look_of
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
+from tuneloom.report.drawing.tables import numbers, table
 from tuneloom.report.drawing.units import count, duration, percent
 
 BAR, BAR_HEIGHT = 420.0, 18.0
@@ -46,17 +47,9 @@ def usage_section(data: ReportData) -> Markup:
     if not data.spans:
         return EMPTY
     order = kinds_in_order(span.kind for span in data.spans)
-    head = el(
-        "tr",
-        el("th", "resource"),
-        el("th", "utilisation (fraction of slot time)"),
-        el("th", "busy", class_="number"),
-        el("th", "stages", class_="number"),
-        el("th", "mean wait", class_="number"),
-        el("th", "longest wait", class_="number"),
-    )
-    body = _rows(usage_of(data), order)
-    return el("div", el("table", el("thead", head), el("tbody", body), class_="usage"), class_="scroller")
+    heads = ["resource", "utilisation (fraction of slot time)"]
+    heads_of_numbers = numbers("busy", "stages", "mean wait", "longest wait")
+    return table("usage", [*heads, *heads_of_numbers], _rows(usage_of(data), order))
 
 
 def _rows(usages: Sequence[Usage], order: list[str]) -> list[Markup]:

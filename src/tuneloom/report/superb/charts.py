@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tuneloom.report.drawing.axes import chart, values_below
 from tuneloom.report.drawing.kinds import kinds_in_order, look_of, swatch
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
 from tuneloom.report.drawing.scales import Linear
@@ -87,8 +88,8 @@ def stages_chart(data: GridData) -> Markup:
     unit, size = time_unit(longest)
     axis = _axis(across, size, f"slot time of all stages, mean of seeds, {unit}", len(rows))
     legend = [el("li", swatch(look_of(kind, order)), kind) for kind in order]
-    chart = _svg("Where the time went", len(rows), axis, rows)
-    return el("div", el("div", el("ul", legend, class_="legend"), class_="bar"), chart)
+    drawn = _svg("Where the time went", len(rows), axis, rows)
+    return el("div", el("div", el("ul", legend, class_="legend"), class_="bar"), drawn)
 
 
 def _stage_row(
@@ -124,12 +125,9 @@ def trade_chart(data: GridData) -> Markup:
         _dot(run, f"{duration(x)}, {times(y)} faster", across(x), up(y), _look(n, data))
         for n, run, x, y in points
     ]
-    box = f"0 0 {WIDTH:g} {TRADE_HEIGHT:g}"
-    label = "Speed-up against tuning time"
-    chart = el(
-        "svg", _trade_axes(across, up), dots, viewBox=box, role="img", aria_label=label, class_="progress"
-    )
-    return el("div", _trade_legend(data), chart)
+    label, axes = "Speed-up against tuning time", _trade_axes(across, up)
+    drawn = chart(label, WIDTH, TRADE_HEIGHT, axes, dots, class_="progress")
+    return el("div", _trade_legend(data), drawn)
 
 
 def _look(number: int, data: GridData) -> str:
@@ -175,17 +173,8 @@ def _name(group: GridGroup, y: float) -> Markup:
 
 
 def _axis(across: Linear, size: float, name: str, rows: int) -> list[Markup]:
-    bottom = TOP + ROW * rows
-    marks = []
-    for value in across.ticks(8):
-        x = across(value)
-        marks.append(el("line", x1=x, x2=x, y1=TOP, y2=bottom, class_="grid"))
-        marks.append(el("text", brief(value / size), x=x, y=bottom + 16, class_="tick"))
-    middle = (across.start + across.end) / 2
-    marks.append(el("text", name, x=middle, y=bottom + 36, class_="axis-name"))
-    return marks
+    return values_below(across, 8, size, name, TOP, TOP + ROW * rows)
 
 
 def _svg(label: str, rows: int, *children: Markup | Sequence[Markup]) -> Markup:
-    box = f"0 0 {WIDTH:g} {TOP + ROW * rows + BOTTOM:g}"
-    return el("div", el("svg", *children, viewBox=box, role="img", aria_label=label), class_="scroller")
+    return el("div", chart(label, WIDTH, TOP + ROW * rows + BOTTOM, *children), class_="scroller")

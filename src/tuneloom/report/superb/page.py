@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tuneloom.report.drawing.kinds import patterns
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
+from tuneloom.report.drawing.tables import numbers, sorted_number, table
 from tuneloom.report.drawing.units import clipped, count, duration, times
 from tuneloom.report.page import asset, document, section
 from tuneloom.report.sections.headline import brand
@@ -55,15 +56,9 @@ def _sections(data: GridData) -> list[Markup]:
 def runs_table(data: GridData) -> Markup:
     """One row for every run, sorted by a click on a column's head."""
     names = list(dict.fromkeys(name for run in data.runs for name in run.values))
-    numbers = ("tuning time", "before", "after", "speed-up", "trials", "failed")
-    head = [_head(name) for name in (*names, "seed", "status")] + [_head(n, "number") for n in numbers]
+    counted = numbers("tuning time", "before", "after", "speed-up", "trials", "failed")
     rows = [el("tr", _cells(run, names)) for run in data.runs]
-    table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="sortable")
-    return el("div", table, class_="scroller")
-
-
-def _head(name: str, look: str | None = None) -> Markup:
-    return el("th", el("button", name, type="button"), class_=look)
+    return table("sortable", [*names, "seed", "status", *counted], rows)
 
 
 def _cells(run: GridRun, names: Sequence[str]) -> list[Markup]:
@@ -75,18 +70,14 @@ def _cells(run: GridRun, names: Sequence[str]) -> list[Markup]:
         *parameters,
         _text(run.seed),
         el("td", run.status, message, data_v=run.status),
-        _number(duration(run.tuning_s), run.tuning_s),
-        _number(duration(run.before_s), run.before_s),
-        _number(duration(run.after_s), run.after_s),
-        _number(times(run.speed_up), run.speed_up),
-        _number(count(run.trials), run.trials),
-        _number(count(run.failed), run.failed),
+        sorted_number(duration(run.tuning_s), run.tuning_s),
+        sorted_number(duration(run.before_s), run.before_s),
+        sorted_number(duration(run.after_s), run.after_s),
+        sorted_number(times(run.speed_up), run.speed_up),
+        sorted_number(count(run.trials), run.trials),
+        sorted_number(count(run.failed), run.failed),
     ]
 
 
 def _text(value: str) -> Markup:
     return el("td", clipped(value, 40), title=value, data_v=value)
-
-
-def _number(text: str, value: float | None) -> Markup:
-    return el("td", text, class_="number", data_v="" if value is None else repr(value))
