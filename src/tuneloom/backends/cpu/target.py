@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from tuneloom.backends.cpu.instructions.dots import DotInstruction, dots_of
-from tuneloom.backends.cpu.instructions.pairs import PairInstruction, pairs_of
+from tuneloom.backends.cpu.instructions.lanes import DOTS, PAIRS, LaneInstruction, found_in
 from tuneloom.backends.cpu.instructions.tiles import tiles_of
 from tuneloom.compiler.lazy import tvm
 from tuneloom.compiler.target import TargetSpec, host_cpu, in_given_vectors, tvm_target
@@ -36,9 +35,9 @@ class CpuTarget(TargetSpec):
     broadcasts_from_memory: bool = True
     """Whether a product takes one number from memory for all lanes; else it needs a register."""
 
-    dots: DotInstruction | None = None
+    dots: LaneInstruction | None = None
     """The instruction that adds four products of 8-bit numbers in every lane, if there is one."""
-    pairs: PairInstruction | None = None
+    pairs: LaneInstruction | None = None
     """The instruction that adds two products of bfloat16 numbers in every lane, if there is one."""
     tiles: frozenset[str] = frozenset()
     """Which numbers it multiplies in tile registers: `bf16`, `int8`."""
@@ -91,8 +90,8 @@ def cpu_target(config: Mapping[str, Any], cores: int) -> CpuTarget:
         vector_bits=_vector_bits(features),
         vector_registers=32 if features & _MANY_REGISTERS else 16,
         broadcasts_from_memory="neon" not in features,
-        dots=dots_of(features),
-        pairs=pairs_of(features),
+        dots=found_in(features, DOTS),
+        pairs=found_in(features, PAIRS),
         tiles=tiles_of(features, here=mcpu == host_cpu()),
     )
 

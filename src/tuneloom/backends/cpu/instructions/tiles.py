@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.backends.cpu.features import missing_cpu_features
+from tuneloom.backends.cpu.instructions.lanes import times
 from tuneloom.compiler.lazy import T, s_tir
 
 SIDE = 16
@@ -103,7 +104,8 @@ class TileProduct:
     def known(self) -> "TileProduct":
         """The same, and this process can schedule with it."""
         if self.name not in _registered:
-            s_tir.TensorIntrin.register(self.name, _loops(self), _call(self), override=True)
+            loops, call = _written(self, by_loops=True), _written(self, by_loops=False)
+            s_tir.TensorIntrin.register(self.name, loops, call, override=True)
             _registered.add(self.name)
         return self
 
@@ -116,46 +118,14 @@ def make_known(trace: str, kinds: Collection[str]) -> None:
             TileProduct(kind=kind, rows=rows, columns=columns, inner=inner).known()
 
 
-def _loops(product: TileProduct) -> Any:
-    """What the function computes, as loops: they are what a schedule replaces."""
-    rows, columns, inner = product.rows, product.columns, product.inner
-    one = product.instruction
-    each, groups = one.each, inner // one.each
-
-    def times(x: Any, w: Any) -> Any:
-        if product.kind == "int8":
-            return T.cast(x, "int32") * T.cast(w, "int32")
-        return _single(x) * _single(w)
-
-    def _single(half: Any) -> Any:
-        return T.reinterpret(T.shift_left(T.cast(half, "uint32"), T.uint32(16)), dtype="float32")
-
-    @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
-    def loops(a: T.handle, b: T.handle, c: T.handle) -> None:
-        x_row = T.int32()
-        s_row = T.int32()
-        x = T.match_buffer(a, (rows, inner), one.data, strides=[x_row, 1], offset_factor=1)
-        w = T.match_buffer(b, (groups, columns, each), one.weights, offset_factor=1)
-        s = T.match_buffer(c, (rows, columns), one.sums, strides=[s_row, 1], offset_factor=1, scope="local")
-        with T.sblock("root"):
-            T.reads(s[0:rows, 0:columns], x[0:rows, 0:inner], w[0:groups, 0:columns, 0:each])
-            T.writes(s[0:rows, 0:columns])
-            for i, j, k, n in T.grid(rows, columns, groups, each):
-                with T.sblock("update"):
-                    vi, vj, vk, vn = T.axis.remap("SSRR", [i, j, k, n])
-                    s[vi, vj] = s[vi, vj] + times(x[vi, vk * each + vn], w[vk, vj, vn])
-
-    return loops
-
-
-def _call(product: TileProduct) -> Any:
-    """The same as a call of the function."""
+def _written(product: TileProduct, *, by_loops: bool) -> Any:
+    """What the function computes, as loops, which a schedule replaces, or as a call of the function."""
     rows, columns, inner, name = product.rows, product.columns, product.inner, product.name
     one = product.instruction
     each, groups = one.each, inner // one.each
 
     @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
-    def call(a: T.handle, b: T.handle, c: T.handle) -> None:
+    def written(a: T.handle, b: T.handle, c: T.handle) -> None:
         x_row = T.int32()
         s_row = T.int32()
         x = T.match_buffer(a, (rows, inner), one.data, strides=[x_row, 1], offset_factor=1)
@@ -164,16 +134,22 @@ def _call(product: TileProduct) -> Any:
         with T.sblock("root"):
             T.reads(s[0:rows, 0:columns], x[0:rows, 0:inner], w[0:groups, 0:columns, 0:each])
             T.writes(s[0:rows, 0:columns])
-            T.evaluate(
-                T.call_extern(
-                    "int32",
-                    name,
-                    s.access_ptr("rw"),
-                    T.cast(s_row, "int64"),  # models count in 64 bits, other kernels in 32
-                    x.access_ptr("r"),
-                    T.cast(x_row, "int64"),
-                    w.access_ptr("r"),
+            if by_loops:
+                for i, j, k, n in T.grid(rows, columns, groups, each):
+                    with T.sblock("update"):
+                        vi, vj, vk, vn = T.axis.remap("SSRR", [i, j, k, n])
+                        s[vi, vj] = s[vi, vj] + times(x[vi, vk * each + vn], w[vk, vj, vn], one.sums)
+            else:
+                T.evaluate(
+                    T.call_extern(
+                        "int32",
+                        name,
+                        s.access_ptr("rw"),
+                        T.cast(s_row, "int64"),  # models count in 64 bits, other kernels in 32
+                        x.access_ptr("r"),
+                        T.cast(x_row, "int64"),
+                        w.access_ptr("r"),
+                    )
                 )
-            )
 
-    return call
+    return written
