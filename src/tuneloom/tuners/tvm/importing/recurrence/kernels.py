@@ -1,278 +1,138 @@
-"""Kernels that go through a sequence step by step: LSTM, GRU and plain recurrent cells.
+"""Kernels of recurrent layers for a core: a block of units after another, each in vectors."""
 
-What depends on the input alone is a matrix product over the whole sequence, made before and tuned like any
-other. A step multiplies the state by one matrix, packed so that a block of outputs stays in registers while
-the state is read once, and then applies the gates. Unrolled into operators, a sequence of some hundred steps
-would take minutes to lower.
-"""
-
-# mypy: disable-error-code="valid-type,untyped-decorator,no-untyped-def"
-# In TVMScript types of buffers are calls, and functions have none.
-
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import Any
 
-from tuneloom.compiler.lazy import T, relax, tirx
-from tuneloom.tuners.tvm.importing.recurrence.activations import Activation
-
-CELL = "tuneloom.cell"
-"""The attribute of a kernel that says what it computes, for targets that need another one."""
-_WIDEST = 32
+from tuneloom.compiler.lazy import T
+from tuneloom.tuners.tvm.importing.recurrence.cells import Cell, local, put, written
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """The sizes and options of one direction of a recurrent layer."""
-
-    kind: str
-    steps: int
-    batch: int
-    hidden: int
-    activations: tuple[Activation, ...]
-    backwards: bool = False
-    clip: float = 0.0
-    peepholes: bool = False
-    coupled: bool = False
-    reset_after: bool = False
-
-    @property
-    def width(self) -> int:
-        """How many outputs of a step are computed at once."""
-        return next(size for size in (_WIDEST, 16, 8, 4, 2, 1) if self.hidden % size == 0)
-
-    @property
-    def text(self) -> str:
-        """All of it in JSON."""
-        return json.dumps(asdict(self))
+def kernel_of(cell: Cell) -> Any:
+    """The kernel of a cell, its arguments in the order of `Cell.arguments`."""
+    return written(cell, lambda given: _OnCore(cell, given).write())
 
 
-def cell_of(text: str) -> Cell:
-    """The cell that was written as this text."""
-    values = json.loads(text)
-    return Cell(**values | {"activations": tuple(Activation(**one) for one in values["activations"])})
+class _OnCore:
+    """One kernel while it is written."""
 
+    def __init__(self, cell: Cell, given: Any) -> None:
+        self.cell, self.given = cell, given
+        self.hidden, self.width = cell.hidden, cell.width
+        self.lanes = cell.hidden // cell.width
 
-def packed(weights: Any, cell: Cell) -> Any:
-    """Recurrent weights (gates × hidden, hidden) as a kernel reads them: blocks of outputs, then inputs."""
-    rows = int(weights.ty.shape.values[0])
-    blocks = relax.op.reshape(weights, (rows // cell.width, cell.width, cell.hidden))
-    return relax.op.permute_dims(blocks, (0, 2, 1))
+    def write(self) -> None:
+        """Loops over steps and sequences around what the cell does."""
+        given, cell = self.given, self.cell
+        with T.sblock(cell.kind.lower()):
+            self.sums = local(self.width)
+            steps = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[cell.kind]()
+            with T.grid(cell.batch, self.hidden) as (b, j):
+                put(given.h, given.h0[b, j], b, j)
+                if cell.kind == "LSTM":
+                    put(given.c, given.c0[b, j], b, j)
+            with T.serial(cell.steps) as self.t, T.serial(cell.batch) as self.b:
+                self.place = self._place()
+                steps()
 
-
-def bounded_by(cell: Cell) -> Callable[[Any], Any]:
-    if not cell.clip:
-        return lambda x: x
-    limit = tirx.const(cell.clip, "float32")
-    return lambda x: T.max(T.min(x, limit), -limit)
-
-
-@dataclass(frozen=True, slots=True)
-class Loops:
-    """Pieces of loops that kernels of all cells are made of, for TVMScript."""
-
-    place: Any
-    product: Any
-    end: Any
-
-
-def _loops(cell: Cell) -> Loops:
-    hidden, width, backwards = cell.hidden, cell.width, cell.backwards
-
-    def place(t: Any, b: Any, lengths: Any) -> Any:
+    def _place(self) -> Any:
         """The step that is read and written in turn t; backwards, a short sequence begins at its own end."""
-        return T.Select(t < lengths[b], lengths[b] - 1 - t, t) if backwards else t
+        t, length = self.t, self.given.lengths[self.b]
+        return T.Select(t < length, length - 1 - t, t) if self.cell.backwards else t
 
-    @T.inline
-    def product(sums, read, b, r, block):
-        """Add a block of a matrix times row b of what is read; the sums stay in registers."""
-        for k in T.serial(hidden):
-            for v in T.vectorized(width):
-                sums[v] = sums[v] + read[b, k] * r[block, k, v]
+    def _x(self, at: Any) -> Any:
+        return self.given.x[self.place, self.b, at]
 
-    @T.inline
-    def end(y, place, b, block, state):
-        """A block of the new state is an output."""
-        for v in T.vectorized(width):
-            y[place, b, block * width + v] = state[b, block * width + v]
+    def _summed(
+        self, first: int, gates: int, begin: Callable[[Any], Any], read: Any, end: Callable[[Any, Any], None]
+    ) -> None:
+        """Rows of some gates: what each begins with, plus the matrix times row b of what is read.
 
-    return Loops(place, product, end)
+        The sums of a block stay in registers; `end` gets a sum and its place among these rows.
+        """
+        width, sums = self.width, self.sums
+        with T.serial(gates * self.lanes) as block:
+            self._vector(lambda v: put(sums, begin(block * width + v), v))
+            with T.serial(self.hidden) as k, T.vectorized(width) as v:
+                weight = self.given.r[first * self.lanes + block, k, v]
+                put(sums, sums[v] + read[self.b, k] * weight, v)
+            self._vector(lambda v: end(sums[v], block * width + v))
 
+    def _vector(self, store: Callable[[Any], None]) -> None:
+        with T.vectorized(self.width) as v:
+            store(v)
 
-def lstm_kernel(cell: Cell) -> Any:
-    """Inputs x, r, h0, c0, lengths, p; outputs y, h, c. Gates as in ONNX: input, output, forget, cell."""
-    steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
-    gates, blocks, lanes = 4 * hidden, 4 * hidden // width, hidden // width
-    f, g, h = cell.activations
-    bounded, coupled, loops = bounded_by(cell), cell.coupled, _loops(cell)
+    def _units(self, renew: Callable[[Callable[[Callable[[Any, Any], None]], None]], None]) -> None:
+        """New states of all units, which are outputs; beyond the end of a sequence these are zero."""
+        y, width = self.given.y, self.width
+        with T.serial(self.lanes) as block, T.If(self.t < self.given.lengths[self.b]):
 
-    def gate(sums: Any, gate_number: int, p: Any, peephole: int, memory: Any, b: Any, at: Any) -> Any:
-        """A gate before its activation, which may peep at the memory."""
-        plain = sums[gate_number * hidden + at]
-        return bounded(plain + p[peephole * hidden + at] * memory[b, at] if cell.peepholes else plain)
+            def each(store: Callable[[Any, Any], None]) -> None:
+                self._vector(lambda v: store(v, block * width + v))
 
-    @T.prim_func(s_tir=True)
-    def lstm(
-        x: T.Buffer((steps, batch, gates), "float32"),
-        r: T.Buffer((blocks, hidden, width), "float32"),
-        h0: T.Buffer((batch, hidden), "float32"),
-        c0: T.Buffer((batch, hidden), "float32"),
-        lengths: T.Buffer((batch,), "int32"),
-        p: T.Buffer((3 * hidden,), "float32"),
-        y: T.Buffer((steps, batch, hidden), "float32"),
-        state: T.Buffer((batch, hidden), "float32"),
-        memory: T.Buffer((batch, hidden), "float32"),
-    ):
-        T.func_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
-        with T.sblock("lstm"):
-            sums = T.sblock_alloc_buffer((width,), "float32", scope="local")
-            into = T.sblock_alloc_buffer((width,), "float32", scope="local")
-            kept = T.sblock_alloc_buffer((width,), "float32", scope="local")
-            pre = T.sblock_alloc_buffer((gates,), "float32")
-            for b, j in T.grid(batch, hidden):
-                state[b, j] = h0[b, j]
-                memory[b, j] = c0[b, j]
-            for t in T.serial(steps):
-                for b in T.serial(batch):
-                    place = T.meta_var(loops.place(t, b, lengths))
-                    for block in T.serial(blocks):
-                        for v in T.vectorized(width):
-                            sums[v] = x[place, b, block * width + v]
-                        loops.product(sums, state, b, r, block)
-                        for v in T.vectorized(width):
-                            pre[block * width + v] = sums[v]
-                    for block in T.serial(lanes):
-                        if t < lengths[b]:
-                            for v in T.vectorized(width):
-                                into[v] = f(gate(pre, 0, p, 0, memory, b, block * width + v))
-                            for v in T.vectorized(width):
-                                if coupled:
-                                    kept[v] = T.float32(1.0) - into[v]
-                                else:
-                                    kept[v] = f(gate(pre, 2, p, 2, memory, b, block * width + v))
-                            for v in T.vectorized(width):
-                                memory[b, block * width + v] = kept[v] * memory[b, block * width + v] + (
-                                    into[v] * g(bounded(pre[3 * hidden + block * width + v]))
-                                )
-                            for v in T.vectorized(width):
-                                state[b, block * width + v] = f(
-                                    gate(pre, 1, p, 1, memory, b, block * width + v)
-                                ) * h(memory[b, block * width + v])
-                            loops.end(y, place, b, block, state)
-                        else:
-                            for v in T.vectorized(width):
-                                y[t, b, block * width + v] = T.float32(0.0)
+            with T.Then():
+                renew(each)
+                each(lambda v, at: put(y, self.given.h[self.b, at], self.place, self.b, at))
+            with T.Else():
+                each(lambda v, at: put(y, T.float32(0.0), self.t, self.b, at))
 
-    return lstm
+    def _lstm(self) -> Callable[[], None]:
+        cell, given, hidden = self.cell, self.given, self.hidden
+        into, kept, pre = local(self.width), local(self.width), local(4 * hidden, scope="global")
+        f, g, h = cell.activations
 
+        def gate(number: int, peephole: int, at: Any) -> Any:
+            peeped = given.p[peephole * hidden + at]
+            return f(cell.gate(pre[number * hidden + at], peeped, given.c[self.b, at]))
 
-def gru_kernel(cell: Cell) -> Any:
-    """Inputs x, r, h0, lengths, rb; outputs y, h. Gates as in ONNX: update, reset, hidden."""
-    steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
-    gates, lanes = 3 * hidden, hidden // width
-    f, g = cell.activations
-    bounded, reset_after, loops = bounded_by(cell), cell.reset_after, _loops(cell)
+        def kept_at(v: Any, at: Any) -> Any:
+            return T.float32(1.0) - into[v] if cell.coupled else gate(2, 2, at)
 
-    @T.prim_func(s_tir=True)
-    def gru(
-        x: T.Buffer((steps, batch, gates), "float32"),
-        r: T.Buffer((3 * lanes, hidden, width), "float32"),
-        h0: T.Buffer((batch, hidden), "float32"),
-        lengths: T.Buffer((batch,), "int32"),
-        rb: T.Buffer((hidden,), "float32"),
-        y: T.Buffer((steps, batch, hidden), "float32"),
-        state: T.Buffer((batch, hidden), "float32"),
-    ):
-        T.func_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
-        with T.sblock("gru"):
-            sums = T.sblock_alloc_buffer((width,), "float32", scope="local")
-            gate = T.sblock_alloc_buffer((2 * hidden,), "float32")
-            reset = T.sblock_alloc_buffer((batch, hidden), "float32")
-            new = T.sblock_alloc_buffer((hidden,), "float32")
-            for b, j in T.grid(batch, hidden):
-                state[b, j] = h0[b, j]
-            for t in T.serial(steps):
-                for b in T.serial(batch):
-                    place = T.meta_var(loops.place(t, b, lengths))
-                    for block in T.serial(2 * lanes):
-                        for v in T.vectorized(width):
-                            sums[v] = x[place, b, block * width + v]
-                        loops.product(sums, state, b, r, block)
-                        for v in T.vectorized(width):
-                            gate[block * width + v] = f(bounded(sums[v]))
-                    for j in T.serial(hidden):
-                        reset[b, j] = gate[hidden + j] * state[b, j]
-                    for block in T.serial(lanes):
-                        if reset_after:
-                            for v in T.vectorized(width):
-                                sums[v] = rb[block * width + v]
-                            loops.product(sums, state, b, r, 2 * lanes + block)
-                            for v in T.vectorized(width):
-                                new[block * width + v] = g(
-                                    bounded(
-                                        x[place, b, 2 * hidden + block * width + v]
-                                        + gate[hidden + block * width + v] * sums[v]
-                                    )
-                                )
-                        else:
-                            for v in T.vectorized(width):
-                                sums[v] = x[place, b, 2 * hidden + block * width + v] + rb[block * width + v]
-                            loops.product(sums, reset, b, r, 2 * lanes + block)
-                            for v in T.vectorized(width):
-                                new[block * width + v] = g(bounded(sums[v]))
-                    for block in T.serial(lanes):
-                        if t < lengths[b]:
-                            for v in T.vectorized(width):
-                                state[b, block * width + v] = new[block * width + v] + gate[
-                                    block * width + v
-                                ] * (state[b, block * width + v] - new[block * width + v])
-                            loops.end(y, place, b, block, state)
-                        else:
-                            for v in T.vectorized(width):
-                                y[t, b, block * width + v] = T.float32(0.0)
+        def memory(v: Any, at: Any) -> Any:
+            return kept[v] * given.c[self.b, at] + into[v] * g(cell.bounded(pre[3 * hidden + at]))
 
-    return gru
+        def renew(each: Any) -> None:
+            each(lambda v, at: put(into, gate(0, 0, at), v))
+            each(lambda v, at: put(kept, kept_at(v, at), v))
+            each(lambda v, at: put(given.c, memory(v, at), self.b, at))
+            each(lambda v, at: put(given.h, gate(1, 1, at) * h(given.c[self.b, at]), self.b, at))
 
+        def steps() -> None:
+            self._summed(0, 4, self._x, given.h, lambda total, at: put(pre, total, at))
+            self._units(renew)
 
-def rnn_kernel(cell: Cell) -> Any:
-    """Inputs x, r, h0, lengths; outputs y, h."""
-    steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
-    lanes = hidden // width
-    (f,) = cell.activations
-    bounded, loops = bounded_by(cell), _loops(cell)
+        return steps
 
-    @T.prim_func(s_tir=True)
-    def rnn(
-        x: T.Buffer((steps, batch, hidden), "float32"),
-        r: T.Buffer((lanes, hidden, width), "float32"),
-        h0: T.Buffer((batch, hidden), "float32"),
-        lengths: T.Buffer((batch,), "int32"),
-        y: T.Buffer((steps, batch, hidden), "float32"),
-        state: T.Buffer((batch, hidden), "float32"),
-    ):
-        T.func_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
-        with T.sblock("rnn"):
-            sums = T.sblock_alloc_buffer((width,), "float32", scope="local")
-            new = T.sblock_alloc_buffer((hidden,), "float32")
-            for b, j in T.grid(batch, hidden):
-                state[b, j] = h0[b, j]
-            for t in T.serial(steps):
-                for b in T.serial(batch):
-                    place = T.meta_var(loops.place(t, b, lengths))
-                    for block in T.serial(lanes):
-                        for v in T.vectorized(width):
-                            sums[v] = x[place, b, block * width + v]
-                        loops.product(sums, state, b, r, block)
-                        for v in T.vectorized(width):
-                            new[block * width + v] = f(bounded(sums[v]))
-                    for block in T.serial(lanes):
-                        if t < lengths[b]:
-                            for v in T.vectorized(width):
-                                state[b, block * width + v] = new[block * width + v]
-                            loops.end(y, place, b, block, state)
-                        else:
-                            for v in T.vectorized(width):
-                                y[t, b, block * width + v] = T.float32(0.0)
+    def _gru(self) -> Callable[[], None]:
+        cell, given, hidden = self.cell, self.given, self.hidden
+        gate, new = local(2 * hidden, scope="global"), local(hidden, scope="global")
+        reset = local(cell.batch, hidden, scope="global")
+        f, g = cell.activations
 
-    return rnn
+        def begin(at: Any) -> Any:
+            return given.rb[at] if cell.reset_after else self._x(2 * hidden + at) + given.rb[at]
+
+        def end(total: Any, at: Any) -> None:
+            whole = self._x(2 * hidden + at) + gate[hidden + at] * total if cell.reset_after else total
+            put(new, g(cell.bounded(whole)), at)
+
+        def renewed(at: Any) -> Any:
+            return new[at] + gate[at] * (given.h[self.b, at] - new[at])
+
+        def steps() -> None:
+            self._summed(0, 2, self._x, given.h, lambda total, at: put(gate, f(cell.bounded(total)), at))
+            with T.serial(hidden) as j:
+                put(reset, gate[hidden + j] * given.h[self.b, j], self.b, j)
+            self._summed(2, 1, begin, given.h if cell.reset_after else reset, end)
+            self._units(lambda each: each(lambda v, at: put(given.h, renewed(at), self.b, at)))
+
+        return steps
+
+    def _rnn(self) -> Callable[[], None]:
+        cell, given, new = self.cell, self.given, local(self.hidden, scope="global")
+        (f,) = cell.activations
+
+        def steps() -> None:
+            self._summed(0, 1, self._x, given.h, lambda total, at: put(new, f(cell.bounded(total)), at))
+            self._units(lambda each: each(lambda v, at: put(given.h, new[at], self.b, at)))
+
+        return steps

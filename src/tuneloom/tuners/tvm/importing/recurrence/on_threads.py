@@ -1,17 +1,16 @@
-"""The kernels of recurrent layers for a GPU: a thread for each unit of the state, a block for each sequence.
+"""Kernels of recurrent layers for a GPU: a thread for each unit of the state, a block for each sequence.
 
-They take what the kernels for CPUs take, packed as those read it: where a block of outputs is as wide as a
+They take what the kernels for a core take, packed as those read it: where a block of outputs is as wide as a
 warp, its threads read neighbouring values. The state is in shared memory; what only its own thread needs,
 such as an LSTM's memory, is in registers.
 """
 
-# mypy: disable-error-code="valid-type,untyped-decorator,no-untyped-def"
-# In TVMScript types of buffers are calls, and functions have none.
-
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tuneloom.compiler.lazy import T
-from tuneloom.tuners.tvm.importing.recurrence.kernels import CELL, Cell, bounded_by, cell_of
+from tuneloom.tuners.tvm.importing.recurrence.cells import CELL, GATES, Cell, cell_of, local, put, written
 
 _MOST_THREADS = 512
 
@@ -27,234 +26,131 @@ def _on_threads(function: Any) -> Any:
     if text is None:
         return function
     cell = cell_of(str(text))
-    kernels = {"LSTM": lstm_on_threads, "GRU": gru_on_threads, "RNN": rnn_on_threads}
-    return kernels[cell.kind](cell).without_attr("global_symbol").with_attr(CELL, text)
+    return written(cell, lambda given: _OnThreads(cell, given).write())
 
 
-class Threads:
-    """How the units of a state are shared among threads, and pieces of loops for TVMScript."""
+class _OnThreads:
+    """One kernel while it is written."""
 
-    def __init__(self, cell: Cell) -> None:
-        hidden, width = cell.hidden, cell.width
-        self.count = count = min(hidden, _MOST_THREADS)
-        self.turns = turns = -(-hidden // count)
+    def __init__(self, cell: Cell, given: Any) -> None:
+        self.cell, self.given, self.hidden = cell, given, cell.hidden
+        self.count = min(cell.hidden, _MOST_THREADS)
+        self.turns = -(-cell.hidden // self.count)
 
-        @T.inline
-        def product(sums, first, gates, read, r, unit):
-            """Add rows of a matrix, that of this unit for each of some gates, times what is read."""
-            for k in T.serial(hidden):
-                for gate in T.unroll(gates):
-                    sums[first + gate] = sums[first + gate] + (
-                        read[k]
-                        * r[
-                            ((first + gate) * hidden + unit) // width,
-                            k,
-                            ((first + gate) * hidden + unit) % width,
-                        ]
-                    )
+    def write(self) -> None:
+        """Threads, and a loop over steps around what the cell does."""
+        given, cell = self.given, self.cell
+        blocks = T.thread_binding(cell.batch, thread="blockIdx.x")
+        threads = T.thread_binding(self.count, thread="threadIdx.x")
+        with blocks as self.b, threads as self.thread, T.sblock(cell.kind.lower()):
+            self.state, self.sums = local(self.hidden, scope="shared"), local(GATES[cell.kind])
+            self.fresh, self.memory = local(self.turns), local(self.turns)
+            own = [(self.fresh, given.h0, given.h)]
+            own += [(self.memory, given.c0, given.c)] if cell.kind == "LSTM" else []
+            step = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[cell.kind]()
+            for mine, first, _ in own:
+                with self._units() as (turn, unit):
+                    put(mine, first[self.b, unit], turn)
+            self._renew(self.state, self.fresh)
+            with T.serial(cell.steps) as self.t:
+                step()
+                self._renew(self.state, self.fresh)
+            for mine, _, last in own:
+                with self._units() as (turn, unit):
+                    put(last, mine[turn], self.b, unit)
 
-        @T.inline
-        def take(mine, given, b, thread):
-            """Read what a thread keeps of its units."""
-            for turn in T.serial(turns):
-                if turn * count + thread < hidden:
-                    mine[turn] = given[b, turn * count + thread]
+    @contextmanager
+    def _units(self) -> Iterator[tuple[Any, Any]]:
+        """The units of a thread, one in each turn."""
+        with T.serial(self.turns) as turn:
+            unit = turn * self.count + self.thread
+            with T.If(unit < self.hidden), T.Then():
+                yield turn, unit
 
-        @T.inline
-        def give(result, mine, b, thread):
-            """Store what a thread has kept of its units."""
-            for turn in T.serial(turns):
-                if turn * count + thread < hidden:
-                    result[b, turn * count + thread] = mine[turn]
+    def _renew(self, shared: Any, mine: Any) -> None:
+        """Put new values into shared memory when nobody reads the old ones any more."""
+        T.evaluate(T.tvm_storage_sync("shared"))
+        with self._units() as (turn, unit):
+            put(shared, mine[turn], unit)
+        T.evaluate(T.tvm_storage_sync("shared"))
 
-        @T.inline
-        def renew(state, fresh, thread):
-            """Put new values into the state when nobody reads the old ones any more."""
-            T.tvm_storage_sync("shared")
-            for turn in T.serial(turns):
-                if turn * count + thread < hidden:
-                    state[turn * count + thread] = fresh[turn]
-            T.tvm_storage_sync("shared")
+    @property
+    def _goes_on(self) -> Any:
+        return self.t < self.given.lengths[self.b]
 
-        self.product, self.take, self.give, self.renew = product, take, give, renew
-
-    @staticmethod
-    def place(cell: Cell, t: Any, length: Any) -> Any:
+    @property
+    def _place(self) -> Any:
         """The step that is read and written in turn t of a sequence that is not over."""
-        return length - 1 - t if cell.backwards else t
+        return self.given.lengths[self.b] - 1 - self.t if self.cell.backwards else self.t
 
+    def _x(self, gate: Any, unit: Any) -> Any:
+        return self.given.x[self._place, self.b, gate * self.hidden + unit]
 
-def lstm_on_threads(cell: Cell) -> Any:
-    """Inputs x, r, h0, c0, lengths, p; outputs y, h, c. Gates as in ONNX: input, output, forget, cell."""
-    steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
-    threads, bounded = Threads(cell), bounded_by(cell)
-    count, turns = threads.count, threads.turns
-    f, g, h = cell.activations
+    def _summed(self, first: int, gates: int, begin: Callable[[Any, Any], Any], read: Any, unit: Any) -> None:
+        """Some gates of a unit: what each begins with, plus a row of the matrix times what is read."""
+        sums, width = self.sums, self.cell.width
+        with T.unroll(gates) as gate:
+            put(sums, begin(gate, unit), first + gate)
+        with T.serial(self.hidden) as k, T.unroll(gates) as gate:
+            row = (first + gate) * self.hidden + unit
+            product = read[k] * self.given.r[row // width, k, row % width]
+            put(sums, sums[first + gate] + product, first + gate)
 
-    def gate(sums: Any, number: int, p: Any, peephole: int, memory: Any, unit: Any) -> Any:
-        """A gate before its activation, which may peep at the memory."""
-        return bounded(
-            sums[number] + p[peephole * hidden + unit] * memory if cell.peepholes else sums[number]
-        )
+    def _outputs(self, renew: Callable[[Any, Any], None]) -> None:
+        """New states of all units, which are outputs; beyond the end of a sequence these are zero."""
+        y = self.given.y
+        with self._units() as (turn, unit), T.If(self._goes_on):
+            with T.Then():
+                renew(turn, unit)
+                put(y, self.fresh[turn], self._place, self.b, unit)
+            with T.Else():
+                put(y, T.float32(0.0), self.t, self.b, unit)
 
-    def forget(sums: Any, p: Any, into: Any, memory: Any, unit: Any) -> Any:
-        return T.float32(1.0) - into if cell.coupled else f(gate(sums, 2, p, 2, memory, unit))
+    def _lstm(self) -> Callable[[], None]:
+        cell, sums, memory, into = self.cell, self.sums, self.memory, local(1)
+        f, g, h = cell.activations
 
-    @T.prim_func(s_tir=True)
-    def lstm(
-        x: T.Buffer((steps, batch, 4 * hidden), "float32"),
-        r: T.Buffer((4 * hidden // width, hidden, width), "float32"),
-        h0: T.Buffer((batch, hidden), "float32"),
-        c0: T.Buffer((batch, hidden), "float32"),
-        lengths: T.Buffer((batch,), "int32"),
-        p: T.Buffer((3 * hidden,), "float32"),
-        y: T.Buffer((steps, batch, hidden), "float32"),
-        last: T.Buffer((batch, hidden), "float32"),
-        memory: T.Buffer((batch, hidden), "float32"),
-    ):
-        T.func_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
-        for b in T.thread_binding(batch, thread="blockIdx.x"):
-            for thread in T.thread_binding(count, thread="threadIdx.x"):
-                with T.sblock("lstm"):
-                    state = T.sblock_alloc_buffer((hidden,), "float32", scope="shared")
-                    fresh = T.sblock_alloc_buffer((turns,), "float32", scope="local")
-                    kept = T.sblock_alloc_buffer((turns,), "float32", scope="local")
-                    sums = T.sblock_alloc_buffer((4,), "float32", scope="local")
-                    into = T.sblock_alloc_buffer((1,), "float32", scope="local")
-                    threads.take(fresh, h0, b, thread)
-                    threads.take(kept, c0, b, thread)
-                    threads.renew(state, fresh, thread)
-                    for t in T.serial(steps):
-                        for turn in T.serial(turns):
-                            unit = T.meta_var(turn * count + thread)
-                            if unit < hidden:
-                                if t < lengths[b]:
-                                    place = T.meta_var(threads.place(cell, t, lengths[b]))
-                                    for number in T.unroll(4):
-                                        sums[number] = x[place, b, number * hidden + unit]
-                                    threads.product(sums, 0, 4, state, r, unit)
-                                    into[0] = f(gate(sums, 0, p, 0, kept[turn], unit))
-                                    kept[turn] = forget(sums, p, into[0], kept[turn], unit) * kept[turn] + (
-                                        into[0] * g(bounded(sums[3]))
-                                    )
-                                    fresh[turn] = f(gate(sums, 1, p, 1, kept[turn], unit)) * h(kept[turn])
-                                    y[place, b, unit] = fresh[turn]
-                                else:
-                                    y[t, b, unit] = T.float32(0.0)
-                        threads.renew(state, fresh, thread)
-                    threads.give(last, fresh, b, thread)
-                    threads.give(memory, kept, b, thread)
+        def gate(number: int, peephole: int, turn: Any, unit: Any) -> Any:
+            peeped = self.given.p[peephole * self.hidden + unit]
+            return f(cell.gate(sums[number], peeped, memory[turn]))
 
-    return lstm
+        def renew(turn: Any, unit: Any) -> None:
+            self._summed(0, 4, self._x, self.state, unit)
+            put(into, gate(0, 0, turn, unit), 0)
+            kept = T.float32(1.0) - into[0] if cell.coupled else gate(2, 2, turn, unit)
+            put(memory, kept * memory[turn] + into[0] * g(cell.bounded(sums[3])), turn)
+            put(self.fresh, gate(1, 1, turn, unit) * h(memory[turn]), turn)
 
+        return lambda: self._outputs(renew)
 
-def gru_on_threads(cell: Cell) -> Any:
-    """Inputs x, r, h0, lengths, rb; outputs y, h. Gates as in ONNX: update, reset, hidden."""
-    steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
-    threads, bounded = Threads(cell), bounded_by(cell)
-    count, turns = threads.count, threads.turns
-    f, g = cell.activations
+    def _gru(self) -> Callable[[], None]:
+        cell, sums, fresh = self.cell, self.sums, self.fresh
+        update, reset, read = local(self.turns), local(self.turns), local(self.turns)
+        part = local(self.hidden, scope="shared")
+        f, g = cell.activations
 
-    def read_by_reset(reset: Any, state: Any) -> Any:
-        """What the hidden gate's matrix is multiplied by: the reset applies to it, or to the product."""
-        return state if cell.reset_after else reset * state
+        def renew(turn: Any, unit: Any) -> None:
+            self._summed(2, 1, lambda _, at: self.given.rb[at], part, unit)
+            product = reset[turn] * sums[2] if cell.reset_after else sums[2]
+            put(sums, g(cell.bounded(self._x(2, unit) + product)), 2)
+            put(fresh, sums[2] + update[turn] * (fresh[turn] - sums[2]), turn)
 
-    def hidden_gate(given: Any, product: Any, reset: Any) -> Any:
-        return g(bounded(given + reset * product if cell.reset_after else given + product))
+        def step() -> None:
+            with self._units() as (turn, unit), T.If(self._goes_on), T.Then():
+                self._summed(0, 2, self._x, self.state, unit)
+                put(update, f(cell.bounded(sums[0])), turn)
+                put(reset, f(cell.bounded(sums[1])), turn)
+                put(read, fresh[turn] if cell.reset_after else reset[turn] * fresh[turn], turn)
+            self._renew(part, read)
+            self._outputs(renew)
 
-    @T.prim_func(s_tir=True)
-    def gru(
-        x: T.Buffer((steps, batch, 3 * hidden), "float32"),
-        r: T.Buffer((3 * hidden // width, hidden, width), "float32"),
-        h0: T.Buffer((batch, hidden), "float32"),
-        lengths: T.Buffer((batch,), "int32"),
-        rb: T.Buffer((hidden,), "float32"),
-        y: T.Buffer((steps, batch, hidden), "float32"),
-        last: T.Buffer((batch, hidden), "float32"),
-    ):
-        T.func_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
-        for b in T.thread_binding(batch, thread="blockIdx.x"):
-            for thread in T.thread_binding(count, thread="threadIdx.x"):
-                with T.sblock("gru"):
-                    state = T.sblock_alloc_buffer((hidden,), "float32", scope="shared")
-                    part = T.sblock_alloc_buffer((hidden,), "float32", scope="shared")
-                    fresh = T.sblock_alloc_buffer((turns,), "float32", scope="local")
-                    update = T.sblock_alloc_buffer((turns,), "float32", scope="local")
-                    reset = T.sblock_alloc_buffer((turns,), "float32", scope="local")
-                    read = T.sblock_alloc_buffer((turns,), "float32", scope="local")
-                    sums = T.sblock_alloc_buffer((3,), "float32", scope="local")
-                    threads.take(fresh, h0, b, thread)
-                    threads.renew(state, fresh, thread)
-                    for t in T.serial(steps):
-                        for turn in T.serial(turns):
-                            unit = T.meta_var(turn * count + thread)
-                            if unit < hidden and t < lengths[b]:
-                                place = T.meta_var(threads.place(cell, t, lengths[b]))
-                                for number in T.unroll(2):
-                                    sums[number] = x[place, b, number * hidden + unit]
-                                threads.product(sums, 0, 2, state, r, unit)
-                                update[turn] = f(bounded(sums[0]))
-                                reset[turn] = f(bounded(sums[1]))
-                                read[turn] = read_by_reset(reset[turn], fresh[turn])
-                        threads.renew(part, read, thread)
-                        for turn in T.serial(turns):
-                            unit = T.meta_var(turn * count + thread)
-                            if unit < hidden:
-                                if t < lengths[b]:
-                                    place = T.meta_var(threads.place(cell, t, lengths[b]))
-                                    sums[2] = rb[unit]
-                                    threads.product(sums, 2, 1, part, r, unit)
-                                    sums[2] = hidden_gate(
-                                        x[place, b, 2 * hidden + unit], sums[2], reset[turn]
-                                    )
-                                    fresh[turn] = sums[2] + update[turn] * (fresh[turn] - sums[2])
-                                    y[place, b, unit] = fresh[turn]
-                                else:
-                                    y[t, b, unit] = T.float32(0.0)
-                        threads.renew(state, fresh, thread)
-                    threads.give(last, fresh, b, thread)
+        return step
 
-    return gru
+    def _rnn(self) -> Callable[[], None]:
+        (f,) = self.cell.activations
 
+        def renew(turn: Any, unit: Any) -> None:
+            self._summed(0, 1, self._x, self.state, unit)
+            put(self.fresh, f(self.cell.bounded(self.sums[0])), turn)
 
-def rnn_on_threads(cell: Cell) -> Any:
-    """Inputs x, r, h0, lengths; outputs y, h."""
-    steps, batch, hidden, width = cell.steps, cell.batch, cell.hidden, cell.width
-    threads, bounded = Threads(cell), bounded_by(cell)
-    count, turns = threads.count, threads.turns
-    (f,) = cell.activations
-
-    @T.prim_func(s_tir=True)
-    def rnn(
-        x: T.Buffer((steps, batch, hidden), "float32"),
-        r: T.Buffer((hidden // width, hidden, width), "float32"),
-        h0: T.Buffer((batch, hidden), "float32"),
-        lengths: T.Buffer((batch,), "int32"),
-        y: T.Buffer((steps, batch, hidden), "float32"),
-        last: T.Buffer((batch, hidden), "float32"),
-    ):
-        T.func_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
-        for b in T.thread_binding(batch, thread="blockIdx.x"):
-            for thread in T.thread_binding(count, thread="threadIdx.x"):
-                with T.sblock("rnn"):
-                    state = T.sblock_alloc_buffer((hidden,), "float32", scope="shared")
-                    fresh = T.sblock_alloc_buffer((turns,), "float32", scope="local")
-                    sums = T.sblock_alloc_buffer((1,), "float32", scope="local")
-                    threads.take(fresh, h0, b, thread)
-                    threads.renew(state, fresh, thread)
-                    for t in T.serial(steps):
-                        for turn in T.serial(turns):
-                            unit = T.meta_var(turn * count + thread)
-                            if unit < hidden:
-                                if t < lengths[b]:
-                                    place = T.meta_var(threads.place(cell, t, lengths[b]))
-                                    sums[0] = x[place, b, unit]
-                                    threads.product(sums, 0, 1, state, r, unit)
-                                    fresh[turn] = f(bounded(sums[0]))
-                                    y[place, b, unit] = fresh[turn]
-                                else:
-                                    y[t, b, unit] = T.float32(0.0)
-                        threads.renew(state, fresh, thread)
-                    threads.give(last, fresh, b, thread)
-
-    return rnn
+        return lambda: self._outputs(renew)

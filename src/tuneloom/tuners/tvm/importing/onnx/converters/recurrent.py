@@ -6,9 +6,9 @@ import numpy as np
 
 from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import array, dtype_of, shape_of
-from tuneloom.tuners.tvm.importing.recurrence import kernels as recurrence
 from tuneloom.tuners.tvm.importing.recurrence.activations import Activation
-from tuneloom.tuners.tvm.importing.recurrence.kernels import CELL, Cell, packed
+from tuneloom.tuners.tvm.importing.recurrence.cells import Cell, packed
+from tuneloom.tuners.tvm.importing.recurrence.kernels import kernel_of
 
 _DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
@@ -58,15 +58,13 @@ class Layer:
 
     def _direction(self, number: int) -> list[Any]:
         cell = self._cell(number)
-        kernel = getattr(recurrence, f"{self.kind.lower()}_kernel")(cell).with_attr(CELL, cell.text)
         matrix = self.bb.emit(packed(self._of(2, number), cell))
         states = [self._state(place, number) for place in ((5, 6) if self.kind == "LSTM" else (5,))]
         arguments = [self._projected(number), matrix, *states, self._lengths(), *self._extra(number)]
-        one = relax.TensorType((self.batch, self.hidden), "float32")
-        types = [relax.TensorType((self.steps, self.batch, self.hidden), "float32"), one]
-        types += [one] if self.kind == "LSTM" else []
+        made = {"LSTM": ("y", "h", "c")}.get(self.kind, ("y", "h"))
+        types = [relax.TensorType(cell.arguments[name], "float32") for name in made]
         # Both directions, and several layers, have a kernel of this name: only the variable's is unique.
-        variable = self.bb.add_func(kernel.without_attr("global_symbol"), self.kind.lower())
+        variable = self.bb.add_func(kernel_of(cell), self.kind.lower())
         found = self.bb.emit(relax.call_tir(variable, relax.Tuple(arguments), types))
         return [self.bb.emit(relax.TupleGetItem(found, place)) for place in range(len(types))]
 
