@@ -56,7 +56,7 @@ class Model:
         parts = entry.get("onnxruntime", [])
         for part in parts:
             if part.get("whole"):
-                return entry, SessionModel(onnx_session(folder / Path(part["file"]).name, threads))
+                return entry, SessionModel(onnx_session(str(folder / Path(part["file"]).name), threads))
         provide(folder, parts, threads)
         return entry, CompiledProgram(
             folder, self.manifest["target"]["device"], len(entry["outputs"]), shared
@@ -67,8 +67,10 @@ class Model:
         values = self.state.complete(values)
         entry, program = self._fitting(values)
         infos = entry["inputs"]
-        padded = [padded_to(value, info) for value, info in zip(values, infos, strict=True)]
-        return self.state.keep([cut(output, values, infos) for output in program.run(padded)])
+        pairs = zip(values, infos, strict=True)
+        padded = [padded_to(value, info["shape"], info["dtype"]) for value, info in pairs]
+        given, shapes = [value.shape for value in values], [info["shape"] for info in infos]
+        return self.state.keep([cut(output, given, shapes) for output in program.run(padded)])
 
     def on_tensors(self, values: Sequence[Any]) -> list[Any]:
         """All outputs for tensors with DLPack, in the first shapes and types; nothing is copied."""
@@ -80,7 +82,11 @@ class Model:
         for variant in self._variants:
             if given == [info["shape"] for info in variant[0]["inputs"]]:
                 return variant
-        holding = [one for one in self._variants if holds(one[0]["inputs"], given)]
+        holding = [
+            one
+            for one in self._variants
+            if all(fits(small, info["shape"]) for small, info in zip(given, one[0]["inputs"], strict=True))
+        ]
         if self.manifest.get("pad") and holding:
             return min(holding, key=lambda one: sum(int(np.prod(i["shape"])) for i in one[0]["inputs"]))
         known = " or ".join(shown(entry["inputs"]) for entry, _ in self._variants)
@@ -261,27 +267,23 @@ def shown(infos: Sequence[dict[str, Any]]) -> str:
     return ", ".join(f"{info['name']} {tuple(info['shape'])}" for info in infos)
 
 
-def holds(infos: Sequence[dict[str, Any]], given: Sequence[Sequence[int]]) -> bool:
-    """Whether all these shapes fit into those of the inputs."""
-    pairs = [(small, info["shape"]) for small, info in zip(given, infos, strict=True)]
-    return all(
-        len(small) == len(large) and all(0 < a <= b for a, b in zip(small, large, strict=True))
-        for small, large in pairs
-    )
+def fits(small: Sequence[int], large: Sequence[int]) -> bool:
+    """Whether a value of one shape can be padded to another."""
+    return len(small) == len(large) and all(0 < a <= b for a, b in zip(small, large, strict=True))
 
 
-def padded_to(value: Any, info: dict[str, Any]) -> Any:
+def padded_to(value: Any, shape: Sequence[int], dtype: str) -> Any:
     """A value in the type and shape of an input, zeros after its end."""
-    typed = value.astype(info["dtype"], copy=False)
-    if list(value.shape) == info["shape"]:
+    typed = value.astype(dtype, copy=False)
+    if value.shape == tuple(shape):
         return typed
-    return np.pad(typed, [(0, b - a) for a, b in zip(value.shape, info["shape"], strict=True)])
+    return np.pad(typed, [(0, b - a) for a, b in zip(value.shape, shape, strict=True)])
 
 
-def cut(output: Any, values: Sequence[Any], infos: Sequence[dict[str, Any]]) -> Any:
+def cut(output: Any, given: Sequence[Sequence[int]], shapes: Sequence[Sequence[int]]) -> Any:
     """An output without what padding added: on axes that have the size of a padded axis of an input."""
-    for value, info in zip(values, infos, strict=True):
-        for axis, (own, size) in enumerate(zip(value.shape, info["shape"], strict=True)):
+    for small, large in zip(given, shapes, strict=True):
+        for axis, (own, size) in enumerate(zip(small, large, strict=True)):
             if own != size and axis < output.ndim and output.shape[axis] == size:
                 output = output[(slice(None),) * axis + (slice(own),)]
     return output
@@ -299,8 +301,8 @@ def provide(folder: Path, parts: Sequence[dict[str, Any]], threads: int = 1) -> 
         tvm_ffi.register_global_func(part["function"], run, override=True)
 
 
-def onnx_session(path: Path, threads: int) -> Any:
-    """A session of ONNX Runtime, as the bundle was timed with."""
+def onnx_session(model: str | bytes, threads: int) -> Any:
+    """A session of ONNX Runtime, as the bundle was timed with, for a file or what is in one."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -308,12 +310,12 @@ def onnx_session(path: Path, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def onnx_part(path: Path, threads: int) -> Any:
     """A function of TVM that runs a part in ONNX Runtime."""
-    return run_by_session(onnx_session(path, threads))
+    return run_by_session(onnx_session(str(path), threads))
 
 
 def litert_part(path: Path, threads: int) -> Any:

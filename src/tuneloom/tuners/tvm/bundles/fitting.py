@@ -10,6 +10,7 @@ import numpy as np
 from tuneloom.errors import InputError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.runner import cut, fits, padded_to
 
 Shape = tuple[int, ...]
 
@@ -23,18 +24,8 @@ class FittingVariant:
     given: tuple[Shape, ...]
 
     def cut(self, outputs: Sequence[Array]) -> list[Array]:
-        """Outputs without what padding added.
-
-        An axis of an output is cut where an input has the same size on the same axis and was padded there.
-        """
-        return [self._cut_one(output) for output in outputs]
-
-    def _cut_one(self, output: Array) -> Array:
-        for value, given in zip(self.values, self.given, strict=True):
-            for axis, (size, own) in enumerate(zip(value.shape, given, strict=True)):
-                if size != own and axis < output.ndim and output.shape[axis] == size:
-                    output = output[(slice(None),) * axis + (slice(own),)]
-        return output
+        """Outputs without what padding added."""
+        return [cut(output, self.given, [value.shape for value in self.values]) for output in outputs]
 
 
 Form = tuple[Shape, Any]
@@ -75,31 +66,19 @@ def choose(values: Sequence[Array], variants: Sequence[Sequence[TensorInfo]], pa
     if not found:
         raise InputError(_refusal(given, variants, pad))
     infos = variants[found[0]]
-    padded = [_padded(value, info) for value, info in zip(values, infos, strict=True)]
+    padded = [padded_to(value, info.shape, info.dtype) for value, info in zip(values, infos, strict=True)]
     return FittingVariant(variant=found[0], values=padded, given=given)
 
 
 def _holds(infos: Sequence[TensorInfo], given: Sequence[Shape]) -> bool:
-    return all(_fits(shape, info.shape) for shape, info in zip(given, infos, strict=True))
-
-
-def _fits(small: Shape, large: Shape) -> bool:
-    return len(small) == len(large) and all(0 < a <= b for a, b in zip(small, large, strict=True))
-
-
-def _padded(value: Array, info: TensorInfo) -> Array:
-    """The value in the type and size of an input, zeros after its end."""
-    typed = value.astype(info.dtype, copy=False)
-    if tuple(value.shape) == info.shape:
-        return typed
-    return np.pad(typed, [(0, b - a) for a, b in zip(value.shape, info.shape, strict=True)])
+    return all(fits(shape, info.shape) for shape, info in zip(given, infos, strict=True))
 
 
 def _refusal(given: Sequence[Shape], variants: Sequence[Sequence[TensorInfo]], pad: bool) -> str:
     """The first input that fits no variant, or all of them if each fits one but never together."""
     for place, shape in enumerate(given):
         name, shapes = variants[0][place].name, [infos[place].shape for infos in variants]
-        if not any(_fits(shape, own) if pad else shape == own for own in shapes):
+        if not any(fits(shape, own) if pad else shape == own for own in shapes):
             if len(variants) == 1:
                 return f"input {name!r} must have the shape {shapes[0]}, got {shape}"
             words = "fit into one of the shapes" if pad else "have one of the shapes"

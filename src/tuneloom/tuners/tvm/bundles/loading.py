@@ -1,7 +1,6 @@
 """Bundles: a compiled model as a folder that can be loaded, run and timed."""
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.bundles.fitting import Form, choose, fits_exactly, forms
 from tuneloom.tuners.tvm.bundles.one_file import opened
 from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, CompiledModel, load_compiled
-from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
+from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel, timed_for
 from tuneloom.tuners.tvm.models.compiling.shapes import variant_folder
 from tuneloom.tuners.tvm.runner import KeptState, Refused, load_libraries
 
@@ -24,7 +23,6 @@ RUNNER = "run.py"
 *_OLDER, FORMAT = FORMATS = (1, 2, 3)
 """Since 2 there may be several sets of shapes; since 3 weights are in a safetensors file."""
 _NEEDED, _OF_TARGET = ("target", "name", "inputs", "outputs"), ("machine", "mcpu", "cpu_features", "device")
-_MOST_RUNS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +68,7 @@ class Bundle:
 
         timer = self.model.timer(seeded_inputs(self.inputs, seed=0))
         timer()
-        times: list[float] = []
-        ends = time.perf_counter() + seconds
-        while len(times) < least or (time.perf_counter() < ends and len(times) < _MOST_RUNS):
-            times.append(timer())
-        return times
+        return timed_for(timer, seconds, least)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A bundle on the board that this process holds: timed there, its outputs compared with the model's own."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,9 @@ from tuneloom.tuners.tvm.bundles.loading import read_manifest, tensor_info
 from tuneloom.tuners.tvm.bundles.one_file import opened
 from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
-from tuneloom.tuners.tvm.models.compiling.running import Array, BoardModel
+from tuneloom.tuners.tvm.models.compiling.running import Array, BoardModel, timed_for
 from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
 from tuneloom.tuners.tvm.runner import stored_parameters
-
-_LEAST = 5
-_MOST_RUNS = 10_000
 
 
 def evaluate_on_board(folder: str, seconds: float) -> dict[str, Any] | TuneloomError:
@@ -36,7 +32,8 @@ def evaluate_on_board(folder: str, seconds: float) -> dict[str, Any] | TuneloomE
         expected = _expected(str(manifest["provenance"]["model"]), inputs, outputs, values)
     except TuneloomError as error:
         return error
-    found: dict[str, Any] = {"difference": None, "uncompared": "", "seconds": _times(model, values, seconds)}
+    times = timed_for(model.timer(values), seconds)
+    found: dict[str, Any] = {"difference": None, "uncompared": "", "seconds": times}
     if isinstance(expected, str):
         return found | {"uncompared": expected}
     pairs = zip(got, expected, strict=True)
@@ -69,12 +66,3 @@ def _expected(
         return open_rival(rival_of(model), model, inputs, outputs, threads=1)(values)
     except InputError as error:
         return str(error)
-
-
-def _times(model: BoardModel, values: list[Array], seconds: float) -> list[float]:
-    timer = model.timer(values)
-    times: list[float] = []
-    ends = time.perf_counter() + seconds
-    while len(times) < _LEAST or (time.perf_counter() < ends and len(times) < _MOST_RUNS):
-        times.append(timer())
-    return times

@@ -1,17 +1,14 @@
 """What a model's own runtime takes for it, as a goal to measure against."""
 
-import time
-from collections.abc import Callable
 from statistics import median
-from typing import Any
 
 from tuneloom.errors import TargetError, TuneloomError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.bench import board_session
+from tuneloom.tuners.tvm.models.compiling.running import timed_for, timer_of
 from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival
 
 _WARM_UPS = 3
-_LEAST = 5
 _SECONDS = 2.0
 
 
@@ -30,14 +27,4 @@ def reference_s(
     values = seeded_inputs(inputs, seed)
     for _ in range(_WARM_UPS):
         run(values)
-    return median(_times(lambda: run(values)))
-
-
-def _times(run: Callable[[], Any]) -> list[float]:
-    times: list[float] = []
-    ends = time.perf_counter() + _SECONDS
-    while len(times) < _LEAST or time.perf_counter() < ends:
-        started = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - started)
-    return times
+    return median(timed_for(timer_of(lambda: run(values)), _SECONDS))

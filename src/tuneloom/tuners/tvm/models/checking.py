@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from itertools import starmap
 from statistics import median
 
 from tuneloom.backends.finding import backend_of
@@ -16,7 +15,7 @@ from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.making.compiled import compile_plain, plain_model, tuned_model
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_of
 from tuneloom.tuners.tvm.models.precision.samples import values_for
-from tuneloom.tuners.tvm.models.rivals.turns import against_own_runtime
+from tuneloom.tuners.tvm.models.rivals.turns import against_own_runtime, summed
 
 _TIMING_S = 1.0
 _LONG_S = 4.0
@@ -59,17 +58,13 @@ def added(checks: Sequence[CheckResult]) -> CheckResult:
     return CheckResult(
         difference=max(check.difference for check in checks),
         tolerance=checks[0].tolerance,
-        tuned_s=_sums([check.tuned_s for check in checks]),
-        untuned_s=_sums([check.untuned_s for check in checks]),
+        tuned_s=summed([check.tuned_s for check in checks]),
+        untuned_s=summed([check.untuned_s for check in checks]),
         foreign_shares={name: share for check in checks for name, share in check.foreign_shares.items()},
         own_runtime=_own_runtime([check.own_runtime for check in checks]),
         uncompared=next((check.uncompared for check in checks if check.uncompared), ""),
         by_shape=tuple((median(check.untuned_s), median(check.tuned_s)) for check in checks),
     )
-
-
-def _sums(times: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    return tuple(starmap(lambda *runs: sum(runs), zip(*times, strict=False)))
 
 
 def _own_runtime(found: Sequence[OwnRuntime | None]) -> OwnRuntime | None:
@@ -79,8 +74,8 @@ def _own_runtime(found: Sequence[OwnRuntime | None]) -> OwnRuntime | None:
     return OwnRuntime(
         name=known[0].name,
         difference=max(one.difference for one in known),
-        seconds=_sums([one.seconds for one in known]),
-        tuned_s=_sums([one.tuned_s for one in known]),
+        seconds=summed([one.seconds for one in known]),
+        tuned_s=summed([one.tuned_s for one in known]),
     )
 
 

@@ -8,6 +8,7 @@ from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.functions import CHANGED
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph
+from tuneloom.tuners.tvm.runner import onnx_session
 
 _BEFORE_MORE_TYPES = (27, 21)
 """With the versions of ONNX after these many operators got another type, and most of them nothing else."""
@@ -76,12 +77,8 @@ def _opsets(graph: CleanGraph, version: int) -> list[Any]:
 
 def _refusal(content: bytes) -> str | None:
     """Why ONNX Runtime can't run a model; None if it can."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
     try:
-        onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        onnx_session(content, threads=1)
     except Exception as error:
         return reason_of(error)
     return None

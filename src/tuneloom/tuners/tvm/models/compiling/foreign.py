@@ -1,13 +1,13 @@
 """Parts of a model that another runtime runs, called by the compiled program like kernels."""
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tuneloom.compiler.lazy import tvm_ffi
 from tuneloom.errors import BundleError, ModelError, reason_of
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
-from tuneloom.tuners.tvm.runner import SessionModel, run_by_interpreter, run_by_session
+from tuneloom.tuners.tvm.models.compiling.running import timer_of
+from tuneloom.tuners.tvm.runner import Refused, SessionModel, onnx_session, run_by_interpreter, run_by_session
 
 
 class ForeignModel(SessionModel):
@@ -18,13 +18,7 @@ class ForeignModel(SessionModel):
 
     def timer(self, values: Sequence[Any]) -> Callable[[], float]:
         """A function that runs the model once on these values and returns the seconds."""
-
-        def once() -> float:
-            started = time.perf_counter()
-            self.run(values)
-            return time.perf_counter() - started
-
-        return once
+        return timer_of(lambda: self.run(values))
 
 
 def provide(parts: Sequence[ForeignPart], threads: int = 1) -> None:
@@ -51,16 +45,10 @@ def _litert(content: bytes, threads: int) -> Any:
 def opened(content: bytes, threads: int) -> Any:
     """A session of ONNX Runtime; raises ModelError in its own words when it refuses the model."""
     try:
-        import onnxruntime
-    except ImportError as error:
+        return onnx_session(content, threads)
+    except Refused as error:
         raise BundleError(
             "parts of this model run in ONNX Runtime; install it: pip install 'tuneloom[onnxruntime]'"
         ) from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise ModelError(f"ONNX Runtime refuses a part of the model: {reason_of(error)}") from error

@@ -16,6 +16,29 @@ from tuneloom.tuners.tvm.runner import InputTensors, array_of, on_device
 Array = NDArray[Any]
 
 
+_MOST_RUNS = 10_000
+
+
+def timer_of(run: Callable[[], Any]) -> Callable[[], float]:
+    """A function that runs something once and returns the seconds."""
+
+    def once() -> float:
+        started = time.perf_counter()
+        run()
+        return time.perf_counter() - started
+
+    return once
+
+
+def timed_for(timer: Callable[[], float], seconds: float, least: int = 5) -> list[float]:
+    """What single runs take, for so long; at least so many."""
+    times: list[float] = []
+    ends = time.perf_counter() + seconds
+    while len(times) < least or (time.perf_counter() < ends and len(times) < _MOST_RUNS):
+        times.append(timer())
+    return times
+
+
 class OpenModel(Protocol):
     """A model with its parameters on a device; used by one thread."""
 
@@ -50,13 +73,11 @@ class RunningModel:
     def timer(self, values: Sequence[Array]) -> Callable[[], float]:
         tensors = [self._tvm.runtime.tensor(value, self.device) for value in values]
 
-        def once() -> float:
-            started = time.perf_counter()
+        def run() -> None:
             self.invoke(tensors)
             self.device.sync()
-            return time.perf_counter() - started
 
-        return once
+        return timer_of(run)
 
     def invoke(self, values: Sequence[Any]) -> Any:
         """Run on tensors that are on the device already; for timing."""

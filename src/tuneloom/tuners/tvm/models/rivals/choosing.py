@@ -25,7 +25,7 @@ from tuneloom.tuners.tvm.models.making.made import MODELS
 from tuneloom.tuners.tvm.models.precision.samples import values_for
 from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival
 from tuneloom.tuners.tvm.models.rivals.segments import slower_nodes
-from tuneloom.tuners.tvm.models.rivals.turns import Times, all_in_turn, warmed
+from tuneloom.tuners.tvm.models.rivals.turns import Times, all_in_turn, summed, warmed
 
 _SECONDS = 2.0
 _QUIET = 25
@@ -113,7 +113,7 @@ def _tried(recipe: ModelRecipe, left: tuple[str, ...], schedules: dict[str, str]
     rounds = [_round(own, other, schedules, seed) for own, other in pairs]
     # The model as a whole in ONNX Runtime is what ONNX Runtime alone is.
     places = (0, 1, 1) if left == ALL else (0, 1, 2)
-    tvm_s, seconds, rival_s = (_sums([one.times[place] for one in rounds]) for place in places)
+    tvm_s, seconds, rival_s = (summed([one.times[place] for one in rounds]) for place in places)
     return Handover(
         left=left,
         whole=left == ALL,
@@ -162,7 +162,3 @@ def choice_is_clear(times: Times) -> bool:
 def _run(model: CompiledModel, values: list[Array]) -> Callable[[], Any]:
     opened = model.deployed()
     return lambda: opened.run(values)
-
-
-def _sums(times: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    return tuple(map(sum, zip(*times, strict=False)))

@@ -8,6 +8,7 @@ import numpy as np
 from tuneloom.errors import InputError, ModelError, reason_of
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.runner import Refused, onnx_session
 
 Run = Callable[[Sequence[Array]], list[Array]]
 _ZOO = "zoo:"
@@ -35,7 +36,7 @@ def open_rival(
     makers = {"onnxruntime": _onnxruntime, "torch": _torch, "tflite": _tflite}
     try:
         return makers[name](model, inputs, outputs, threads)
-    except ImportError as error:
+    except (ImportError, Refused) as error:
         raise InputError(f"{name} is not installed; pip install {_package(name)}") from error
     except InputError:
         raise
@@ -50,17 +51,11 @@ def _package(name: str) -> str:
 def _onnxruntime(
     model: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], threads: int
 ) -> Run:
-    import onnxruntime
-
     from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
     zoo = model.startswith(_ZOO)
     content = zoo_model(model.removeprefix(_ZOO)).SerializeToString() if zoo else model
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    session = onnx_session(content, threads)
     names = [info.name for info in inputs]
     return lambda values: list(session.run(None, dict(zip(names, values, strict=True))))
 

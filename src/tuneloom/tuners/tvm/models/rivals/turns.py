@@ -10,7 +10,7 @@ from tuneloom.model import ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
-from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
+from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel, timer_of
 from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
 
 Times = list[list[float]]
@@ -107,6 +107,11 @@ class _Turns:
         return [list(side) for side in zip(*counting, strict=True)]
 
 
+def summed(times: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Runs of several things after each other, as one run of all of them."""
+    return tuple(map(sum, zip(*times, strict=False)))
+
+
 def _one_side(run: Callable[[], Any]) -> float:
     wait_for_rest()
     run()
@@ -124,9 +129,8 @@ def wait_for_rest() -> None:
 
 def _one_turn(run: Callable[[], Any]) -> float:
     """The median of a few runs without a pause."""
+    timer = timer_of(run)
     times: list[float] = []
     while sum(times) < _TURN_S:
-        started = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - started)
+        times.append(timer())
     return median(times)
