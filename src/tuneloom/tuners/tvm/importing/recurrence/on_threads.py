@@ -44,9 +44,11 @@ class _OnThreads:
         threads = T.thread_binding(self.count, thread="threadIdx.x")
         with blocks as self.b, threads as self.thread, T.sblock(cell.kind.lower()):
             self.state, self.sums = local(self.hidden, scope="shared"), local(GATES[cell.kind])
-            self.fresh, self.memory = local(self.turns), local(self.turns)
+            self.fresh = local(self.turns)
             own = [(self.fresh, given.h0, given.h)]
-            own += [(self.memory, given.c0, given.c)] if cell.kind == "LSTM" else []
+            if cell.kind == "LSTM":
+                self.memory = local(self.turns)
+                own.append((self.memory, given.c0, given.c))
             step = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[cell.kind]()
             for mine, first, _ in own:
                 with self._units() as (turn, unit):
