@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from tuneloom.report.drawing.markup import Markup, el
 
 NUMBER = "number"
+Head = str | tuple[str, str]
+"""The head of a column, and its look if it has one."""
 
 
-def table(look: str, heads: Sequence[str | tuple[str, str]], rows: Sequence[Markup]) -> Markup:
-    """A table that scrolls if it is too wide; heads come with a look of their own, if they have one.
+def table(look: str, heads: Sequence[Head], rows: Sequence[Markup]) -> Markup:
+    """A table that scrolls if it is too wide.
 
     With the look `sortable`, a click on a head sorts by its column.
     """
@@ -19,7 +21,7 @@ def table(look: str, heads: Sequence[str | tuple[str, str]], rows: Sequence[Mark
     return el("div", whole, class_="scroller")
 
 
-def numbers(*names: str) -> list[tuple[str, str]]:
+def numbers(*names: str) -> list[Head]:
     """Heads of columns of numbers."""
     return [(name, NUMBER) for name in names]
 

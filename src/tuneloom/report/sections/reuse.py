@@ -4,7 +4,7 @@ import math
 
 from tuneloom.report.data import Gift, ReportData, ShownCluster
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
-from tuneloom.report.drawing.tables import numbers, table
+from tuneloom.report.drawing.tables import Head, numbers, table
 from tuneloom.report.drawing.units import clipped, duration, times
 
 HALF, HEIGHT, WIDEST = 90.0, 12.0, 8.0
@@ -52,7 +52,7 @@ def _gifts(data: ReportData) -> Markup:
     if not data.gifts:
         return EMPTY
     compared = ("slower ◂ ▸ faster", "middle")
-    heads = ["from", "to", *numbers("untuned", "borrowed"), compared, *numbers("gain"), "used"]
+    heads: list[Head] = ["from", "to", *numbers("untuned", "borrowed"), compared, *numbers("gain"), "used"]
     ordered = sorted(data.gifts, key=lambda gift: -(gift.gain or 0.0))
     return table("gifts", heads, [_gift(gift, data) for gift in ordered])
 

@@ -2,10 +2,10 @@
 
 from tuneloom.report.data import ReportData, TaskResult
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
-from tuneloom.report.drawing.tables import numbers, sorted_number, table
+from tuneloom.report.drawing.tables import Head, numbers, sorted_number, table
 from tuneloom.report.drawing.units import clipped, count, duration, three_digits, times
 
-COLUMNS = (
+COLUMNS: tuple[Head, ...] = (
     *("kernel", "shapes"),
     *numbers("weight", "GFLOP", "trials", "failed", "before", "after", "speed-up", "GFLOP/s"),
     "best came from",

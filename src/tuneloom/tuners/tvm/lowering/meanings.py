@@ -11,7 +11,7 @@ from typing import Any
 from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
 from tuneloom.compiler.lazy import ir, relax
 from tuneloom.compiler.passes import own_pass
-from tuneloom.tuners.tvm.importing.recurrence.kernels import CELL, cell_of
+from tuneloom.tuners.tvm.importing.recurrence.cells import CELL, cell_of
 from tuneloom.tuners.tvm.importing.recurrence.meaning import meaning_of
 
 Legaliser = Callable[[Any, Any], Any]

@@ -63,6 +63,11 @@ class Cell:
         }
 
     @property
+    def results(self) -> tuple[str, ...]:
+        """Which of them it makes: all states, the last one, and the last memory."""
+        return ("y", "h", "c") if self.kind == "LSTM" else ("y", "h")
+
+    @property
     def text(self) -> str:
         """All of it in JSON."""
         return json.dumps(asdict(self))

@@ -1,10 +1,9 @@
 """What a recurrent kernel computes, for those who make code for it from its meaning."""
 
 from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
-from tuneloom.tuners.tvm.importing.recurrence.kernels import Cell
+from tuneloom.tuners.tvm.importing.recurrence.cells import Cell
 
 _USUAL = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh")}
-_GATES = {"LSTM": 4, "GRU": 3}
 
 
 def meaning_of(cell: Cell) -> Meaning | None:
@@ -13,26 +12,19 @@ def meaning_of(cell: Cell) -> Meaning | None:
     options = cell.clip or cell.peepholes or cell.coupled or (cell.kind == "GRU" and not cell.reset_after)
     if _USUAL.get(cell.kind) != names or options:
         return None
-    gates, state = _GATES[cell.kind], (cell.batch, cell.hidden)
-    lengths = TensorType(shape=(cell.batch,), dtype="int32")
-    states = [state, state] if cell.kind == "LSTM" else [state]
-    matrix = (gates * cell.hidden // cell.width, cell.hidden, cell.width)
-    shapes = [(cell.steps, cell.batch, gates * cell.hidden), matrix, *states]
-    last = (3 * cell.hidden,) if cell.kind == "LSTM" else (cell.hidden,)
-    results = [(cell.steps, *state), *states]
-    inputs = (*map(_single, shapes), lengths, _single(last))
+    types = {
+        name: TensorType(shape=shape, dtype="int32" if name == "lengths" else "float32")
+        for name, shape in cell.arguments.items()
+    }
+    inputs = tuple(type_ for name, type_ in types.items() if name not in cell.results)
     facts = {"width": cell.width, "backwards": cell.backwards}
     steps = tuple(
         MeaningStep(
             operator=f"tuneloom.{cell.kind.lower()}",
             operands=tuple(range(len(inputs))),
             attributes={**facts, "result": number},
-            result=_single(shape),
+            result=types[name],
         )
-        for number, shape in enumerate(results)
+        for number, name in enumerate(cell.results)
     )
     return Meaning(inputs=inputs, steps=steps, outputs=tuple(len(inputs) + n for n in range(len(steps))))
-
-
-def _single(shape: tuple[int, ...]) -> TensorType:
-    return TensorType(shape=shape, dtype="float32")

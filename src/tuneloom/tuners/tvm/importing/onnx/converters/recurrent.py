@@ -61,8 +61,7 @@ class Layer:
         matrix = self.bb.emit(packed(self._of(2, number), cell))
         states = [self._state(place, number) for place in ((5, 6) if self.kind == "LSTM" else (5,))]
         arguments = [self._projected(number), matrix, *states, self._lengths(), *self._extra(number)]
-        made = {"LSTM": ("y", "h", "c")}.get(self.kind, ("y", "h"))
-        types = [relax.TensorType(cell.arguments[name], "float32") for name in made]
+        types = [relax.TensorType(cell.arguments[name], "float32") for name in cell.results]
         # Both directions, and several layers, have a kernel of this name: only the variable's is unique.
         variable = self.bb.add_func(kernel_of(cell), self.kind.lower())
         found = self.bb.emit(relax.call_tir(variable, relax.Tuple(arguments), types))
