@@ -8,9 +8,9 @@ import onnxruntime
 import pytest
 
 import tuneloom
+from support.models.onnx_files import network_input, write_network
 from tuneloom import Session
 from tuneloom.errors import BundleError, InvalidArgument, OutputError
-from tuneloom.testing.models.onnx_files import network_input, write_network
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.bundles.one_file import copy, opened
 from tuneloom.tuners.tvm.runner import ALIGNMENT, stored_parameters
