@@ -55,7 +55,11 @@ def problems() -> dict[str, Meaning]:
         name = f"attention {heads}x{length}x64{' causal' if causal else ''} float16"
         found[name] = cases.attention(length, length, heads, 64, causal=causal)
     found["attention 6x197x64 float16 written out"] = cases.written_out_attention(197, 6, 64)
-    found["attention 12x1 of 512x64 float16"] = cases.attention(1, 512, 12, 64)
+    for keys, heads in ((512, 12), (513, 12), (513, 96), (4096, 8)):
+        found[f"attention {heads}x1 of {keys}x64 float16"] = cases.attention(1, keys, heads, 64)
+    found["attention 192x49x32 with bias float16"] = cases.attention(49, 49, 192, 32, bias=True)
+    found["attention 6x1500x64 float16"] = cases.attention(1500, 1500, 6, 64)
+    found["attention in place 2x12x128x64 float16"] = cases.attention_in_place(128, 12, 64)
     for rows, width in ((256, 512), (197, 384), (128, 768), (4096, 4096)):
         found[f"layer norm {rows}x{width} float16"] = cases.layer_norm(rows, width)
     found["softmax 4096x4096 float16"] = cases.softmax(4096, 4096)
@@ -140,7 +144,13 @@ def reference(meaning: Meaning, inputs: Sequence[Any], double: bool) -> list[Any
                 k.shape[2] - q.shape[2]
             )
         mask = {"attn_mask": bias} if bias is not None else {"is_causal": causal == "TopLeft"}
-        return functional.scaled_dot_product_attention(q, k, v, **mask).transpose(1, 2)
+        scale = step.attributes["scale"]
+        return functional.scaled_dot_product_attention(q, k, v, **mask, scale=scale).transpose(1, 2)
+
+    def take(step: Any, x: Any, numbers: Any) -> Any:
+        axis = step.attributes["axis"]
+        found = x.index_select(axis, numbers.clamp(0, x.shape[axis] - 1).flatten())
+        return found.reshape(step.result.shape)
 
     def pool(step: Any, x: Any) -> Any:
         a, image = step.attributes, x.permute(0, 3, 1, 2) if step.attributes["layout"] == "NHWC" else x
@@ -173,6 +183,10 @@ def reference(meaning: Meaning, inputs: Sequence[Any], double: bool) -> list[Any
         "clip": lambda step, x: x.clamp(step.attributes["min"], step.attributes["max"]),
         "astype": lambda step, x: x if double else x.to(getattr(torch, step.result.dtype)),
         "reshape": lambda step, x: x.reshape(step.result.shape),
+        "expand_dims": lambda step, x: x.reshape(step.result.shape),
+        "broadcast_to": lambda step, x: x.expand(step.result.shape),
+        "concat": lambda step, *parts: torch.cat(parts, step.attributes["axis"]),
+        "take": take,
         "permute_dims": lambda step, x: x.permute(step.attributes["axes"]),
         "strided_slice": slice_of,
         "nn.softmax": lambda step, x: x.softmax(step.attributes["axis"]),

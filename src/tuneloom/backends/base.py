@@ -44,6 +44,8 @@ class Backend(ABC):
     """Whether loops run only once they are bound to a device's threads."""
     on_host: ClassVar[bool] = False
     """Whether models run on the CPU of the process itself, as other runtimes run them."""
+    readers_in_place: ClassVar[frozenset[str]] = frozenset()
+    """Operators whose implementers read slices and transpositions of their operands in place."""
     has_canary: ClassVar[bool] = False
     """Whether a kernel of plain loops can show that its device is disturbed."""
 

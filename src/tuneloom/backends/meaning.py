@@ -5,6 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+VIEWS = frozenset(
+    f"relax.{name}"
+    for name in (
+        *("reshape", "flatten", "squeeze", "expand_dims"),
+        *("permute_dims", "broadcast_to", "strided_slice"),
+    )
+)
+"""Operators that only say where elements are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorType:

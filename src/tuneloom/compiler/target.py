@@ -41,6 +41,11 @@ class TargetSpec:
         return self.kind
 
     @property
+    def relatives(self) -> tuple[str, ...]:
+        """Families whose records may start a search here, the most alike first."""
+        return ()
+
+    @property
     def chip(self) -> str:
         """The hardware by its name, for messages."""
         return self.kind

@@ -97,6 +97,8 @@ class ModelSummary:
     foreign: tuple[Mapping[str, Any], ...] = ()
     state: tuple[Mapping[str, Any], ...] = ()
     variants: tuple[ShapeVariant, ...] = ()
+    relatives: tuple[str, ...] = ()
+    """Families whose records may start a search, the most alike first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tuneloom.model import Decision, Lesson, Seed, SketchSpace, TaskSpace, TileDomain
+from tuneloom.model.configuration import TVM, implementer_of
 from tuneloom.transfer.fitting import VARIANTS, fit_decisions
 from tuneloom.transfer.forms import DoesNotFit, Form, form_of, likeness
 
@@ -15,7 +16,10 @@ _TEACHES = 0.65  # forms this alike say the same with the same decisions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Donor:
-    """A measured record that may give its schedule away. `origin` is what its gifts are marked with."""
+    """A measured record that may give its schedule away. `origin` is what its gifts are marked with.
+
+    `apart` is how many doublings lie between its shapes and those of the task that asks.
+    """
 
     record: int
     task_key: str
@@ -25,6 +29,7 @@ class Donor:
     device_key: str
     origin: str
     trace: str = field(repr=False)
+    apart: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:
@@ -86,6 +91,9 @@ def qualities(donors: Iterable[Donor]) -> dict[int, float]:
 
 def _fits(space: TaskSpace, donor: Donor, worth: float) -> Iterator[FittedSeed | DoesNotFit]:
     own = donor.task_key == space.task_key
+    if implementer_of(donor.trace) != TVM:  # whoever makes code of it fits it, too
+        yield _whole(donor, worth / (1 + donor.apart))
+        return
     form = form_of(donor.trace)
     if isinstance(form, DoesNotFit):
         yield form
@@ -107,7 +115,7 @@ def _fits(space: TaskSpace, donor: Donor, worth: float) -> Iterator[FittedSeed |
 
 
 def _whole(donor: Donor, worth: float) -> FittedSeed:
-    """A schedule of the very same workload needs no fitting, whatever its form."""
+    """A schedule that is given as it is: of the very same workload, or one that its implementer fits."""
     return FittedSeed(seed=Seed(origin=donor.origin, configuration=donor.trace), donor=donor, expected=worth)
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from support.jobs.small import drive, measured_trial, progress_of, small_spec
+from support.jobs.small import drive, failed_trial, measured_trial, progress_of, small_spec
 from tuneloom.app.finishing.finish import Finish
-from tuneloom.app.finishing.verdicts import Verdict, decide
+from tuneloom.app.finishing.verdicts import Verdict, decide, opening_verdict
 from tuneloom.app.tasks.limits import check_s, compile_s
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
@@ -197,6 +197,26 @@ def test_a_task_of_which_only_the_default_was_measured_gets_the_first_guess_of_i
     finish = finished(tasks, script)
     assert script.schedules == [{"key-b"}]
     assert "only its default schedule" in finish.verdicts["key-a"].note
+
+
+def test_a_task_without_a_trial_of_its_own_uses_the_best_of_earlier_jobs() -> None:
+    tasks = [*tuned("a"), *progress_of("b")]
+    known = measured_trial("known", 0.5, "transfer:7")
+    script = Script(tasks, slower_in_model=Returned(value={}))
+    finish = finish_of(tasks)
+    finish.known = {"key-b": known}
+    drive(finish.begin(), script)
+    verdict = finish.verdicts["key-b"]
+    assert script.schedules == [{"key-a", "key-b"}]
+    assert verdict.chosen is not None and verdict.chosen.trial is known and verdict.used_s == 0.5
+    assert "best known" in verdict.note
+
+
+def test_what_an_earlier_job_found_does_not_hide_that_it_fails_now() -> None:
+    (task,) = progress_of("b")
+    task.add(failed_trial("known", "out of memory"), None)
+    known = measured_trial("known", 0.5, "transfer:7")
+    assert opening_verdict(task, known).chosen is None
 
 
 def test_models_are_compiled_wherever_cores_are_free_and_kernels_tell_how_long_it_takes() -> None:

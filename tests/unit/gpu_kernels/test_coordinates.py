@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneloom.backends.cuda.triton.coordinates import Coordinate, Variable, masks, offset, regrouped
+from tuneloom.backends.cuda.triton.coordinates import (
+    Coordinate,
+    Variable,
+    masks,
+    offset,
+    regrouped,
+    reshaped,
+)
 
 
 def test_a_whole_variable_stays_whole_through_a_reshape() -> None:
@@ -71,3 +78,42 @@ def test_a_place_of_one_element_has_no_digits(shape: tuple[int, ...]) -> None:
     place = regrouped((Coordinate(),), shape)
     assert place is not None
     assert offset(place, shape) == "0"
+
+
+def test_a_slice_of_an_outer_axis_is_joined_with_the_axes_below_it() -> None:
+    """One of queries, keys and values, which are axis 2 of five, in the product that made all three."""
+    row, head, column = Variable("i", 7), Variable("h", 2), Variable("d", 4)
+    place = (Coordinate(), row.whole(), Coordinate(shift=1), head.whole(), column.whole())
+    found = reshaped(place, (1, 7, 3, 2, 4), (7, 24))
+    assert found is not None
+    assert offset(found, (7, 24)) == "d + h * 4 + i * 24 + 8"
+
+
+def test_a_slice_of_an_inner_axis_is_not_joined() -> None:
+    place = (Variable("h", 2).whole(), Coordinate(shift=1), Variable("d", 4).whole())
+    assert reshaped(place, (2, 3, 4), (24,)) is None
+
+
+def test_shared_heads_are_found_behind_their_repetition() -> None:
+    place = (Variable("h", 6).whole(), Variable("j", 5).whole())
+    found = reshaped(place, (6, 5), (2, 3, 5))
+    assert found is not None
+    assert offset((found[0], Coordinate(), found[2]), (2, 1, 5)) == "(h // 3) * 5 + j"
+
+
+@given(st.lists(st.sampled_from((1, 2, 3, 4)), min_size=3, max_size=3), st.integers(0, 2), st.data())
+def test_offsets_of_slices_agree_with_numpy(extents: list[int], axis: int, data: st.DataObject) -> None:
+    begin = data.draw(st.integers(0, extents[axis] - 1))
+    end = data.draw(st.integers(begin + 1, extents[axis]))
+    kept = [*extents[:axis], end - begin, *extents[axis + 1 :]]
+    variables = [Variable(name, extent) for name, extent in zip("abc", kept, strict=True)]
+    place = [variable.whole() for variable in variables]
+    place[axis] = Coordinate(place[axis].digits, shift=begin)
+    flat = (extents[0] * extents[1], extents[2])
+    found = reshaped(tuple(place), extents, flat)
+    if found is None:
+        assert axis == 1
+        return
+    numbers = np.arange(np.prod(extents)).reshape(extents).take(range(begin, end), axis)
+    grids = dict(zip("abc", np.meshgrid(*map(np.arange, kept), indexing="ij"), strict=True))
+    assert (eval(offset(found, flat), {}, grids) == numbers).all()

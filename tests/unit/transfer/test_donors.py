@@ -47,6 +47,24 @@ def test_an_own_schedule_of_a_foreign_form_is_given_as_a_whole() -> None:
     assert (seed.seed.sketch, seed.seed.configuration) == (None, donor.trace)
 
 
+def foreign(record: int, task: str, configuration: str, apart: float = 0.0) -> Donor:
+    return Donor(
+        record=record, task_key=task, kernel_class="matmul", gflop=1.0, seconds=1.0, device_key="h200",
+        origin=f"transfer:{record}", trace=configuration, apart=apart,
+    )  # fmt: skip
+
+
+def test_configurations_of_other_implementers_are_given_as_they_are_the_nearest_shape_first() -> None:
+    donors = [
+        foreign(1, "far", 'triton:{"tile":16}', apart=6.0),
+        foreign(2, "near", 'triton:{"tile":32}', apart=1.0),
+        foreign(3, "mine", 'triton:{"tile":64}'),
+    ]
+    seeds, misfits = fitted_seeds(SPACE, donors, 8)
+    assert [seed.donor.record for seed in seeds] == [3, 2, 1] and not misfits
+    assert [seed.seed.configuration for seed in seeds] == [donors[n].trace for n in (2, 1, 0)]
+
+
 def test_damaged_records_are_misfits_and_stop_nothing() -> None:
     good = tiled_donor(1, "other", 1.0, [(4, 16), (11, 5)])
     torn = Donor(

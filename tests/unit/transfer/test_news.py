@@ -41,7 +41,7 @@ def started(store: Store, job: str, reuse: str = "auto") -> tuple[JobReuse, Task
     """A job whose task `mine` has measured its first schedule, in 10 s."""
     spec = JobSpec(name="net", model="net", budget=Budget(trials=100), reuse=reuse)
     asking, progress = JobReuse(store, job, spec), TaskProgress(0, TASK)
-    asking.look(HERE.family, [TASK, LIKE], [tiled_space("mine", 64, 56), tiled_space("like", 64, 56)])
+    asking.look([HERE.family], [TASK, LIKE], [tiled_space("mine", 64, 56), tiled_space("like", 64, 56)])
     asking.plan([TASK, LIKE])
     asking.options(progress, BASE)
     progress.add(trial(10.0, [(64, 1), (56, 1)]), None)

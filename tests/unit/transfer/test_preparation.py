@@ -14,11 +14,12 @@ from tuneloom.app.reuse.planning import Action
 from tuneloom.app.reuse.steps import DESCRIBE, FIT, Preparation
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Returned
-from tuneloom.model import Budget, Candidate, JobSpec, Measurement, SearchOptions, Task, Trial
+from tuneloom.model import Budget, Candidate, JobSpec, Measurement, ModelSummary, SearchOptions, Task, Trial
 from tuneloom.store import Provenance, Store, open_store
 
 HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu")
 MINE = Task(key="mine", name="mine", gflop=1.0, kernel_class="conv2d", payload=b"my kernel")
+MODEL = ModelSummary(name="net", digest="", target=HERE.target, family=HERE.family, tasks=(MINE,))
 OTHER = Task(key="other", name="other", gflop=1.0, kernel_class="conv2d")
 FOREIGN = tiled_trace([(4, 16), (4, 7), (2, 2)])
 FITTED = tiled_trace([(8, 8), (4, 7), (2, 2)])
@@ -58,7 +59,7 @@ def prepared(store: Store, script: Script) -> tuple[JobReuse, list[float]]:
         ready.append(at_s)
         return []
 
-    drive(Preparation(job, f"{job}:model", reuse, HERE.family, [MINE], begin_tuning).begin(), script)
+    drive(Preparation(job, f"{job}:model", reuse, MODEL, begin_tuning).begin(), script)
     return reuse, ready
 
 

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tuneloom.app.reuse.donors import DonorBank
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.reuse.planning import Action
 from tuneloom.app.tasks.progress import TaskProgress
-from tuneloom.model import Budget, Candidate, JobSpec, Measurement, SearchOptions, Task, Trial
+from tuneloom.model import Budget, Candidate, JobSpec, Measurement, SearchOptions, Task, TaskSpace, Trial
 from tuneloom.store import Provenance, RunStatus, Store, open_store
 
 HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu")
@@ -42,7 +43,7 @@ def job_of(store: Store, *tasks: Task, provenance: Provenance = HERE) -> str:
 def reuse_of(store: Store, job: str, mode: str = "auto") -> JobReuse:
     spec = JobSpec(name="net", model="net", budget=Budget(trials=100), reuse=mode)
     reuse = JobReuse(store, job, spec)
-    assert reuse.look("llvm-512", [TASK], [SPACE]) == {}
+    assert reuse.look(["llvm-512"], [TASK], [SPACE]) == {}
     return reuse
 
 
@@ -160,3 +161,37 @@ def test_time_is_expected_from_runs_that_measured(store: Store) -> None:
     store.finish_run(store.job(job).run, RunStatus.FINISHED)
     expected_s = reuse_of(store, "").plan([TASK], keep=False).expected_s
     assert expected_s is not None and 0 <= expected_s < 600
+
+
+def test_the_best_of_earlier_jobs_is_known_for_kernels_that_get_no_trial(store: Store) -> None:
+    tiles = [(4, 16), (4, 14)]
+    earlier = [trial("slow", 2.0, tiles), trial("fast", 1.0, tiles), trial("d", 0.5, tiles, "default")]
+    store.add_trials(job_of(store, TASK), "mine", earlier, HERE)
+    known = reuse_of(store, job_of(store, TASK)).best_known(TASK)
+    assert known is not None and known.candidate.key == "fast"
+    assert known.candidate.origin.startswith("transfer:")
+    assert reuse_of(store, job_of(store, TASK), mode="share").best_known(TASK) is None
+
+
+def test_records_of_another_device_are_not_taken_untried(store: Store) -> None:
+    there = Provenance(family="llvm-512", target="llvm", device_key="board")
+    store.add_trials(job_of(store, TASK), "mine", [trial("a", 1.0, [(4, 16), (4, 14)])], there)
+    assert reuse_of(store, job_of(store, TASK)).best_known(TASK) is None
+
+
+def test_records_of_a_related_gpu_start_the_search(store: Store) -> None:
+    ampere = Provenance(family="sm_80", target="cuda", device_key="a100")
+    kernel = Task(key="sm_90-1", name="p", gflop=1.0, shapes="64×64 → 64×64", kernel_class="matmul")
+    there = replace(kernel, key="sm_80-1")
+    configuration = 'triton:{"tile":64}'
+    measured = Trial(
+        candidate=Candidate(key="a", configuration=configuration), outcome=Measurement(seconds=(1.0,))
+    )
+    store.add_trials(job_of(store, there, provenance=ampere), there.key, [measured], ampere)
+    spec = JobSpec(name="net", model="net", budget=Budget(trials=100))
+    reuse = JobReuse(store, job_of(store, kernel), spec)
+    reuse.look(["sm_90", "sm_80"], [kernel], [TaskSpace(task_key=kernel.key, sketches=())])
+    assert reuse.plan([kernel]).of(kernel.key).action is Action.TRANSFER
+    seeds = reuse.options(TaskProgress(0, kernel), BASE).seeds
+    assert [seed.configuration for seed in seeds] == [configuration]
+    assert reuse.best_known(kernel) is None

@@ -52,7 +52,7 @@ def shared(store: Store, trials: int) -> tuple[TaskTuning, SeededStages]:
     store.add_tasks(job, tasks, family=HERE.family, target=HERE.target)
     spec = JobSpec(name="net", model="net", budget=Budget(trials=trials), batch=4, reuse="auto")
     reuse = JobReuse(store, job, spec)
-    reuse.look(HERE.family, tasks, [tiled_space("lead", 64, 56), tiled_space("member", 64, 28)])
+    reuse.look([HERE.family], tasks, [tiled_space("lead", 64, 56), tiled_space("member", 64, 28)])
     progress = [TaskProgress(index, task) for index, task in enumerate(tasks)]
     follow(reuse.plan(tasks), progress)
 

@@ -114,7 +114,7 @@ def spent(store: Store, kernels: Sequence[Kernel], trials: int, reuse: str = "au
         job, spec, progress, keep, lanes=3, workers=1, reuse=asking if asking.wanted else None
     )
     if asking.wanted:
-        asking.look(HERE.family, tasks, [tiled_space(task.key, 64, 56) for task in tasks])
+        asking.look([HERE.family], tasks, [tiled_space(task.key, 64, 56) for task in tasks])
         plan = asking.plan(tasks)
         follow(plan, progress)
         tuning.spending.most_trials = plan.trials
@@ -183,7 +183,7 @@ def first_batch(store: Store, kernel: Kernel, trials: int) -> tuple[int, int]:
     job = store.add_job(store.create_run("tune").id, "new").id
     spec = JobSpec(name="new", model="new", budget=Budget(trials=trials), batch=16)
     asking = JobReuse(store, job, spec)
-    asking.look(HERE.family, [kernel.task], [tiled_space(kernel.name, 64, 56)])
+    asking.look([HERE.family], [kernel.task], [tiled_space(kernel.name, 64, 56)])
     asking.plan([kernel.task], keep=False)
     progress = TaskProgress(0, kernel.task)
     return Spending(spec, [progress], asking).next_batch(progress), asking.prepare(progress)

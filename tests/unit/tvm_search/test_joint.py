@@ -112,6 +112,20 @@ def test_a_seed_of_another_kernel_is_fitted_to_the_nearest_allowed_values() -> N
     assert values == {"rows": 4, "columns": 8}
 
 
+def test_what_was_best_before_is_tried_as_it_is_in_a_space_too_large_to_list() -> None:
+    class Large(Tiles):
+        space = Knobs(knobs={f"k{n}": tuple(range(9)) for n in range(6)}, guesses=())
+
+        def refusal(self, configuration: Configuration) -> str:
+            return ""
+
+    for n in range(2):
+        best = configured("fast", {f"k{k}": (n * 5 + k * 3) % 9 for k in range(6)})
+        search = ClaimSearch("fast", Large(), TASK, OPTIONS)
+        search.plant([Seed(origin="x", configuration=best)])
+        assert search.select(1)[0].configuration == best
+
+
 def test_known_trials_are_not_proposed_again() -> None:
     known = ClaimSearch("fast", Tiles(), TASK, OPTIONS).select(5)
     search = ClaimSearch("fast", Tiles(), TASK, OPTIONS)

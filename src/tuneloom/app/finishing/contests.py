@@ -1,7 +1,7 @@
 """The best schedules of a task side by side, and the default with them where it is near."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.verdicts import Verdict, decide, opening_verdict
@@ -9,7 +9,7 @@ from tuneloom.app.tasks.outcomes import built
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.app.tuning.stage_calls import STAGES
 from tuneloom.engine.calls import Call, CallResult, Returned
-from tuneloom.model import Artifact, JobSpec, StageKind
+from tuneloom.model import Artifact, JobSpec, StageKind, Trial
 from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequest
 
 CONTEST = "tuneloom.tuners.tvm.measuring.contest:contest"
@@ -68,18 +68,21 @@ class FinishingSteps:
 class Contests:
     """Decides verdicts; `decided` is called once for every contest that was begun.
 
-    Contenders that were built in an earlier run are built again first.
+    Contenders that were built in an earlier run are built again first. `known` are the best trials of
+    earlier jobs, for tasks that got none of their own.
     """
 
     steps: FinishingSteps
     spec: JobSpec
     verdicts: dict[str, Verdict]
     decided: Callable[[], Sequence[Step]]
+    known: Mapping[str, Trial] = field(default_factory=dict)
     begun: int = 0
 
     def begin(self, progress: TaskProgress) -> list[Step]:
         """The first steps of a task's contest; none where nothing was measured."""
-        self.verdicts[progress.task.key] = opening_verdict(progress)
+        key = progress.task.key
+        self.verdicts[key] = opening_verdict(progress, self.known.get(key))
         contenders = _contenders(progress)
         if not contenders:
             return []

@@ -1,6 +1,6 @@
 """The end of a tuning job: contenders side by side, the model compiled, checked and exported."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tuneloom.app.conducting.programs import Step
@@ -20,6 +20,7 @@ from tuneloom.model import (
     ModelRecipe,
     RuntimeChoice,
     StageKind,
+    Trial,
 )
 from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
@@ -54,6 +55,8 @@ class Finish:
     notes: list[str] = field(default_factory=list)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     untuned: UntunedModel | None = None
+    known: Mapping[str, Trial] = field(default_factory=dict)
+    """The best trials of earlier jobs, for tasks that got none of their own."""
     _open: int = 0
     _tries: int = 0
     _steps: FinishingSteps = field(init=False)
@@ -68,7 +71,7 @@ class Finish:
 
     def begin(self) -> list[Step]:
         """Contests of all tasks, and the untuned model meanwhile unless it is there already."""
-        contests = Contests(self._steps, self.spec, self.verdicts, self._one_less)
+        contests = Contests(self._steps, self.spec, self.verdicts, self._one_less, self.known)
         steps = [step for progress in self.tasks for step in contests.begin(progress)]
         untuned = self.untuned or UntunedModel(self._steps, self.recipe)
         self._open = contests.begun

@@ -7,7 +7,7 @@ from statistics import median
 from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.errors import in_short
-from tuneloom.model import CheckResult
+from tuneloom.model import CheckResult, Trial
 
 _CLEARLY = 1.02  # faster by less may be chance
 _NEAR = 0.8  # a part of the model may be slower even where all of it is faster by less than this
@@ -47,11 +47,18 @@ class Verdict:
         self.note = note
 
 
-def opening_verdict(progress: TaskProgress) -> Verdict:
-    """What is known of a task before its best schedules meet."""
+def opening_verdict(progress: TaskProgress, known: Trial | None = None) -> Verdict:
+    """What is known of a task before its best schedules meet; `known` is the best that an earlier job found.
+
+    That is used where none of this job's trials was spent on the task's schedules.
+    """
     default = progress.default
     verdict = Verdict(default_s=default.seconds if default else None)
-    if not progress.best:
+    if not progress.best and not progress.failures and known is not None:
+        verdict.chosen = Contender(known)
+        verdict.tuned_s = verdict.chosen.seconds
+        verdict.note = "not measured in this job: the best known schedule is used"
+    elif not progress.best:
         # The default is loops as they came in: a template's first guess is better unless it failed.
         verdict.kept, verdict.note = default if progress.failures else None, _untuned_because(progress)
         verdict.barren = default is None and bool(progress.trials or progress.first_error)

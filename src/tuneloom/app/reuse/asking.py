@@ -56,8 +56,9 @@ def plan_model(spec: JobSpec, place: str | None = None) -> tuple[JobPlan, tuple[
 def plan_tasks(store: Store, spec: JobSpec, found: ModelSurvey) -> JobPlan:
     """The plan for tasks whose spaces are known."""
     tasks, reuse = found.summary.tasks, JobReuse(store, "", spec)
+    families = (found.summary.family, *found.summary.relatives)
     if reuse.wanted:
-        pairs, wanted = fits_wanted(tasks, reuse.look(found.summary.family, tasks, found.spaces))
+        pairs, wanted = fits_wanted(tasks, reuse.look(families, tasks, found.spaces))
         texts = call_in_worker(FIT, wanted) if wanted else []
         for (key, donor), fitted in zip(pairs, texts, strict=True):
             reuse.take_foreign(key, donor, fitted)

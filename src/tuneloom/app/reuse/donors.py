@@ -1,13 +1,14 @@
 """The store's records as donors for the tasks of one job: few, and the likely ones."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from math import inf
 
 from tuneloom.app.tasks.origins import SHARE, TRANSFER
 from tuneloom.app.tasks.progress import DEFAULT
-from tuneloom.model import Measurement, Task
-from tuneloom.store import Store, TrialRecord
-from tuneloom.transfer import Donor, nearest, same_anchor
+from tuneloom.model import Measurement, Task, Trial
+from tuneloom.store import Store, TrialRecord, WorkloadRecord
+from tuneloom.transfer import Donor, nearest, same_anchor, shape_distance
 
 Accept = Callable[[TrialRecord], bool]
 
@@ -29,8 +30,8 @@ _MOST_ASKED = 32
 class DonorBank:
     """Questions of one job to the bank; the answers are bounded however large the bank is.
 
-    Only records of the job's target family are looked at, and of those only what its tenant, the
-    `reader`, may learn from.
+    Only records of the job's target family and its `relatives` are looked at, and of those only what its
+    tenant, the `reader`, may learn from.
     """
 
     store: Store
@@ -38,9 +39,10 @@ class DonorBank:
     family: str
     accept: Accept = lambda _record: True
     reader: str | None = None
+    relatives: tuple[str, ...] = ()
     names: dict[str, str] = field(default_factory=dict)
     """What people call the workloads that gave something, by key."""
-    _classes: dict[str, list[str]] = field(default_factory=dict)
+    _classes: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def donors(self, task: Task, asking: Asking = DONORS, favourite: str | None = None) -> list[Donor]:
         """Records of the task's own workload, of its favourite, and of the workloads most like it.
@@ -49,8 +51,9 @@ class DonorBank:
         """
         found: list[Donor] = []
         givers = 0
-        for key, gflop in self._workloads(task, favourite):
-            records = self._records(key, gflop, asking.records, own_job=key != task.key)
+        for workload in self._workloads(task, favourite):
+            apart = shape_distance(task.shapes, workload.shapes)
+            records = self._records(workload, asking.records, apart, own_job=workload.key != task.key)
             found += records
             givers += bool(records)
             if givers == asking.workloads:
@@ -65,35 +68,47 @@ class DonorBank:
         there = [r for r in others if r.provenance.device_key == device_key]
         return [record for record in there if record.trial.candidate.origin != DEFAULT]
 
+    def best(self, task: Task, device_key: str) -> Trial | None:
+        """The fastest record of the very same kernel on this device by other jobs, as a trial."""
+        records = self.store.workload_trials(task.key, self.family, _MOST_ASKED, reader=self.reader)
+        there = (r for r in records if r.job != self.job and r.provenance.device_key == device_key)
+        tuned = (r for r in there if self._as_donor(r, task.gflop, 0.0) is not None)
+        record = min(tuned, key=lambda r: r.trial.seconds or inf, default=None)
+        if record is None:
+            return None
+        given = replace(record.trial.candidate, origin=f"{TRANSFER}{record.id}")
+        return replace(record.trial, candidate=given)
+
     def refresh(self) -> None:
         """Look for classes that appeared since."""
         self._classes.clear()
 
-    def _workloads(self, task: Task, favourite: str | None) -> list[tuple[str, float]]:
-        """Keys and work of workloads to ask: many have no records yet, so more than are needed."""
-        known: dict[str, tuple[str, float]] = {}
-        for kernel_class in self._classes_like(task.kernel_class):
-            for workload in self.store.workloads(kernel_class, self.family, reader=self.reader):
-                known[workload.key] = (workload.shapes, workload.gflop)
+    def _workloads(self, task: Task, favourite: str | None) -> list[WorkloadRecord]:
+        """Workloads to ask: many have no records yet, so more than are needed."""
+        known: dict[str, WorkloadRecord] = {}
+        for family, kernel_class in self._classes_like(task.kernel_class):
+            for workload in self.store.workloads(kernel_class, family, reader=self.reader):
+                known[workload.key] = workload
                 self.names[workload.key] = workload.name
         first = [key for key in (task.key, favourite) if key in known]
-        others = [(key, shapes) for key, (shapes, _) in known.items() if key not in first]
-        chosen = [*first, *nearest(task.shapes, others, _MOST_ASKED)]
-        return [(str(key), known[str(key)][1]) for key in chosen]
+        others = [(key, workload.shapes) for key, workload in known.items() if key not in first]
+        return [known[str(key)] for key in (*first, *nearest(task.shapes, others, _MOST_ASKED))]
 
-    def _classes_like(self, kernel_class: str) -> list[str]:
-        if kernel_class not in self._classes:
-            every = self.store.kernel_classes(self.family)
-            self._classes[kernel_class] = [other for other in every if same_anchor(kernel_class, other)]
-        return self._classes[kernel_class]
+    def _classes_like(self, kernel_class: str) -> Iterator[tuple[str, str]]:
+        for family in (self.family, *self.relatives):
+            key = family, kernel_class
+            if key not in self._classes:
+                every = self.store.kernel_classes(family)
+                self._classes[key] = [other for other in every if same_anchor(kernel_class, other)]
+            yield from ((family, other) for other in self._classes[key])
 
-    def _records(self, key: str, gflop: float, count: int, *, own_job: bool) -> list[Donor]:
-        records = self.store.workload_trials(key, self.family, 2 * count, reader=self.reader)
+    def _records(self, workload: WorkloadRecord, count: int, apart: float, *, own_job: bool) -> list[Donor]:
+        records = self.store.workload_trials(workload.key, workload.family, 2 * count, reader=self.reader)
         wanted = [record for record in records if own_job or record.job != self.job]
-        found = (self._as_donor(record, gflop) for record in wanted)
+        found = (self._as_donor(record, workload.gflop, apart) for record in wanted)
         return [donor for donor in found if donor is not None][:count]
 
-    def _as_donor(self, record: TrialRecord, gflop: float) -> Donor | None:
+    def _as_donor(self, record: TrialRecord, gflop: float, apart: float) -> Donor | None:
         outcome, candidate = record.trial.outcome, record.trial.candidate
         if candidate.origin == DEFAULT or not isinstance(outcome, Measurement) or not self.accept(record):
             return None
@@ -109,4 +124,5 @@ class DonorBank:
             device_key=record.provenance.device_key,
             origin=f"{SHARE}{record.task_key}" if own else f"{TRANSFER}{record.id}",
             trace=candidate.configuration,
+            apart=apart,
         )

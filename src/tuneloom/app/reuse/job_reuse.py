@@ -19,7 +19,7 @@ from tuneloom.app.reuse.planning import (
 )
 from tuneloom.app.reuse.worth import gifts_of
 from tuneloom.app.tasks.progress import TaskProgress
-from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace
+from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace, Trial
 from tuneloom.store import RunStatus, Store, TrialRecord
 from tuneloom.transfer import Donor, FittedSeed, Form, best_sketch, fitted_seeds, form_of, lessons_for
 
@@ -70,9 +70,17 @@ class JobReuse:
         """Whether spaces are needed at all."""
         return self._spec.reuse != "off"
 
-    def look(self, family: str, tasks: Sequence[Task], spaces: Sequence[TaskSpace]) -> dict[str, list[Donor]]:
-        """Take the spaces in; returns donors, by task, whose schedules have a form no space offers."""
-        self._bank = DonorBank(self._store, self._job, family, self._accept(), self._reader)
+    def look(
+        self, families: Sequence[str], tasks: Sequence[Task], spaces: Sequence[TaskSpace]
+    ) -> dict[str, list[Donor]]:
+        """Take the spaces in; returns donors, by task, whose schedules have a form no space offers.
+
+        `families` are the target's own and those whose records may start a search, too.
+        """
+        family, *relatives = families
+        self._bank = DonorBank(
+            self._store, self._job, family, self._accept(), self._reader, relatives=tuple(relatives)
+        )
         self._desk = self._open_desk()
         self._asked = {task.key: self._bank.donors(task) for task in tasks}
         self._spaces = {space.task_key: space for space in spaces}
@@ -93,6 +101,11 @@ class JobReuse:
         if any(seconds is None for seconds in times):
             return None
         return sum(task.weight * (seconds or 0.0) for task, seconds in zip(tasks, times, strict=True))
+
+    def best_known(self, task: Task) -> Trial | None:
+        """The best record of the very same kernel on this device, for a kernel that got no trial."""
+        lends = self._spec.reuse in BORROWING_MODES and bool(self._bank.family)
+        return self._bank.best(task, self._spec.device_key) if lends else None
 
     def _best_known_s(self, task: Task) -> float | None:
         donors = self._asked.get(task.key, ())

@@ -6,7 +6,7 @@ from tuneloom.app.conducting.programs import Step
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.tasks.limits import describe_s
 from tuneloom.engine.calls import Call, CallResult, Returned
-from tuneloom.model import StageKind, Task
+from tuneloom.model import ModelSummary, StageKind, Task
 from tuneloom.scheduling.stages import ANY_CORE, StageRequest
 from tuneloom.transfer import Donor
 
@@ -32,13 +32,13 @@ class Preparation:
     """Prepares the reuse of one job; whatever fails here costs gifts, never the job."""
 
     def __init__(
-        self, job: str, model_worker: str, reuse: JobReuse, family: str, tasks: Sequence[Task], ready: Ready
+        self, job: str, model_worker: str, reuse: JobReuse, summary: ModelSummary, ready: Ready
     ) -> None:
         self._job = job
         self._model_worker = model_worker
         self._reuse = reuse
-        self._family = family
-        self._tasks = tasks
+        self._summary = summary
+        self._tasks = summary.tasks
         self._ready = ready
 
     def begin(self) -> list[Step]:
@@ -49,7 +49,8 @@ class Preparation:
 
     def _described(self, result: CallResult, at_s: float) -> Sequence[Step]:
         spaces = result.value if isinstance(result, Returned) else []
-        foreign = self._reuse.look(self._family, self._tasks, spaces) if spaces else {}
+        families = (self._summary.family, *self._summary.relatives)
+        foreign = self._reuse.look(families, self._tasks, spaces) if spaces else {}
         return [self._fit_step(foreign)] if foreign else self._ready(at_s)
 
     def _fit_step(self, foreign: Mapping[str, Sequence[Donor]]) -> Step:

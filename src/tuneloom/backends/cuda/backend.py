@@ -15,7 +15,7 @@ from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.summing import summing_loops
-from tuneloom.backends.cuda.passes.views import reshapes_behind
+from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slices
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.implementers import Implementer
@@ -32,6 +32,7 @@ class CudaBackend(Backend):
     name: ClassVar[str] = "cuda"
     kinds: ClassVar[tuple[str, ...]] = ("cuda",)
     binds_threads: ClassVar[bool] = True
+    readers_in_place: ClassVar[frozenset[str]] = frozenset(("relax.nn.attention", "relax.nn.attention_bias"))
 
     def resolve(self, config: dict[str, Any], cores: int) -> CudaTarget:
         return cuda_target(config)
@@ -43,12 +44,15 @@ class CudaBackend(Backend):
         return frozenset(("float32", *found))
 
     def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
-        halving = [folding(), own_pass("Halved", lambda module: halved(module, dtype))]
+        in_half = own_pass("ProductsInHalf", products_in_half)
+        halving = (own_pass("Halved", lambda module: halved(module, dtype)), in_half)
         return [
             own_pass("NormsFolded", norms_folded),
+            own_pass("SplitsAsSlices", splits_as_slices),
+            in_half,
+            folding(),  # so that masks are known
             own_pass("AttentionAsOne", attention_as_one),
             *(halving if dtype in HALF else ()),
-            own_pass("ProductsInHalf", products_in_half),
             own_pass("ReshapesBehind", reshapes_behind),
         ]
 
@@ -56,7 +60,7 @@ class CudaBackend(Backend):
         return {"precision": dtype} if dtype == "tf32" else {}
 
     def legalisers(self) -> Mapping[str, Any]:
-        return {"relax.nn.attention": attention_loops, **summing_loops()}
+        return {**dict.fromkeys(self.readers_in_place, attention_loops), **summing_loops()}
 
     def finishing(self, target: TargetSpec) -> list[Any]:
         from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two

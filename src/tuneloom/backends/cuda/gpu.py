@@ -50,6 +50,14 @@ class Gpu:
         return self.arch >= oldest.get(dtype, 89 if dtype.startswith("float8") else 10**6)
 
 
+def relatives_of(arch: str) -> tuple[str, ...]:
+    """The other architectures, the nearest first."""
+    own = int("".join(filter(str.isdigit, arch)) or 0)
+    return tuple(
+        f"sm_{each}" for each in sorted(_SHARED_KIB, key=lambda each: abs(each - own)) if each != own
+    )
+
+
 def _nearest(table: Mapping[int, int], arch: int) -> int:
     """The value of the newest architecture that is not newer."""
     return table[max(known for known in table if known <= arch)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tuneloom.backends.cuda.gpu import relatives_of
 from tuneloom.compiler.target import TargetSpec, tvm_target, with_host
 from tuneloom.errors import TargetError
 from tuneloom.gpus import visible_gpus
@@ -25,6 +26,10 @@ class CudaTarget(TargetSpec):
     @property
     def family(self) -> str:
         return self.arch
+
+    @property
+    def relatives(self) -> tuple[str, ...]:
+        return relatives_of(self.arch)
 
     @property
     def chip(self) -> str:

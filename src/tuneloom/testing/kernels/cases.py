@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tuneloom.backends.meaning import Meaning
 from tuneloom.testing.kernels.meanings import MeaningWriter
 
@@ -129,6 +131,75 @@ def written_out_attention(
     y = w.step("matmul", (p, v), shape, dtype)
     y = w.step("permute_dims", (y,), (1, length, heads, width), dtype, axes=[0, 2, 1, 3])
     return w.meaning(w.step("reshape", (y,), (1, length, whole), dtype))
+
+
+def attention_in_place(length: int, heads: int, width: int, dtype: str = "float16") -> Meaning:
+    """Attention whose operands are slices of one product with five axes, with a bias for each head."""
+    w = MeaningWriter()
+    qkv, bias = w.input((2 * length, 3 * heads * width), dtype), w.input((1, heads, 1, length), dtype)
+    split = w.step("reshape", (qkv,), (2, length, 3, heads, width), dtype)
+    parts = []
+    for part in range(3):
+        bounds = {"axes": [2], "begin": [part], "end": [part + 1]}
+        x = w.step("strided_slice", (split,), (2, length, 1, heads, width), dtype, **bounds)
+        parts.append(w.step("reshape", (x,), (2, length, heads, width), dtype))
+    attributes = {"scale": 0.3, "causal_mask": None, "window_size": None}
+    return w.meaning(
+        w.step("nn.attention_bias", (*parts, bias), (2, length, heads, width), dtype, **attributes)
+    )
+
+
+def attention_with_repeated_keys(dtype: str = "float16") -> Meaning:
+    """Attention in which three heads each share keys and values, which a program repeats for them."""
+    w = MeaningWriter()
+    q, *shared = (
+        w.input((1, 20, 6, 16), dtype),
+        w.input((1, 2, 24, 16), dtype),
+        w.input((1, 2, 24, 16), dtype),
+    )
+    parts = []
+    for x in shared:
+        x = w.step("expand_dims", (x,), (1, 2, 1, 24, 16), dtype, axis=[2])
+        x = w.step("broadcast_to", (x,), (1, 2, 3, 24, 16), dtype)
+        x = w.step("reshape", (x,), (1, 6, 24, 16), dtype)
+        parts.append(w.step("permute_dims", (x,), (1, 24, 6, 16), dtype, axes=[0, 2, 1, 3]))
+    attributes = {"scale": None, "causal_mask": "BottomRight", "window_size": None}
+    return w.meaning(w.step("nn.attention", (q, *parts), (1, 20, 6, 16), dtype, **attributes))
+
+
+def attention_of_hidden_rows(dtype: str = "float32") -> Meaning:
+    """Attention with a mask that hides some rows from all keys."""
+    w = MeaningWriter()
+    q, k, v = (w.input((1, 18, 2, 16), dtype) for _ in "qkv")
+    mask = w.input((1, 1, 18, 1), "bool")
+    hidden = w.step("where", (mask, w.const(0.0, dtype), w.const(-np.inf, dtype)), (1, 1, 18, 1), dtype)
+    bias = w.step("broadcast_to", (hidden,), (1, 1, 18, 18), dtype)
+    attributes = {"scale": None, "causal_mask": None, "window_size": None}
+    return w.meaning(w.step("nn.attention_bias", (q, k, v, bias), (1, 18, 2, 16), dtype, **attributes))
+
+
+def joined_parts(dtype: str = "float16") -> Meaning:
+    """Tensors joined along an axis, one of them transposed, and doubled."""
+    w = MeaningWriter()
+    x, y, z = w.input((3, 5, 8), dtype), w.input((8, 3, 2), dtype), w.input((3, 4, 8), dtype)
+    turned = w.step("permute_dims", (y,), (3, 2, 8), dtype, axes=[1, 2, 0])
+    joined = w.step("concat", (x, turned, z), (3, 11, 8), dtype, axis=1)
+    return w.meaning(w.step("add", (joined, joined), (3, 11, 8), dtype))
+
+
+def rows_of_tables(dtype: str = "float16") -> Meaning:
+    """Rows of two tables added, and a layer norm."""
+    w = MeaningWriter()
+    numbers, words, places = (
+        w.input((2, 9), "int64"),
+        w.input((30, 24), dtype),
+        w.input((9, 24), dtype),
+    )
+    g, b = w.input((24,), dtype), w.input((24,), dtype)
+    x = w.step("take", (words, numbers), (2, 9, 24), dtype, axis=0)
+    x = w.step("add", (x, places), (2, 9, 24), dtype)
+    attributes = {"axes": [-1], "epsilon": 1e-5, "center": True, "scale": True}
+    return w.meaning(w.step("nn.layer_norm", (x, g, b), (2, 9, 24), dtype, **attributes))
 
 
 def layer_norm(rows: int, width: int, dtype: str = "float16") -> Meaning:
@@ -334,6 +405,10 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "attention with shared keys": ("attention", lambda: attention(33, 35, 4, 16, "bfloat16", key_heads=2)),
     "attention with bias in float32": ("attention", lambda: attention(17, 33, 2, 20, "float32", bias=True)),
     "attention of one row": ("attention", lambda: attention(1, 100, 2, 32)),
+    "attention of one row over many keys": ("attention", lambda: attention(1, 300, 2, 24)),
+    "attention in place": ("attention", lambda: attention_in_place(21, 2, 16)),
+    "attention with repeated keys": ("attention", attention_with_repeated_keys),
+    "attention of hidden rows": ("attention", attention_of_hidden_rows),
     "written out attention": ("attention", lambda: written_out_attention(40, 2, 16)),
     "masked attention": ("attention", lambda: written_out_attention(36, 2, 16, mask=True)),
     "layer norm": ("rows", lambda: layer_norm(10, 96)),
@@ -344,7 +419,9 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "mean of all pixels": ("sum", lambda: reduced("mean", (1, 20, 30, 12), [1, 2])),
     "largest of many": ("sum", lambda: reduced("max", (3, 5000), [1], "float32")),
     "written out norm": ("rows", written_out_norm),
+    "rows of tables": ("rows", rows_of_tables),
     "elementwise chain": ("elements", elementwise),
+    "joined parts": ("elements", joined_parts),
     "convolution": ("convolution", lambda: convolution((1, 7, 9, 32), 40, 3, residual=True)),
     "convolution every second pixel": ("convolution", lambda: convolution((2, 9, 8, 16), 24, 3, stride=2)),
     "convolution of few channels": ("convolution", lambda: convolution((1, 12, 11, 3), 16, 5, stride=2)),

@@ -131,8 +131,9 @@ def _attention(step: MeaningStep, q: Array, k: Array, v: Array, bias: Array | No
     if causal:
         shift = k.shape[1] - q.shape[1] if causal == "BottomRight" else 0
         scores = np.where(np.tri(q.shape[1], k.shape[1], shift, dtype=bool), scores, -np.inf)
-    raised = np.exp(scores - scores.max(-1, keepdims=True))
-    return np.asarray(np.einsum("bhij,bjhe->bihe", raised / raised.sum(-1, keepdims=True), v))
+    raised = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300))  # all may be hidden
+    total = np.maximum(raised.sum(-1, keepdims=True), 1e-300)
+    return np.asarray(np.einsum("bhij,bjhe->bihe", raised / total, v))
 
 
 def _windows(step: MeaningStep, x: Array, size: Sequence[int], fill: float) -> Array:
@@ -322,6 +323,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "relax.permute_dims": lambda step, x: x.transpose(step.attributes.get("axes")),
     "relax.broadcast_to": lambda step, x: np.broadcast_to(x, step.result.shape),
     "relax.strided_slice": _sliced,
+    "relax.concat": lambda step, *parts: np.concatenate(parts, step.attributes["axis"]),
+    "relax.take": lambda step, x, at: np.take(x, at, step.attributes["axis"], mode="clip"),
     "relax.sum": _reduction(np.sum),
     "relax.mean": _reduction(np.mean),
     "relax.max": _reduction(np.max),

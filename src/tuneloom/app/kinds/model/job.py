@@ -23,6 +23,7 @@ from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.backends.resolving import backend_of_text
 from tuneloom.engine.calls import Call, CallResult
 from tuneloom.errors import OutputError, TuneloomError, in_short
+from tuneloom.model import Trial
 from tuneloom.scheduling.stages import SlotDemand
 
 _SMALL_PART = 0.05
@@ -107,8 +108,7 @@ class ModelJob(TuningJob):
             self.job,
             self.model_worker,
             self._reuse,
-            self.summary.family,
-            self.summary.tasks,
+            self.summary,
             lambda later_s: self.begin_tuning(tasks, later_s),
         )
         return preparation.begin()
@@ -172,8 +172,17 @@ class ModelJob(TuningJob):
             self.failure = nothing_measured(self.spec, tasks)
             return []
         self._untuned = self._untuned or self._untuned_model()
-        self.finish = Finish(self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned)
+        self.finish = Finish(
+            self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned,
+            known=self._known(tasks),
+        )  # fmt: skip
         return self._closing(self.finish.begin())
+
+    def _known(self, tasks: Sequence[TaskProgress]) -> dict[str, Trial]:
+        """The best of earlier jobs for kernels on which no trial of this one was spent."""
+        idle = [t.task for t in tasks if not t.best] if self._reuse is not None else []
+        found = {task.key: self._reuse.best_known(task) for task in idle if self._reuse is not None}
+        return {key: trial for key, trial in found.items() if trial is not None}
 
     def _closing(self, steps: Sequence[Step]) -> list[Step]:
         """The last steps, watching for a model that as a whole misses the goal its kernels met."""

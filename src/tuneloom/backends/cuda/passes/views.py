@@ -14,6 +14,7 @@ from tuneloom.backends.cuda.passes.rewriting import (
     name_of,
     rewritten,
     shape_of,
+    shape_of_type,
 )
 
 _ROUNDS = 3
@@ -32,6 +33,24 @@ def reshapes_behind(module: Any) -> Any:
     for _ in range(_ROUNDS):
         module = rewritten(module, _moved)
     return module
+
+
+def splits_as_slices(module: Any) -> Any:
+    """The module with parts of split tensors as slices, which kernels read in place."""
+    return rewritten(module, _part)
+
+
+def _part(_builder: Any, item: Any, made: Lookup) -> Any | None:
+    from tvm import relax
+
+    split = made(item.tuple_value) if isinstance(item, relax.TupleGetItem) else None
+    shape = None if name_of(split) != "split" else shape_of(split.args[0])
+    if split is None or shape is None:
+        return None
+    axis = int(split.attrs.axis) % len(shape)
+    sizes = [(shape_of_type(one) or shape)[axis] for one in split.ty.fields]
+    begin = sum(sizes[: item.index])
+    return relax.op.strided_slice(split.args[0], [axis], [begin], [begin + sizes[item.index]])
 
 
 def _moved(builder: Any, call: Any, made: Lookup) -> Any | None:
@@ -86,7 +105,10 @@ def _rounded_twice(call: Any, made: Lookup) -> Any | None:
 
 
 def _turned_once(call: Any, made: Lookup) -> Any | None:
-    """A transposition of a transposition is one; one that leaves all axes in their places is none."""
+    """A transposition of a transposition is one; one that leaves all axes in their places is none.
+
+    One that moves only axes of a single element is a reshape.
+    """
     from tvm import relax
 
     axes, source = _axes(call), made(call.args[0])
@@ -96,6 +118,9 @@ def _turned_once(call: Any, made: Lookup) -> Any | None:
         first, axes = source.args[0], [inner[axis] for axis in axes]
     if axes == list(range(len(axes))):
         return first
+    shape = shape_of(first)
+    if shape is not None and sorted(moved := [axis for axis in axes if shape[axis] > 1]) == moved:
+        return relax.op.reshape(first, shape_of(call))
     return None if first is call.args[0] else relax.op.permute_dims(first, axes)
 
 

@@ -5,7 +5,7 @@ digits, transposing reorders coordinates, broadcasting drops them. What remains 
 of such steps is one offset, and neighbouring digits of a variable join again in it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -71,6 +71,52 @@ def regrouped(place: Place, shape: Sequence[int]) -> Place | None:
     return (Coordinate((*zeros, *first.digits)), *others)[: len(shape)]
 
 
+def reshaped(place: Place, before: Sequence[int], after: Sequence[int]) -> Place | None:
+    """An element of a tensor of shape `before` in the same tensor of shape `after`, also of a slice of it."""
+    result: list[Coordinate] = []
+    for old, new in _blocks(before, after):
+        part, extents = place[old], before[old]
+        if all(_is_whole(*pair) for pair in zip(part, extents, strict=True)):
+            found = regrouped(part, after[new])
+        else:
+            found = _merged(part, extents, after[new])
+        if found is None:
+            return None
+        result += found
+    return tuple(result)
+
+
+def _blocks(before: Sequence[int], after: Sequence[int]) -> Iterator[tuple[slice, slice]]:
+    """The shortest stretches of axes on both sides that have as many elements."""
+    i = j = 0
+    while i < len(before) or j < len(after):
+        first = i, j
+        i, j = min(i + 1, len(before)), min(j + 1, len(after))
+        while (old := prod(before[first[0] : i])) != (new := prod(after[first[1] : j])):
+            i, j = (i + 1, j) if old < new else (i, j + 1)
+        yield slice(first[0], i), slice(first[1], j)
+
+
+def _is_whole(coordinate: Coordinate, extent: int) -> bool:
+    whole = prod(digit.extent for digit in coordinate.digits) == extent
+    return whole and coordinate.scale == 1 and not coordinate.shift
+
+
+def _merged(part: Place, extents: Sequence[int], shape: Sequence[int]) -> Place | None:
+    """Axes that become one, where all below the last sliced one are whole; None for anything else."""
+    sliced = [axis for axis, pair in enumerate(zip(part, extents, strict=True)) if not _is_whole(*pair)]
+    last = sliced[-1]
+    below = prod(extents[last + 1 :])
+    moving = [digit for each in part[:last] for digit in each.digits if digit.extent > 1]
+    if sum(extent > 1 for extent in shape) > 1 or moving or (below > 1 and part[last].scale != 1):
+        return None
+    digits = tuple(digit for each in part for digit in each.digits)
+    shift = sum(each.shift * prod(extents[axis + 1 :]) for axis, each in enumerate(part))
+    joined = Coordinate(digits, part[last].scale, shift)
+    at = next((axis for axis, extent in enumerate(shape) if extent > 1), 0)
+    return tuple(joined if axis == at else Coordinate() for axis in range(len(shape)))
+
+
 def _taken(left: list[Digit], extent: int) -> tuple[Digit, ...] | None:
     """Take the lowest digits that make up `extent` off a list, splitting the last of them if needed."""
     taken: list[Digit] = []
@@ -123,6 +169,16 @@ def _joined(terms: list[tuple[Digit, int]]) -> list[tuple[Digit, int]]:
                 continue
         result.append((digit, step))
     return result
+
+
+def text_of(coordinate: Coordinate) -> str:
+    """A coordinate as an expression."""
+    terms, factor = [], coordinate.scale
+    for digit in reversed(coordinate.digits):
+        terms.append(times(digit.text, factor))
+        factor *= digit.extent
+    constant = [str(coordinate.shift)] if coordinate.shift or not terms else []
+    return "(" + " + ".join([*terms, *constant]) + ")"
 
 
 def times(text: str, factor: int) -> str:

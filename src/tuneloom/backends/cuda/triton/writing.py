@@ -8,23 +8,12 @@ from typing import Any
 
 from tuneloom.backends.cuda.code import Argument
 from tuneloom.backends.cuda.triton.claims import Unfit
-from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, masks, offset, regrouped
+from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, masks, offset, regrouped, reshaped
 from tuneloom.backends.cuda.triton.expressions import POINTERS, TYPES, expression, is_float
+from tuneloom.backends.cuda.triton.gathering import GATHERS
 from tuneloom.backends.cuda.triton.programs import KernelText
-from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
+from tuneloom.backends.meaning import VIEWS, Meaning, MeaningStep, TensorType
 
-VIEWS = frozenset(
-    f"relax.{name}"
-    for name in (
-        "reshape",
-        "flatten",
-        "squeeze",
-        "expand_dims",
-        "permute_dims",
-        "broadcast_to",
-        "strided_slice",
-    )
-)
 _RESHAPES = frozenset(("relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"))
 _LARGEST = 2**31
 _MOST_BLOCKS = 65535
@@ -34,13 +23,15 @@ _HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
 class Draft:
     """A kernel being written: its lines, and which values of the meaning have names already.
 
-    `operators` are operators that a template writes itself, as functions of value and place.
+    `operators` are operators that a template writes itself, as functions of value and place. `conditions`
+    are masks of everything that is read while they are there.
     """
 
     def __init__(self, meaning: Meaning, scratch: Sequence[str] = ()) -> None:
         _require_types(meaning)
         self.meaning = meaning
         self.operators: dict[str, Callable[[int, Place], str]] = {}
+        self.conditions: list[str] = []
         self.arguments = (
             *(Argument("input", number, each.dtype) for number, each in enumerate(meaning.inputs)),
             *(
@@ -50,7 +41,7 @@ class Draft:
             *(Argument("scratch", number, dtype) for number, dtype in enumerate(scratch)),
         )
         self._lines: list[str] = []
-        self._scopes: list[dict[tuple[int, Place], str]] = [{}]
+        self._scopes: list[dict[tuple[int, Place, tuple[str, ...]], str]] = [{}]
         self._known: dict[int, tuple[Place, str]] = {}
         self._names = 0
 
@@ -74,7 +65,7 @@ class Draft:
 
     def read(self, value: int, place: Place) -> str:
         """A value at a place, floating point as float32; raises Unfit if it can't be written."""
-        key = (value, place)
+        key = (value, place, tuple(self.conditions))
         for scope in self._scopes:
             if key in scope:
                 return scope[key]
@@ -126,7 +117,7 @@ class Draft:
 
     def load(self, pointer: str, tensor: TensorType, place: Place, other: str = "0.0") -> str:
         """Name what is at a place of any tensor, in its own type; `other` where the place is not valid."""
-        valid = " & ".join(masks(place))
+        valid = " & ".join((*masks(place), *self.conditions))
         zero = other if is_float(tensor.dtype) else "0"
         mask = f", mask={valid}, other={zero}" if valid else ""
         return self.named(f"tl.load({pointer} + {offset(place, tensor.shape)}{mask})")
@@ -164,6 +155,8 @@ class Draft:
             return self.operators[step.operator](value, place)
         if step.operator == "relax.const":
             return number_text(step)
+        if step.operator in GATHERS:
+            return GATHERS[step.operator](self, value, step, place)
         if step.operator in VIEWS:
             return self.read(step.operands[0], self._behind(step, place))
         operands = [
@@ -210,7 +203,7 @@ class Draft:
         """The place in a view's operand."""
         shape = self._shape(step.operands[0])
         if step.operator in _RESHAPES:
-            found = regrouped(place, shape)
+            found = reshaped(place, step.result.shape, shape)
             if found is None:
                 raise Unfit(f"{step.operator} to {step.result.shape} can't be read in place")
             return found

@@ -58,11 +58,16 @@ class Meanings:
         for gvar, function in module.functions.items():
             name = str(gvar.name_hint)
             if isinstance(function, relax.Function):
-                found = self._of_calls(function) if name != "main" else None
+                found = self.of_calls(function) if name != "main" else None
             else:
                 found = self._of_one(name) or _of_cell(function)
             if found is not None:
                 yield name, found
+
+    def operator_of(self, call: Any) -> str:
+        """The operator that a call of a single kernel was legalised from; empty if that is not known."""
+        operator = self._operators.get(_callee(call))
+        return "" if operator is None else operator.name
 
     def _of_one(self, name: str) -> Meaning | None:
         operator = self._operators.get(name)
@@ -70,7 +75,8 @@ class Meanings:
             return None
         return _assembled(list(operator.inputs), [(operator, list(range(len(operator.inputs))))])
 
-    def _of_calls(self, function: Any) -> Meaning | None:
+    def of_calls(self, function: Any) -> Meaning | None:
+        """The meaning of a function that calls single kernels."""
         places = {param: number for number, param in enumerate(function.params)}
         inputs = [_type_of(param) for param in function.params]
         calls: list[tuple[_Operator, list[int]]] = []
@@ -130,7 +136,7 @@ class _Operator:
         self.inputs = None if None in types else [one for one in types if one is not None]
         self.result = _type_of(call)
         self.attributes = _attributes(call)
-        self.operands = [_operand(one, arguments) for one in call.args if _is_tensor(one)]
+        self.operands = [_operand(one, arguments) for one in _tensors(call.args)]
 
 
 def _assembled(inputs: list[TensorType], calls: list[tuple[_Operator, list[int]]]) -> Meaning | None:
@@ -177,6 +183,17 @@ def _operand(value: Any, arguments: list[Any]) -> int | MeaningStep | None:
 def _callee(value: Any) -> str:
     named = getattr(getattr(value, "op", None), "name", "") == "relax.call_tir"
     return str(value.args[0].name_hint) if named else ""
+
+
+def _tensors(arguments: Any) -> Iterator[Any]:
+    """The arguments that are tensors, those of a tuple one by one; a tuple from elsewhere stays one."""
+    from tvm import relax
+
+    for one in arguments:
+        if isinstance(one, relax.Tuple):
+            yield from _tensors(one.fields)
+        elif _is_tensor(one) or isinstance(one.ty, relax.TupleType):
+            yield one
 
 
 def _is_tensor(value: Any) -> bool:

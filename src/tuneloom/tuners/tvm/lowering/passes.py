@@ -7,6 +7,7 @@ from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.recurrence.on_threads import on_threads
+from tuneloom.tuners.tvm.lowering.in_place import reading_in_place
 from tuneloom.tuners.tvm.lowering.meanings import Meanings
 from tuneloom.tuners.tvm.lowering.names import steady_names
 
@@ -34,9 +35,18 @@ def fusing_passes(target: TargetSpec, meanings: Meanings | None = None) -> list[
         relax.transform.LegalizeOps(own if meanings is None else meanings.watching(own)),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
+        *([] if meanings is None else _grouping(meanings, target)),
         relax.transform.FuseOps(),
         *([] if meanings is None else [meanings.reading()]),
         relax.transform.FuseTIR(),
         relax.transform.DeadCodeElimination(),
         own_pass("SteadyNames", steady_names),
     ]
+
+
+def _grouping(meanings: Meanings, target: TargetSpec) -> list[Any]:
+    """Views into the kernels that read them in place; what nobody else reads is gone."""
+    from tvm import relax
+
+    grouping = own_pass("ReadingInPlace", lambda module: reading_in_place(module, meanings, target))
+    return [grouping, relax.transform.DeadCodeElimination()]

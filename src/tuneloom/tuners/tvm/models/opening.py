@@ -50,6 +50,7 @@ def _summary(all_lowered: Sequence[LoweredModel]) -> ModelSummary:
         digest="+".join(one.digest for one in all_lowered),
         target=lowered.target.text,
         family=lowered.target.family,
+        relatives=lowered.target.relatives,
         tvm_version=str(load_tvm().__version__),
         tasks=tuple(merged([extract(one) for one in all_lowered])),
         inputs=lowered.inputs,

@@ -24,7 +24,7 @@ class ClaimSearch:
     """Proposes configurations of one implementer; deterministic per seed and history."""
 
     def __init__(self, name: str, claim: Claim, task: Task, options: SearchOptions) -> None:
-        self.name, self._payload = name, task.payload
+        self.name, self._claim, self._payload = name, claim, task.payload
         rows = _allowed(claim, options.seed)
         self._guesses = [dict(one) for one in claim.space.guesses if not claim.refusal(one)]
         rows += [one for one in self._guesses if one not in rows]
@@ -100,13 +100,18 @@ class ClaimSearch:
             return None
 
     def _nearest(self, configuration: str) -> Configuration | None:
-        """A configuration of another kernel as the allowed one that differs from it in the fewest steps."""
+        """A configuration itself, or of another kernel the allowed one that differs in the fewest steps."""
         try:
             values = values_in(configuration)
         except ValueError:
             return None
+        knobs = self._claim.space.knobs
+        if set(values) < set(knobs) and self._claim.space.guesses:  # a record from before there was a knob
+            values = {**self._claim.space.guesses[0], **values}
         if set(values) != set(self._space.names):
             return None
+        if all(values[name] in knobs[name] for name in knobs) and not self._claim.refusal(values):
+            return _whole(values)  # also where only a part of the space was listed
         points = self._space.points()
         away = np.zeros(len(points))
         for column, (name, choices) in enumerate(self._space.knobs.items()):

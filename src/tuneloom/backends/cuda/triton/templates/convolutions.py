@@ -9,14 +9,13 @@ from math import ceil
 
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Template, Unfit
-from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable
+from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, text_of
 from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.cuda.triton.templates.images import (
     Layout,
     SlidingWindow,
     pixels,
     result_place,
-    text_of,
 )
 from tuneloom.backends.cuda.triton.templates.matrices import Tile, finished, matrix_space, refused
 from tuneloom.backends.cuda.triton.templates.tiles import dot, precisions_of, tiled

@@ -73,12 +73,3 @@ def result_place(pixel: Variable, channel: Coordinate, result: Layout) -> Place:
     """The place of a pixel's channel in the output."""
     parts = dict(zip("NHW", pixels(pixel, result), strict=True)) | {"C": channel}
     return tuple(parts[letter] for letter in result.letters)
-
-
-def text_of(coordinate: Coordinate) -> str:
-    """A coordinate as an expression."""
-    terms, factor = [], 1
-    for digit in reversed(coordinate.digits):
-        terms.append(digit.text if factor == 1 else f"{digit.text} * {factor}")
-        factor *= digit.extent
-    return "(" + " + ".join(terms or ["0"]) + ")"

@@ -5,7 +5,7 @@ from math import ceil
 
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Template, Unfit
-from tuneloom.backends.cuda.triton.coordinates import Variable
+from tuneloom.backends.cuda.triton.coordinates import Variable, text_of
 from tuneloom.backends.cuda.triton.expressions import is_float
 from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.cuda.triton.templates.images import (
@@ -13,7 +13,6 @@ from tuneloom.backends.cuda.triton.templates.images import (
     SlidingWindow,
     pixels,
     result_place,
-    text_of,
 )
 from tuneloom.backends.cuda.triton.templates.tiles import tiled
 from tuneloom.backends.cuda.triton.writing import Draft

@@ -46,6 +46,13 @@ class Attention:
         assert step is not None
         return step
 
+    @property
+    def causal(self) -> int | None:
+        """How far past its own number a row sees keys; None if it sees all."""
+        how = self.step.attributes.get("causal_mask") if self.scores is None else None
+        shift = {"TopLeft": 0, "BottomRight": self.keys - self.queries}.get(str(how)) if how else None
+        return None if shift is None or shift >= self.keys - 1 else shift
+
     def shape(self, value: int) -> tuple[int, ...]:
         """The shape of a value."""
         return self.meaning.type_of(value).shape

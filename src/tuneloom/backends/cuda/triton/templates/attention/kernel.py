@@ -5,10 +5,11 @@ from math import ceil
 from tuneloom.backends.cuda.triton.claims import Configuration, Unfit
 from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped, strides, times
 from tuneloom.backends.cuda.triton.expressions import TYPES
-from tuneloom.backends.cuda.triton.programs import TritonProgram
+from tuneloom.backends.cuda.triton.programs import KernelText, TritonProgram
 from tuneloom.backends.cuda.triton.templates.attention.finding import Attention, padded
 from tuneloom.backends.cuda.triton.templates.tiles import dot, tiled
 from tuneloom.backends.cuda.triton.writing import Draft, constant_of
+from tuneloom.backends.meaning import TensorType
 
 _LOG2_E = 1.4426950408889634
 _ALIGNED = 16
@@ -19,11 +20,12 @@ class AttentionKernel:
 
     def __init__(self, found: Attention, configuration: Configuration) -> None:
         self._found, self._knobs = found, configuration
-        self._draft = Draft(found.meaning)
+        self._split = configuration.get("split", 1)
+        self._draft = Draft(found.meaning, scratch=("float32",) * 3 if self._split > 1 else ())
         self._batch = Variable("z", found.batch)
 
     def program(self) -> TritonProgram:
-        """All of the kernel."""
+        """All of the kernel, or two where blocks share the keys of a row."""
         found, draft, tile_m = self._found, self._draft, self._knobs["tile_m"]
         draft.line("z = tl.program_id(1)")
         self._row = tiled(draft, "i", found.queries, tile_m, f"tl.program_id(0) * {tile_m}", "[:, None]")
@@ -37,18 +39,79 @@ class AttentionKernel:
         draft.line(f"total = tl.zeros(({tile_m}, 1), tl.float32)")
         draft.line(f"sums = tl.zeros(({tile_m}, {padded(found.value_width)}), tl.float32)")
         self._loops()
-        draft.know(found.result, self._result_place(), draft.named("sums / total"))
-        draft.finish()
-        grid = (ceil(found.queries / tile_m), found.batch, 1)
-        stages = self._knobs["stages"]
-        return TritonProgram(
-            kernels=(draft.text("attention", grid, warps=self._knobs["warps"], stages=stages),)
-        )
+        grid = (ceil(found.queries / tile_m), found.batch, self._split)
+        launched = {"warps": self._knobs["warps"], "stages": self._knobs["stages"]}
+        if self._split > 1:
+            self._keep_parts()
+            kernels = (draft.text("attention", grid, **launched), self._put_together())
+            return TritonProgram(kernels=kernels, scratch=self._parts)
+        self._finish()
+        return TritonProgram(kernels=(draft.text("attention", grid, **launched),))
+
+    def _finish(self) -> None:
+        """Divide by the weights; rows that see no key are zeros."""
+        whole = "total"
+        if self._may_hide:
+            whole = self._draft.named("tl.where(total == 0.0, 1.0, total)")
+        self._draft.know(self._found.result, self._result_place(), self._draft.named(f"sums / {whole}"))
+        self._draft.finish()
+
+    @property
+    def _may_hide(self) -> bool:
+        """Whether a row may see no key at all."""
+        found = self._found
+        return len(found.step.operands) > 3 or found.scores is not None or found.causal is not None
+
+    @property
+    def _parts(self) -> tuple[TensorType, TensorType, TensorType]:
+        """What blocks that share a row leave: sums, the highest scores, totals."""
+        rows = (self._split, self._found.batch, self._found.queries)
+        single = TensorType(shape=rows, dtype="float32")
+        return TensorType(shape=(*rows, self._found.value_width), dtype="float32"), single, single
+
+    def _part_place(self, part: Coordinate) -> Place:
+        return part, self._batch.whole(), self._row.whole()
+
+    def _keep_parts(self) -> None:
+        part = Variable("tl.program_id(2)", self._split).whole()
+        sums, single, _ = self._parts
+        self._draft.write("scratch0", sums, (*self._part_place(part), self._out.whole()), "sums")
+        for number, text in ((1, "peak"), (2, "total")):
+            self._draft.write(f"scratch{number}", single, self._part_place(part), text)
+
+    def _put_together(self) -> KernelText:
+        """The kernel that joins the parts of each row, weighed by how high their scores were."""
+        found, (sums, single, _) = self._found, self._parts
+        draft = self._draft = Draft(found.meaning, scratch=("float32",) * 3)
+        draft.line("z = tl.program_id(1)")
+        tile_m = self._knobs["tile_m"] if found.queries > 1 else 1
+        self._row = tiled(draft, "i", found.queries, tile_m, f"tl.program_id(0) * {tile_m}", "[:, None]")
+        self._out = tiled(draft, "c", found.value_width, padded(found.value_width), "0", "[None, :]")
+        places = [self._part_place(Coordinate(shift=part)) for part in range(self._split)]
+        peaks = [draft.load("scratch1", single, place, "float('-inf')") for place in places]
+        draft.line(f"high = {peaks[0]}")
+        for peak in peaks[1:]:
+            draft.line(f"high = tl.maximum(high, {peak})")
+        draft.line("base = tl.where(high == float('-inf'), 0.0, high)")
+        draft.line("total = tl.zeros_like(high)")
+        draft.line(f"sums = tl.zeros(({tile_m}, {padded(found.value_width)}), tl.float32)")
+        for peak, place in zip(peaks, places, strict=True):
+            weight = draft.named(f"tl.exp2({peak} - base)")
+            draft.line(f"total += {weight} * {draft.load('scratch2', single, place)}")
+            draft.line(f"sums += {weight} * {draft.load('scratch0', sums, (*place, self._out.whole()))}")
+        self._finish()
+        return draft.text("together", (ceil(found.queries / tile_m), found.batch, 1), warps=4)
 
     def _loops(self) -> None:
         """Keys that all rows of the tile see first, then those that a causal mask cuts."""
         keys, tile_n, tile_m = self._found.keys, self._knobs["tile_n"], self._knobs["tile_m"]
-        causal = self._causal()
+        causal = self._found.causal
+        if self._split > 1:
+            each = ceil(ceil(keys / tile_n) / self._split) * tile_n
+            start = self._draft.named(f"tl.program_id(2) * {each}")
+            end = self._draft.named(f"tl.minimum({start} + {each}, {keys})")
+            self._loop(start, end, bool(keys % tile_n), None)
+            return
         if causal is None:
             full = keys // tile_n * tile_n
             if full:
@@ -61,15 +124,6 @@ class AttentionKernel:
         self._draft.line(f"seen = tl.minimum(tl.maximum({reach} + {tile_m - 1}, 0), {keys})")
         self._loop("0", "whole", False, None)
         self._loop("whole", "seen", bool(keys % tile_n), causal)
-
-    def _causal(self) -> int | None:
-        """How far past its own number a row sees keys; None if it sees all."""
-        how = self._found.step.attributes.get("causal_mask") if self._found.scores is None else None
-        return (
-            {"TopLeft": 0, "BottomRight": self._found.keys - self._found.queries}.get(str(how))
-            if how
-            else None
-        )
 
     def _loop(self, start: str, end: str, cut: bool, causal: int | None) -> None:
         draft, tile_n, found = self._draft, self._knobs["tile_n"], self._found

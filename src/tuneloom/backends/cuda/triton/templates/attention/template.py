@@ -13,6 +13,8 @@ from tuneloom.backends.meaning import Meaning
 
 _FIRST_WITH_DESCRIPTORS = 90
 _MANY_KEYS = 2048
+_JOINING = 14000.0
+"""What a second kernel costs, in the units of the estimate."""
 
 
 def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
@@ -24,6 +26,7 @@ def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
         "tile_n": tuple(each for each in (16, 32, 64, 128) if each < 2 * max(found.keys, 16)),
         "warps": (1, 2, 4, 8),
         "stages": (2, 3, 4),
+        "split": _splits(found, gpu),
         "precision": precisions_of(found.first, found.dtype),
         "descriptors": (0, 1) if gpu.arch >= _FIRST_WITH_DESCRIPTORS and _has_descriptors(found) else (0,),
     }
@@ -32,10 +35,11 @@ def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
         (32, 128, 4, 3), (32, 64, 4, 3), (16, 128, 4, 3), (16, 128, 4, 2), (16, 64, 4, 3), (16, 32, 1, 3),
         (16, 16, 1, 2),
     ]  # fmt: skip
-    fixed = {"precision": knobs["precision"][0], "descriptors": 0}
+    fixed = {"split": 1, "precision": knobs["precision"][0], "descriptors": 0}
     guesses = [
-        {"tile_m": m, "tile_n": n, "warps": warps, "stages": stages, **fixed}
+        {"tile_m": m, "tile_n": n, "warps": warps, "stages": stages, **fixed, "split": split}
         for m, n, warps, stages in order
+        for split in knobs["split"]
         if m in knobs["tile_m"] and n in knobs["tile_n"]
     ]
     if 1 in knobs["descriptors"] and found.keys >= _MANY_KEYS:
@@ -46,10 +50,19 @@ def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
     return KnobChoices(knobs=knobs, guesses=tuple(guesses))
 
 
+def _splits(found: Attention, gpu: Gpu) -> tuple[int, ...]:
+    """Among how many blocks the keys of a row may be shared: some, where there are few rows."""
+    few = found.batch * ceil(found.queries / 64) * 2 <= gpu.multiprocessors and found.causal is None
+    return tuple(each for each in (1, 2, 4, 8, 16) if each == 1 or (few and found.keys >= 64 * each))
+
+
 def _rounds(found: Attention, gpu: Gpu, configuration: Configuration) -> float:
-    """A rough time: rounds of blocks, each with a fixed part and one that grows with its rows."""
-    blocks = found.batch * ceil(found.queries / configuration["tile_m"])
-    return max(1.0, blocks / gpu.multiprocessors) * (24 + configuration["tile_m"])
+    """A rough time: rounds of blocks, each with a fixed part and parts that grow with its rows and keys."""
+    split = configuration["split"]
+    blocks = found.batch * ceil(found.queries / configuration["tile_m"]) * split
+    steps = ceil(found.keys / (configuration["tile_n"] * split))
+    each = (24 + configuration["tile_m"]) * steps * (16 + configuration["tile_n"])
+    return max(1.0, blocks / gpu.multiprocessors) * each + (_JOINING if split > 1 else 0)
 
 
 def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
@@ -57,7 +70,9 @@ def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
     assert found is not None
     tile_m, tile_n = configuration["tile_m"], configuration["tile_n"]
     width, value_width = padded(found.width), padded(found.value_width)
-    threads = configuration["warps"] * 32
+    threads, split = configuration["warps"] * 32, configuration["split"]
+    if split > ceil(found.keys / tile_n):
+        return f"{found.keys} keys can't be split in {split}"
     read = tile_m * width + configuration["stages"] * tile_n * (width + value_width)
     if read * BYTES[found.dtype] > gpu.shared_bytes:
         return f"needs {read * BYTES[found.dtype]} bytes of shared memory of {gpu.shared_bytes}"
