@@ -10,10 +10,10 @@ from math import ceil
 
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices, Template, Unfit
-from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped
+from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped, text_of
 from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.cuda.triton.templates.convolutions import loaded
-from tuneloom.backends.cuda.triton.templates.images import Layout, SlidingWindow, text_of
+from tuneloom.backends.cuda.triton.templates.images import Layout, SlidingWindow
 from tuneloom.backends.cuda.triton.templates.matrices import Tile, finished, matrix_space, refused
 from tuneloom.backends.cuda.triton.templates.tiles import dot, precisions_of
 from tuneloom.backends.cuda.triton.writing import Draft
