@@ -39,8 +39,9 @@ def added_bias(
 ) -> Bias | None:
     """The bias of scores of `shape` (batch, heads, queries, keys) in a type; None if it can't be had."""
     known = [array_of(made(each.value)) for each in addends]
-    places = [_placed(each, shape) for each in addends]
-    if None in places:
+    found = [_placed(each, shape) for each in addends]
+    places = [each for each in found if each is not None]
+    if len(places) < len(found):
         return None
     if all(array is not None for array in known):
         return _constant(builder, addends, known, places, shape, dtype)

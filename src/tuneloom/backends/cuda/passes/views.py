@@ -43,9 +43,9 @@ def splits_as_slices(module: Any) -> Any:
 def _part(_builder: Any, item: Any, made: Lookup) -> Any | None:
     from tvm import relax
 
-    split = made(item.tuple_value) if isinstance(item, relax.TupleGetItem) else None
-    shape = None if name_of(split) != "split" else shape_of(split.args[0])
-    if split is None or shape is None:
+    split: Any = made(item.tuple_value) if isinstance(item, relax.TupleGetItem) else None
+    shape = shape_of(split.args[0]) if name_of(split) == "split" else None
+    if shape is None:
         return None
     axis = int(split.attrs.axis) % len(shape)
     sizes = [(shape_of_type(one) or shape)[axis] for one in split.ty.fields]

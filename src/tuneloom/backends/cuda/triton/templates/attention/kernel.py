@@ -39,14 +39,16 @@ class AttentionKernel:
         draft.line(f"total = tl.zeros(({tile_m}, 1), tl.float32)")
         draft.line(f"sums = tl.zeros(({tile_m}, {padded(found.value_width)}), tl.float32)")
         self._loops()
-        grid = (ceil(found.queries / tile_m), found.batch, self._split)
-        launched = {"warps": self._knobs["warps"], "stages": self._knobs["stages"]}
         if self._split > 1:
             self._keep_parts()
-            kernels = (draft.text("attention", grid, **launched), self._put_together())
-            return TritonProgram(kernels=kernels, scratch=self._parts)
+            return TritonProgram(kernels=(self._text(), self._put_together()), scratch=self._parts)
         self._finish()
-        return TritonProgram(kernels=(draft.text("attention", grid, **launched),))
+        return TritonProgram(kernels=(self._text(),))
+
+    def _text(self) -> KernelText:
+        grid = (ceil(self._found.queries / self._knobs["tile_m"]), self._found.batch, self._split)
+        warps, stages = self._knobs["warps"], self._knobs["stages"]
+        return self._draft.text("attention", grid, warps=warps, stages=stages)
 
     def _finish(self) -> None:
         """Divide by the weights; rows that see no key are zeros."""
