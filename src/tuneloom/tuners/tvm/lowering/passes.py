@@ -46,7 +46,5 @@ def fusing_passes(target: TargetSpec, meanings: Meanings | None = None) -> list[
 
 def _grouping(meanings: Meanings, target: TargetSpec) -> list[Any]:
     """Views into the kernels that read them in place; what nobody else reads is gone."""
-    from tvm import relax
-
     grouping = own_pass("ReadingInPlace", lambda module: reading_in_place(module, meanings, target))
     return [grouping, relax.transform.DeadCodeElimination()]
