@@ -5,13 +5,15 @@ so that a backend can be loaded where only TVM's runtime is installed.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from tuneloom.backends.implementers import Implementer
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 
+Clock = Callable[[int, int], tuple[float, ...]]
+"""Times so many runs, so often: seconds per run, once for each repeat."""
 GENERAL_SPACE = "post-order-apply"
 """MetaSchedule's own space, which takes every kernel."""
 
@@ -119,6 +121,10 @@ class Backend(ABC):
     def implementers(self, target: TargetSpec) -> Sequence[Implementer]:
         """Who makes code for its kernels beside TVM's schedules, the most promising first."""
         return ()
+
+    def stopwatch(self, run: Callable[[], Any], device: Any) -> Clock | None:
+        """What times a call on a device of this process where TVM's way of timing would mislead."""
+        return None
 
     def facts(self, target: TargetSpec, kernels: Iterable[str]) -> dict[str, Any]:
         """What a bundle has to say of the hardware that code with these kernels needs."""

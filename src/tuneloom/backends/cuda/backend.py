@@ -1,12 +1,12 @@
 """GPUs of NVIDIA as a backend."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
-from tuneloom.backends.base import Backend
+from tuneloom.backends.base import Backend, Clock
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.passes.attention import attention_as_one
@@ -16,6 +16,7 @@ from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.summing import summing_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slices
+from tuneloom.backends.cuda.stopwatch import Stopwatch
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.implementers import Implementer
@@ -77,6 +78,9 @@ class CudaBackend(Backend):
     def model_settings(self, target: TargetSpec) -> dict[str, Any]:
         """Whole stretches of kernels are launched as one graph."""
         return {"relax.backend.use_cuda_graph": True}
+
+    def stopwatch(self, run: Callable[[], Any], device: Any) -> Clock:
+        return Stopwatch(run, device)
 
     def implementers(self, target: TargetSpec) -> Sequence[Implementer]:
         triton = (TritonImplementer(),) if find_spec("triton") is not None else ()

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.finding import backend_for
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import Failure, FailureKind, Measurement, MeasuringRules
-from tuneloom.tuners.tvm.boards.bench import bench
+from tuneloom.tuners.tvm.boards.bench import bench, board_session
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
 
 _MOST_MESSAGE = 2000
@@ -47,11 +48,18 @@ class LoadedKernel:
             tvm.runtime.tensor(random_values(random, dtype, shape), self._device)
             for dtype, shape in built.arguments
         ]
+        here = board_session() is None
+        self._stopwatch = backend_for(built.device).stopwatch(self._run, self._device) if here else None
 
     def time(self, number: int, repeats: int) -> tuple[float, ...]:
         """Seconds per run, once for each repeat; after a run that does not count, with cold caches."""
+        if self._stopwatch is not None:
+            return self._stopwatch(number, repeats)
         evaluate = self._module.time_evaluator("main", self._device, number=number, repeat=repeats)
         return tuple(float(seconds) for seconds in evaluate(*self._arguments).results)
+
+    def _run(self) -> None:
+        self._module["main"](*self._arguments)
 
 
 def random_values(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
