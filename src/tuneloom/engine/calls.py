@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.model.pickling import quickly_pickled
 
+
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where a call is carried out: the resource that was granted to it, and the machine that has it."""
@@ -22,6 +25,7 @@ class ReadFiles:
     digests: Mapping[str, str]
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A function of the worker's world, by name, with its arguments.
@@ -58,6 +62,7 @@ class Call:
         return None if self.worker is not None or self.environment else self.group
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
     """The call came back with a value."""
@@ -164,6 +169,7 @@ class CallBegan:
     waited_s: float
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEnded:
     """Which call ended how, and when (engine's clock)."""

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from tuneloom.model.pickling import quickly_pickled
 
+
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One kernel of a model, with how often the model runs it.

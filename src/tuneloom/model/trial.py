@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
+from tuneloom.model.pickling import quickly_pickled
+
 
 class FailureKind(StrEnum):
     """Why a trial ended without a measurement."""
@@ -16,6 +18,7 @@ class FailureKind(StrEnum):
     WORKER_LOST = "worker_lost"
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A configuration proposed for measuring.
@@ -31,6 +34,7 @@ class Candidate:
     origin: str = "search"
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
     """A built candidate as bytes, with what the compiler revealed about it."""
@@ -40,6 +44,7 @@ class Artifact:
     build_s: float = 0.0
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """Repeated timings of one candidate, in seconds per run."""
@@ -62,6 +67,7 @@ class Measurement:
         return median(self.seconds)
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """A trial that ended without a measurement; `message` is for people.

@@ -1,5 +1,6 @@
 """What an executor asks of the store, however many runs it holds."""
 
+import gc
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -305,3 +306,20 @@ def test_what_can_not_be_written_at_the_end_of_a_job_ends_its_run_and_no_other(
     assert str(executor.failures[bad]) == "the disk is full" and executor.runs == {}
     assert store.job(f"{good}.1").status is JobStatus.CANCELLED
     assert (store.run(bad).status, store.run(good).status) == (RunStatus.INTERRUPTED, RunStatus.FINISHED)
+
+
+def test_garbage_is_looked_for_rarely_while_runs_are_carried_out_and_as_usual_afterwards(
+    store: Store,
+) -> None:
+    usual, seen = gc.get_threshold(), set()
+
+    def answer(call: Call) -> Returned:
+        seen.add(gc.get_threshold()[0])
+        return Returned(value=None)
+
+    submitted(store)
+    engine = ScriptedEngine(answer)
+    executor = Executor(store, engine, HERE, "load-aware", Heartbeat(lambda: store), most_runs=1)
+    executor.serve(until_idle=True)
+    assert seen and min(seen) > usual[0]
+    assert gc.get_threshold() == usual

@@ -10,6 +10,7 @@ from tuneloom.engine.local import Watch
 from tuneloom.engine.machine import Offer
 from tuneloom.engine.ray.cargo import Receipt
 from tuneloom.engine.reports import EngineReport
+from tuneloom.model.pickling import quickly_pickled
 
 
 class Survey(Protocol):
@@ -58,6 +59,7 @@ class Hello:
     files: frozenset[str] = frozenset()
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """Begin a call under an id that is never used again."""

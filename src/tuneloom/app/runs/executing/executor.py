@@ -1,9 +1,11 @@
 """An executor: takes runs over under leases and carries out their jobs in one core, woven together."""
 
+import gc
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 from tuneloom.app.conducting.conductor import Conductor
@@ -32,6 +34,7 @@ _LOOK_S = 1.0
 _ONE_AT_A_TIME = ("sequential", "synchronous", "interleaved")
 _LANES = 3
 _SLOTS_PER_LANE = 4  # a batch keeps about so many build slots busy while others are selected
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 
 class Interrupted(TuneloomError):  # noqa: N818 - the name is the message
@@ -60,6 +63,17 @@ class Patient(Protocol):
 def new_holder() -> str:
     """A name for an executor that no other has."""
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+@contextmanager
+def _collecting_rarely() -> Iterator[None]:
+    """Look for cyclic garbage rarely: there is little, and an executor has many objects to look through."""
+    usual = gc.get_threshold()
+    gc.set_threshold(usual[0] and max(usual[0], _OBJECTS_BETWEEN_COLLECTIONS), *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 class Executor:
@@ -163,7 +177,7 @@ class Executor:
         """Go on until every run that is held has ended; raises Interrupted on Ctrl-C or SIGTERM."""
         try:
             self._engine.prepare()
-            with self._claiming.interruptions, self._heartbeat.following_progress():
+            with self._claiming.interruptions, self._heartbeat.following_progress(), _collecting_rarely():
                 self.conductor.run(lambda: bool(self.runs) or keep_waiting())
         except Drained:
             self._writer.commit()
