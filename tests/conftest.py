@@ -39,12 +39,28 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+SHARED = pytest.StashKey[WarmInterpreter]()
+
+
 @pytest.fixture(scope="session")
-def warm() -> Iterator[WarmInterpreter]:
+def warm(request: pytest.FixtureRequest) -> Iterator[WarmInterpreter]:
     """Starts programs in milliseconds; it costs nothing until somebody asks for the first."""
-    interpreter = WarmInterpreter()
+    interpreter = WarmInterpreter(getattr(request.config, "workerinput", {}).get("warm"))
     yield interpreter
     interpreter.close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Processes that share the tests share a warm interpreter."""
+    if SHARED not in node.config.stash:
+        node.config.stash[SHARED] = WarmInterpreter()
+    node.workerinput["warm"] = node.config.stash[SHARED].address
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if SHARED in config.stash:
+        config.stash[SHARED].close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

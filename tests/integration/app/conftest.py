@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,11 @@ def place(tmp_path: Path, warm: WarmInterpreter) -> Workplace:
 
 @pytest.fixture(scope="session")
 def tuned(tmp_path_factory: pytest.TempPathFactory, warm: WarmInterpreter) -> Tuned:
-    """A small network tuned with sixteen trials, by a process as users start it; tests must not change it."""
-    place = Workplace(folder=tmp_path_factory.mktemp("tuned"))
+    """A small network tuned with sixteen trials; tests must not change it."""
+    place = Workplace(folder=tmp_path_factory.mktemp("tuned"), warm=warm)
     write_network(place.folder / "net.onnx")
     done = place.run("tune", "net.onnx", "--trials", "16", "--batch", "8", "--out", "fast", "--json")
     assert done.returncode == 0, done.stderr
-    place = replace(place, warm=warm)
     return Tuned(
         place=place, printed=json.loads(done.stdout), bundle=place.folder / "fast", error=done.stderr
     )

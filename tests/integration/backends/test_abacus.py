@@ -1,14 +1,15 @@
 """A stranger's wheel brings an accelerator: backend, kind of device, implementer, by entry points alone."""
 
 import json
-import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from support.commands import Workplace
+from support.commands import Workplace, ended_afterwards
+from support.warm import WarmInterpreter
 from tuneloom.testing.models.perceptron import write_perceptron
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "abacus"
@@ -38,23 +39,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path, site: Path) -> Workplace:
+def place(tmp_path: Path, site: Path, warm: WarmInterpreter) -> Workplace:
     write_perceptron(tmp_path / "perceptron.onnx")
-    return Workplace(folder=tmp_path, environment={"PYTHONPATH": str(site)})
+    return Workplace(folder=tmp_path, environment={"PYTHONPATH": str(site)}, warm=warm)
 
 
-def test_the_accelerator_fulfils_the_contract_of_backends_and_implementers(
-    site: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "test_contract.py").write_text(CONTRACT)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
+def test_the_accelerator_fulfils_the_contract_of_backends_and_implementers(place: Workplace) -> None:
+    (place.folder / "test_contract.py").write_text(CONTRACT)
+    program = "import pytest; raise SystemExit(pytest.main())"
+    with ended_afterwards(place.start_python("-c", program, "-p", "no:cacheprovider")) as tests:
+        out, error = tests.communicate(timeout=900)
+    assert tests.wait() == 0 and " passed" in out, out[-3000:] + error
 
 
 def test_a_model_is_tuned_for_the_accelerator_and_its_code_is_in_the_bundle(place: Workplace) -> None:
@@ -74,8 +69,7 @@ def test_a_model_is_tuned_for_the_accelerator_and_its_code_is_in_the_bundle(plac
     assert again.returncode == 0, again.stderr
 
 
-def test_without_the_wheel_its_target_is_unknown(tmp_path: Path) -> None:
-    write_perceptron(tmp_path / "perceptron.onnx")
-    done = Workplace(folder=tmp_path).run("tune", "perceptron.onnx", "--target", "abacus")
+def test_without_the_wheel_its_target_is_unknown(place: Workplace) -> None:
+    done = replace(place, environment={}).run("tune", "perceptron.onnx", "--target", "abacus")
     assert done.returncode == 2
     assert "unknown target 'abacus'" in done.stderr

@@ -60,7 +60,7 @@ def test_a_cluster_without_a_token_is_refused(tmp_path: Path) -> None:
 
     with (
         central_process(tmp_path, {}) as address,
-        pytest.raises(FarmError, match="runs code for anybody who can reach it; start it with a token"),
+        pytest.raises(FarmError, match="runs code for anyone who can reach it; start it with a token"),
     ):
         connect(address)
 

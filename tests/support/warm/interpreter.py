@@ -1,10 +1,12 @@
 """The warm interpreter from the side of tests."""
 
 import os
+import select
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,19 +16,29 @@ from support.warm.process import WarmProcess
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class WarmInterpreter:
-    """Starts its server with the first process that is asked for; `close` ends both."""
+_ROOT = Path(__file__).parents[__name__.count(".")]
 
-    def __init__(self) -> None:
+
+class WarmInterpreter:
+    """Its server starts with the first process that is asked for; `close` ends both.
+
+    With an address, processes come from the server of another process.
+    """
+
+    def __init__(self, address: str | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory()
-        self._address = str(Path(self._folder.name) / "warm")
+        self._address = address
         self._server: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
-        """Where the server is asked; it is running from now on."""
-        if self._server is None:
-            self._server = self._started()
+        """Where the server is asked, also by other processes."""
+        if self._address is None:
+            self._address = str(Path(self._folder.name) / "warm")
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(self._address)
+            listener.listen(64)
+            threading.Thread(target=self._serve, args=(listener,), daemon=True).start()
         return self._address
 
     def start(
@@ -58,14 +70,15 @@ class WarmInterpreter:
             self._server = None
         self._folder.cleanup()
 
-    def _started(self) -> "subprocess.Popen[bytes]":
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(self._address)
-            listener.listen(64)
-            words = ["-P", "-m", "support.warm.server", str(listener.fileno()), self._address]
-            return subprocess.Popen(
-                [sys.executable, *words],
+    def _serve(self, listener: socket.socket) -> None:
+        """Start the server when somebody asks; it ends with this thread, so that waits for it."""
+        with listener:
+            select.select([listener], [], [])
+            module = f"{__package__}.server"
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", "-m", module, str(listener.fileno()), self.address],
                 pass_fds=[listener.fileno()],
-                env={**os.environ, **_ONE_THREAD},
+                env={**os.environ, **_ONE_THREAD, "PYTHONPATH": str(_ROOT)},
                 stdin=subprocess.DEVNULL,
             )
+        self._server.wait()
