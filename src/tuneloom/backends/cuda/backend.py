@@ -10,11 +10,13 @@ from tuneloom.backends.base import Backend, Clock
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.passes.attention import attention_as_one
+from tuneloom.backends.cuda.passes.channels_last import channels_last, gates_apart
 from tuneloom.backends.cuda.passes.halves import HALF, products_in_half
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.summing import summing_loops
+from tuneloom.backends.cuda.passes.turned_loops import turned_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slices
 from tuneloom.backends.cuda.stopwatch import Stopwatch
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target
@@ -45,23 +47,29 @@ class CudaBackend(Backend):
         return frozenset(("float32", *found))
 
     def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
+        from tvm.relax import transform
+
         in_half = own_pass("ProductsInHalf", products_in_half)
         halving = (own_pass("Halved", lambda module: halved(module, dtype)), in_half)
         return [
-            own_pass("NormsFolded", norms_folded),
+            transform.CanonicalizeBindings(),
             own_pass("SplitsAsSlices", splits_as_slices),
-            in_half,
-            folding(),  # so that masks are known
+            in_half,  # folding would widen weights
+            folding(),  # so that masks and biases are known
+            own_pass("NormsFolded", norms_folded),
             own_pass("AttentionAsOne", attention_as_one),
             *(halving if dtype in HALF else ()),
+            own_pass("ChannelsLast", channels_last),
             own_pass("ReshapesBehind", reshapes_behind),
+            own_pass("GatesApart", gates_apart),
         ]
 
     def product_attributes(self, dtype: str) -> Mapping[str, Any]:
         return {"precision": dtype} if dtype == "tf32" else {}
 
     def legalisers(self) -> Mapping[str, Any]:
-        return {**dict.fromkeys(self.readers_in_place, attention_loops), **summing_loops()}
+        attention = dict.fromkeys(self.readers_in_place, attention_loops)
+        return {**attention, **summing_loops(), **turned_loops()}
 
     def finishing(self, target: TargetSpec) -> list[Any]:
         from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two

@@ -19,13 +19,13 @@ from tuneloom.backends.cuda.passes.rewriting import (
 
 _ROUNDS = 3
 """What one round moves, the next may join."""
-_UNARY = frozenset(
+UNARY = frozenset(
     (
         *("nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu", "nn.leakyrelu", "sigmoid", "tanh", "exp", "erf"),
         *("negative", "sqrt", "rsqrt", "square", "abs", "astype", "clip"),
     )
 )
-_BINARY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
+BINARY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
 
 
 def reshapes_behind(module: Any) -> Any:
@@ -69,9 +69,9 @@ def _moved(builder: Any, call: Any, made: Lookup) -> Any | None:
         return _turned_once(call, made)
     if name == "strided_slice":
         return _sliced_before(builder, call, made)
-    if name in _UNARY:
+    if name in UNARY:
         return _behind(builder, call, made, [0])
-    if name in _BINARY:
+    if name in BINARY:
         return _behind(builder, call, made, _same_shape(call))
     return None
 
