@@ -82,6 +82,14 @@ class JobSpec:
         otherwise="it runs what TVM can't compile or runs slower",
         option="--only-tvm",
     )
+    state: str | None = job_field(
+        TEXT,
+        "outputs that become inputs of the next run, as INPUT=OUTPUT, separated by commas",
+        more="the bundle then keeps them; see [bundles](bundles.md)",
+        default=None,
+        option="--state",
+        metavar="PAST=PRESENT",
+    )
     self_contained: bool = job_field(
         YES_OR_NO,
         "leave out code that needs libraries where the bundle runs",

@@ -42,6 +42,8 @@ class ModelRecipe:
     """How many cores one run of the model may use, where the target does not say it."""
     more_shapes: tuple[Shapes, ...] = ()
     """Further sets of shapes to compile it for."""
+    state: str = ""
+    """Outputs that become inputs of the next run, as INPUT=OUTPUT separated by commas."""
     lowered_folder: str = field(default="", compare=False)
     """The folder that keeps what models lowered to; none if it is empty."""
 

@@ -37,6 +37,8 @@ class JobOptions(TypedDict, total=False):
     """Let the bundle pad smaller inputs with zeros to the next larger of its shapes."""
     only_tvm: bool
     """Leave nothing to ONNX Runtime."""
+    state: str
+    """Outputs that become inputs of the next run, as INPUT=OUTPUT, separated by commas."""
     self_contained: bool
     """Leave out code that needs libraries where the bundle runs."""
     dtype: Literal["float32", "float16", "bfloat16", "tf32", "int8"]

@@ -99,6 +99,23 @@ def test_saved_weights_are_no_program(tmp_path: Path, whole: bool) -> None:
         import_model(str(tmp_path / "net.pt2"))
 
 
+def test_a_program_may_read_a_number_from_a_tensor(tmp_path: Path, host: TargetSpec) -> None:
+    module, x = networks.ReadsNumber().eval(), torch.randn(4)
+    model = import_model(networks.export(module, (x,), tmp_path / "net.pt2"))
+    assert_agrees(model, module, host, x)
+
+
+def test_a_program_that_changes_its_input_is_refused(tmp_path: Path) -> None:
+    class Counting(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any, seen: Any) -> Any:
+            seen.add_(1)
+            return x * seen
+
+    path = networks.export(Counting(), (torch.randn(4), torch.zeros(1)), tmp_path / "net.pt2")
+    with pytest.raises(ModelError, match="changes its input 'seen'"):
+        import_model(path)
+
+
 def test_a_truncated_program_is_called_one(tmp_path: Path) -> None:
     path = Path(networks.export(networks.encoder().eval(), (torch.randn(1, 6, 16),), tmp_path / "net.pt2"))
     path.write_bytes(path.read_bytes()[:4000])

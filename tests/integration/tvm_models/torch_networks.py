@@ -64,6 +64,17 @@ class TwoWays(nn.Module):
         return vectors, vectors.sum(dim=-1)
 
 
+class ReadsNumber(nn.Module):
+    """Adds a number that it reads from a tensor of its own: it has no bounds that torch knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("number", torch.tensor(3.0))
+
+    def forward(self, x: Any) -> Any:
+        return torch.full((4,), self.number.item()) + x
+
+
 class AllOutputs(nn.Module):
     """A recurrent layer with its last states among the outputs."""
 

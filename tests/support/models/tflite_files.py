@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[np.float32]
-_TYPES = {"float32": 0, "float16": 1, "int32": 2, "bool": 6, "complex64": 8}
+_TYPES = {"float32": 0, "float16": 1, "int32": 2, "bool": 6, "complex64": 8, "resource": 13}
 SIZE, CHANNELS, FILTERS, CLASSES = 8, 4, 8, 5
 
 

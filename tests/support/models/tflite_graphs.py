@@ -46,6 +46,30 @@ def write_lookup_tflite(path: Path) -> Values:
     return values
 
 
+def write_summing_tflite(path: Path, start: float) -> None:
+    """The sum of all inputs so far, kept in a variable that begins with a number."""
+    import flatbuffers
+
+    flat = FlatModel(flatbuffers.Builder(1024))
+    flat.buffers.append(flat.table("Buffer"))
+    x, seen, total = (flat.tensor(name, SHAPE) for name in ("x", "seen", "total"))
+    flat.operator("CALL_ONCE", [], [], "CallOnceOptions", InitSubgraphIndex=1)
+    handle = _handle(flat)
+    flat.operator("READ_VARIABLE", [handle], seen, "ReadVariableOptions")
+    flat.operator("ADD", [x, seen], total, "AddOptions")
+    flat.operator("ASSIGN_VARIABLE", [handle, total], [], "AssignVariableOptions")
+    flat.graph([x], [total])
+    first = flat.tensor("first", SHAPE, np.full(SHAPE, start, np.float32))
+    flat.operator("ASSIGN_VARIABLE", [_handle(flat), first], [], "AssignVariableOptions")
+    path.write_bytes(flat.finished([], []))
+
+
+def _handle(flat: FlatModel) -> int:
+    handle = flat.tensor("handle", (), dtype="resource")
+    flat.operator("VAR_HANDLE", [], handle, "VarHandleOptions", SharedName=flat.builder.CreateString("sum"))
+    return handle
+
+
 def branched(x: Values, turns: int | None) -> Values:
     """What such a file computes."""
     y = 2 * x if x.sum() > 0 else -x

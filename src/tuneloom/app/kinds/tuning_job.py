@@ -60,6 +60,7 @@ class TuningJob:
             layout=spec.layout,
             only_tvm=spec.only_tvm,
             dtype=spec.dtype,
+            state=spec.state or "",
             samples=spec.samples or "",
             tolerance=spec.tolerance,
             cores=max(1, self._context.device_cores),

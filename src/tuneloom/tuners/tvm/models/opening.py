@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.errors import InputError, ModelError
-from tuneloom.model import ModelRecipe, ModelSummary, ShapeVariant, Task
+from tuneloom.model import ModelRecipe, ModelSummary, ShapeVariant, Task, TensorInfo
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
@@ -28,7 +29,10 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
         all_lowered = [lowered_model(variant) for variant in recipe.variants()]
     except InputError as error:
         return error
-    summary = _summary(all_lowered)
+    try:
+        summary = _summary(all_lowered, paired(recipe, all_lowered[0]))
+    except InputError as error:
+        return error
     if not summary.tasks:
         return ModelError(f"{recipe.source}: {_nothing(summary)}")
     keep(recipe, summary)
@@ -43,7 +47,29 @@ def _nothing(summary: ModelSummary) -> str:
     return f"TVM takes nothing of it ({', '.join(others)}), so there is nothing to tune; use its own runtime"
 
 
-def _summary(all_lowered: Sequence[LoweredModel]) -> ModelSummary:
+def paired(recipe: ModelRecipe, model: LoweredModel) -> list[dict[str, Any]]:
+    """The state that a user declared, which begins with zeros; raises ModelError for a pair that is none."""
+    found = []
+    for past, _, present in (pair.strip().partition("=") for pair in recipe.state.split(",") if recipe.state):
+        source, goal = _tensor(model.inputs, "input", past), _tensor(model.outputs, "output", present)
+        if (source.shape, source.dtype) != (goal.shape, goal.dtype):
+            forms = f"{past!r} is {source.dtype} {source.shape}, {present!r} is {goal.dtype} {goal.shape}"
+            raise ModelError(f"state {past}={present}: {forms}; give an output of the input's shape and type")
+        found.append({"input": past, "output": present, "initial": 0})
+    if found and recipe.more_shapes:
+        raise ModelError("a model that keeps a state has one set of shapes; give each input one --shape")
+    return found
+
+
+def _tensor(tensors: Sequence[TensorInfo], kind: str, name: str) -> TensorInfo:
+    for one in tensors:
+        if one.name == name:
+            return one
+    known = ", ".join(one.name for one in tensors)
+    raise ModelError(f"state: there is no {kind} {name!r}; {kind}s: {known} (write --state INPUT=OUTPUT)")
+
+
+def _summary(all_lowered: Sequence[LoweredModel], declared: Sequence[dict[str, Any]]) -> ModelSummary:
     lowered = all_lowered[0]
     return ModelSummary(
         name=lowered.name,
@@ -59,7 +85,7 @@ def _summary(all_lowered: Sequence[LoweredModel]) -> ModelSummary:
         facts=target_facts(lowered.target, kernel_calls(lowered.module)),
         notes=tuple(dict.fromkeys(note for one in all_lowered for note in one.notes)),
         foreign=foreign_entries(lowered.foreign),
-        state=tuple(kept.entry for kept in lowered.state),
+        state=(*(kept.entry for kept in lowered.state), *declared),
         variants=tuple(
             ShapeVariant(inputs=one.inputs, outputs=one.outputs, foreign=foreign_entries(one.foreign))
             for one in all_lowered[1:]

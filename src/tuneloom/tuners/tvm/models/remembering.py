@@ -74,7 +74,7 @@ def _name(recipe: ModelRecipe) -> str:
     """A name that only the same model, options, machine and programs give."""
     shapes = (recipe.shapes, *recipe.more_shapes)
     digest = _asked(recipe.source, shapes, recipe.target, recipe.only_tvm)
-    digest.update(repr((recipe.layout, recipe.cores, recipe.left, recipe.dtype)).encode())
+    digest.update(repr((recipe.layout, recipe.cores, recipe.left, recipe.dtype, recipe.state)).encode())
     return f"{digest.hexdigest()[:40]}.json.gz"
 
 

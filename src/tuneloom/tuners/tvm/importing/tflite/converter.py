@@ -9,6 +9,7 @@ from tuneloom.tuners.tvm.importing.tflite.known import KnownValues
 from tuneloom.tuners.tvm.importing.tflite.operators import TRANSPOSED, MendedOperators, kind_of
 from tuneloom.tuners.tvm.importing.tflite.parts import Part
 from tuneloom.tuners.tvm.importing.tflite.subgraphs import Subgraphs
+from tuneloom.tuners.tvm.importing.tflite.variables import Variables
 
 
 def operator_converter(parts: Mapping[int, Part], refused: dict[int, str]) -> Any:
@@ -20,7 +21,7 @@ def operator_converter(parts: Mapping[int, Part], refused: dict[int, str]) -> An
     from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter
 
     members = {"parts": parts, "refused": refused}
-    kinds = (GraphWalk, KnownValues, MendedOperators, Subgraphs, OperatorConverter)
+    kinds = (GraphWalk, Variables, KnownValues, MendedOperators, Subgraphs, OperatorConverter)
     return type("MendedConverter", kinds, members)
 
 

@@ -9,11 +9,12 @@ from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.packages import needed
-from tuneloom.tuners.tvm.importing.relax import Converted, describe_inputs, describe_outputs
+from tuneloom.tuners.tvm.importing.relax import Converted, KeptValue, describe_inputs, describe_outputs
 from tuneloom.tuners.tvm.importing.tflite.converter import operator_converter
 from tuneloom.tuners.tvm.importing.tflite.operators import kind_of
 from tuneloom.tuners.tvm.importing.tflite.parts import Part, can_be_cut, cut
 from tuneloom.tuners.tvm.importing.tflite.transposed import channels_first
+from tuneloom.tuners.tvm.importing.tflite.variables import has_variables, with_state
 
 _MAGIC = b"TFL3"
 
@@ -57,40 +58,26 @@ def import_tflite(
     """
     load_tvm()
     graph = model.Subgraphs(0)
-    _check_tensors(model, where)
+    stateful = has_variables(model, where)
     bound = bind(_declared(graph), shapes, where)
     refused: dict[int, str] = {}
-    module = _module(model, bound.shapes, {}, refused, where)
+    module, state = _module(model, bound.shapes, {}, refused, where, stateful)
     parts: dict[int, Part] = {}
     if refused:
         if only_tvm or not can_be_cut():
             raise ModelError(f"{where}: {_refusal(model, refused, only_tvm)}")
         parts = cut(model, refused, where)
-        module = _module(model, bound.shapes, parts, {}, where)
-    inputs = [_name(graph, number) for number in graph.InputsAsNumpy()]
-    outputs = [_name(graph, number) for number in graph.OutputsAsNumpy()]
+        module, state = _module(model, bound.shapes, parts, {}, where, stateful)
+    inputs = [*(_name(graph, n) for n in graph.InputsAsNumpy()), *(one.input for one in state)]
+    outputs = [*(_name(graph, n) for n in graph.OutputsAsNumpy()), *(one.output for one in state)]
     return Converted(
         module=module,
         inputs=describe_inputs(module, inputs, where),
         outputs=describe_outputs(module, outputs, where),
         notes=(*bound.notes, *(_note(part) for part in parts.values())),
         foreign=tuple(part.foreign for part in parts.values()),
+        state=tuple(state),
     )
-
-
-def _check_tensors(model: Any, where: str) -> None:
-    """Refuse what no program has that computes its outputs from its inputs alone."""
-    from tflite.TensorType import TensorType
-
-    graph = model.Subgraphs(0)
-    for number in range(graph.OperatorsLength()):
-        operator = graph.Operators(number)
-        kinds = {graph.Tensors(int(n)).Type() for n in operator.OutputsAsNumpy()}
-        if kinds & {TensorType.RESOURCE, TensorType.VARIANT}:
-            raise ModelError(
-                f"{where}: {kind_of(model, operator)} keeps a state from one run to the next; "
-                "export the model with its state as inputs and outputs"
-            )
 
 
 def _module(
@@ -99,22 +86,26 @@ def _module(
     parts: Mapping[int, Part],
     refused: dict[int, str],
     where: str,
-) -> Any:
+    stateful: bool,
+) -> tuple[Any, list[KeptValue]]:
     from tvm.relax.frontend.tflite import from_tflite
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             converter = operator_converter(parts, refused)
-            module = from_tflite(model, shape_dict=dict(shapes), op_converter=converter)
+            if stateful:
+                module, state = with_state(model, shapes, converter)
+            else:
+                module, state = from_tflite(model, shape_dict=dict(shapes), op_converter=converter), []
     except ModelError:
         raise
     except Exception as error:
         if refused:
-            return None
+            return None, []
         raise ModelError(f"{where}: TVM can't import this model: {reason_of(error)}") from error
     module["main"] = module["main"].without_attr("params").without_attr("num_input")
-    return channels_first(module)
+    return channels_first(module), state
 
 
 def _refusal(model: Any, refused: Mapping[int, str], only_tvm: bool) -> str:

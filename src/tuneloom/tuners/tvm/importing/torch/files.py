@@ -169,10 +169,17 @@ def _ranges(program: Any) -> dict[str, tuple[int, int | None]]:
     """Between which numbers each open dimension was exported; 2 stands for any small number."""
     ranges = {}
     for symbol, values in program.range_constraints.items():
-        low = int(values.lower)
-        high = int(values.upper) if values.upper.is_finite else None
-        ranges[str(symbol)] = (low if low > 2 else 1, high)
+        low = _whole(values.lower) or 1  # numbers read from tensors have no bounds
+        ranges[str(symbol)] = (low if low > 2 else 1, _whole(values.upper))
     return ranges
+
+
+def _whole(bound: Any) -> int | None:
+    """A bound as a number; None for an infinite one, of which sympy has several kinds."""
+    try:
+        return int(bound)
+    except (OverflowError, ValueError, TypeError, AttributeError):
+        return None
 
 
 def first_line(error: BaseException) -> str:

@@ -79,6 +79,8 @@ def _tflite(model: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorIn
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=model, num_threads=threads)
+    if len(interpreter.get_input_details()) != len(inputs):
+        raise InputError(f"{model} keeps its state inside LiteRT, so it can't be compared with the bundle's")
     for detail, info in zip(interpreter.get_input_details(), inputs, strict=True):
         interpreter.resize_tensor_input(detail["index"], info.shape)
     interpreter.allocate_tensors()
