@@ -100,7 +100,7 @@ def test_it_agrees_on_a_gpu_as_well(
     model: Any, imported: Callable[[Any], ImportedModel], runtime: Runtime
 ) -> None:
     x = sequences()
-    got = build_model(lower(imported(model), resolve_target("cuda")), {}, guess=True).open("cuda").run([x])
+    got = build_model(lower(imported(model), resolve_target("cuda")), {}, guess=True).open().run([x])
     for ours, theirs in zip(got, runtime(model, [x]), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
 

@@ -7,9 +7,9 @@ from typing import Any
 from tuneloom.tuners.tvm.importing.onnx.converters.elementwise import elementwise
 from tuneloom.tuners.tvm.importing.onnx.converters.guarded import guarded
 from tuneloom.tuners.tvm.importing.onnx.converters.lacking import lacking
-from tuneloom.tuners.tvm.importing.onnx.converters.quantised import quantised
-from tuneloom.tuners.tvm.importing.onnx.converters.quantised_contrib import quantised_contrib
-from tuneloom.tuners.tvm.importing.onnx.converters.recurrent import recurrent
+from tuneloom.tuners.tvm.importing.onnx.converters.quantised import QUANTISED
+from tuneloom.tuners.tvm.importing.onnx.converters.quantised_contrib import CONTRIB
+from tuneloom.tuners.tvm.importing.onnx.converters.recurrent import RECURRENT
 from tuneloom.tuners.tvm.importing.onnx.converters.types import typed
 
 
@@ -33,8 +33,8 @@ def own_converters(frontend: Any) -> dict[str, Any]:
         **elementwise(frontend),
         **guarded(frontend),
         **lacking(frontend),
-        **recurrent(frontend),
-        **quantised(frontend),
-        **quantised_contrib(frontend),
+        **RECURRENT,
+        **QUANTISED,
+        **CONTRIB,
         **typed(frontend),
     }

@@ -9,11 +9,12 @@ from typing import Any
 
 from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import dtype_of, is_constant, is_float32, number
+from tuneloom.tuners.tvm.importing.onnx.converters.making import Usual, around, own
 
 
 def elementwise(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
-    return {"Clip": _clip(frontend), "Sum": _sum(frontend), "IsInf": _is_inf(frontend)}
+    return {"Clip": _clip(frontend), "Sum": around(frontend.Sum, _sum), "IsInf": own(_is_inf)}
 
 
 def _clip(frontend: Any) -> Any:
@@ -36,33 +37,19 @@ def _clip(frontend: Any) -> Any:
     return Clip
 
 
-def _sum(frontend: Any) -> Any:
-    class Sum(frontend.Sum):  # type: ignore[misc]
-        """A chain of additions; nothing is stacked."""
-
-        @classmethod
-        def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            if any(is_constant(value) for value in inputs):
-                return super()._impl_v1(bb, inputs, attr, params)
-            return reduce(lambda left, right: bb.emit(relax.op.add(left, right)), list(inputs))
-
-        _impl_v6 = _impl_v8 = _impl_v13 = _impl_v1
-
-    return Sum
+def _sum(bb: Any, inputs: Any, attr: Any, usual: Usual) -> Any:
+    """A chain of additions; nothing is stacked."""
+    if any(is_constant(value) for value in inputs):
+        return usual()
+    return reduce(lambda left, right: bb.emit(relax.op.add(left, right)), list(inputs))
 
 
-def _is_inf(frontend: Any) -> Any:
-    class IsInf(frontend.IsInf):  # type: ignore[misc]
-        """TVM's own forgets that only one sign may be asked for."""
-
-        @classmethod
-        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            found = bb.emit(relax.op.isinf(inputs[0]))
-            zero = relax.const(0, dtype_of(inputs[0]))
-            if not attr.get("detect_negative", 1):
-                found = bb.emit(relax.op.logical_and(found, bb.emit(relax.op.greater(inputs[0], zero))))
-            if not attr.get("detect_positive", 1):
-                found = bb.emit(relax.op.logical_and(found, bb.emit(relax.op.less(inputs[0], zero))))
-            return found
-
-    return IsInf
+def _is_inf(bb: Any, inputs: Any, attr: Any) -> Any:
+    """TVM's own forgets that only one sign may be asked for."""
+    found = bb.emit(relax.op.isinf(inputs[0]))
+    zero = relax.const(0, dtype_of(inputs[0]))
+    if not attr.get("detect_negative", 1):
+        found = bb.emit(relax.op.logical_and(found, bb.emit(relax.op.greater(inputs[0], zero))))
+    if not attr.get("detect_positive", 1):
+        found = bb.emit(relax.op.logical_and(found, bb.emit(relax.op.less(inputs[0], zero))))
+    return found

@@ -1,58 +1,38 @@
 """Converters of TVM that are silently wrong for some attributes: those are refused."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import array, is_constant, shape_of
+from tuneloom.tuners.tvm.importing.onnx.converters.making import Usual, around
 from tuneloom.tuners.tvm.importing.onnx.converters.suppression import limited
 
 
 def guarded(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
     return {
-        "Resize": _with_guard(frontend.Resize, _check_resize),
-        "RoiAlign": _with_guard(frontend.RoiAlign, _check_regions),
-        "SplitToSequence": _with_guard(frontend.SplitToSequence, _check_split),
-        "NonMaxSuppression": _open(_with_guard(frontend.NonMaxSuppression, _check_suppression)),
+        "Resize": around(frontend.Resize, _checked(_check_resize)),
+        "RoiAlign": around(frontend.RoiAlign, _checked(_check_regions)),
+        "SplitToSequence": around(frontend.SplitToSequence, _checked(_check_split)),
+        "NonMaxSuppression": around(frontend.NonMaxSuppression, _suppressed),
     }
 
 
-def _with_guard(converter: Any, check: Any) -> Any:
-    """The converter, asked only if the check raises nothing."""
+def _checked(check: Callable[[list[Any], Any], None]) -> Any:
+    """TVM's own converter, asked only if the check raises nothing."""
 
-    class Guarded(converter):  # type: ignore[misc]
-        """Checks before it converts."""
+    def checked(bb: Any, inputs: Any, attr: Any, usual: Usual) -> Any:
+        check(list(inputs), attr)
+        return usual()
 
-        @classmethod
-        def get_converter(cls, opset: int) -> Any:
-            convert = converter.get_converter(opset)
-
-            def guard(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-                check(list(inputs), attr)
-                return convert(bb, inputs, attr, params)
-
-            return guard
-
-    return Guarded
+    return checked
 
 
-def _open(converter: Any) -> Any:
-    """The converter with a result whose first size is not known: TVM's own says the most it could be."""
-
-    class Open(converter):  # type: ignore[misc]
-        """Forgets a size."""
-
-        @classmethod
-        def get_converter(cls, opset: int) -> Any:
-            convert = converter.get_converter(opset)
-
-            def opened(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-                result = bb.emit(convert(bb, limited(inputs), attr, params))
-                return bb.match_cast(result, relax.TensorType(dtype="int64", ndim=2))
-
-            return opened
-
-    return Open
+def _suppressed(bb: Any, inputs: Any, attr: Any, usual: Usual) -> Any:
+    """A result whose first size is not known: TVM's own says the most it could be."""
+    _check_suppression(list(inputs), attr)
+    return bb.match_cast(bb.emit(usual(limited(inputs))), relax.TensorType(dtype="int64", ndim=2))
 
 
 def _check_resize(inputs: list[Any], attr: Any) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from tuneloom.compiler.lazy import onnx, relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import dtype_of, is_constant, shape_of
+from tuneloom.tuners.tvm.importing.onnx.converters.making import Usual, around, own
 
 MIXED_BLOCKS = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}
 """Where depth, rows and columns of (batch, depth, row, in the block, column, in the block) go."""
@@ -14,78 +15,48 @@ MIXED_BLOCKS = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}
 def lacking(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
     return {
-        "BitShift": _converter(frontend, 11, _shifted),
-        "EyeLike": _converter(frontend, 9, _identity_matrix),
-        "LayerNormalization": _layer_normalization(frontend),
-        "Mod": _mod(frontend),
-        "RMSNormalization": _rms_normalization(frontend),
-        "LpNormalization": _converter(frontend, 1, _unit_length),
-        "ReverseSequence": _converter(frontend, 10, _reversed_sequences),
-        "SpaceToDepth": _converter(frontend, 1, _blocks_to_depth),
+        "BitShift": own(_shifted),
+        "EyeLike": own(_identity_matrix),
+        "LayerNormalization": around(frontend.LayerNormalization, _layer_normalization),
+        "Mod": around(frontend.Mod, _mod),
+        "RMSNormalization": around(frontend.RMSNormalization, _rms_normalization),
+        "LpNormalization": own(_unit_length),
+        "ReverseSequence": own(_reversed_sequences),
+        "SpaceToDepth": own(_blocks_to_depth),
     }
 
 
-def _converter(frontend: Any, since: int, convert: Any) -> Any:
-    """A function of builder, inputs and attributes as TVM wants converters."""
-
-    def implementation(cls: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        return convert(bb, inputs, attr)
-
-    members = {"__doc__": convert.__doc__, f"_impl_v{since}": classmethod(implementation)}
-    return type(convert.__name__, (frontend.OnnxOpConverter,), members)
-
-
-def _layer_normalization(frontend: Any) -> Any:
-    class LayerNormalization(frontend.LayerNormalization):  # type: ignore[misc]
-        """With the mean and the inverse deviation, which TVM's own leaves out; unread they cost nothing."""
-
-        @classmethod
-        def _impl_v17(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            normal = bb.normalize(super()._impl_v17(bb, inputs, attr, params)).fields[0]
-            data = bb.emit(relax.op.astype(inputs[0], "float32"))
-            rank = len(shape_of(data))
-            axes = list(range(attr.get("axis", -1) % rank, rank))
-            mean = bb.emit(relax.op.mean(data, axes, keepdims=True))
-            variance = bb.emit(relax.op.variance(data, axes, keepdims=True))
-            least = relax.const(attr.get("epsilon", 1e-5), "float32")
-            return relax.Tuple(
-                [normal, mean, bb.emit(relax.op.rsqrt(bb.emit(relax.op.add(variance, least))))]
-            )
-
-    return LayerNormalization
+def _layer_normalization(bb: Any, inputs: Any, attr: Any, usual: Usual) -> Any:
+    """With the mean and the inverse deviation, which TVM's own leaves out; unread they cost nothing."""
+    normal = bb.normalize(usual()).fields[0]
+    data = bb.emit(relax.op.astype(inputs[0], "float32"))
+    rank = len(shape_of(data))
+    axes = list(range(attr.get("axis", -1) % rank, rank))
+    mean = bb.emit(relax.op.mean(data, axes, keepdims=True))
+    variance = bb.emit(relax.op.variance(data, axes, keepdims=True))
+    least = relax.const(attr.get("epsilon", 1e-5), "float32")
+    return relax.Tuple([normal, mean, bb.emit(relax.op.rsqrt(bb.emit(relax.op.add(variance, least))))])
 
 
-def _rms_normalization(frontend: Any) -> Any:
-    class RMSNormalization(frontend.RMSNormalization):  # type: ignore[misc]
-        """TVM's own can't normalise over all axes: there is one more then."""
-
-        @classmethod
-        def _impl_v23(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            shape = shape_of(inputs[0])
-            if attr.get("axis", -1) % len(shape):
-                return super()._impl_v23(bb, inputs, attr, params)
-            data = bb.emit(relax.op.expand_dims(inputs[0], 0))
-            scale = bb.emit(relax.op.broadcast_to(inputs[1], shape))
-            found = super()._impl_v23(bb, type(inputs)([data, scale]), {**attr, "axis": 1}, params)
-            return relax.op.squeeze(bb.emit(found), [0])
-
-    return RMSNormalization
+def _rms_normalization(bb: Any, inputs: Any, attr: Any, usual: Usual) -> Any:
+    """TVM's own can't normalise over all axes: there is one more then."""
+    shape = shape_of(inputs[0])
+    if attr.get("axis", -1) % len(shape):
+        return usual()
+    data = bb.emit(relax.op.expand_dims(inputs[0], 0))
+    scale = bb.emit(relax.op.broadcast_to(inputs[1], shape))
+    found = usual(type(inputs)([data, scale]), {**attr, "axis": 1})
+    return relax.op.squeeze(bb.emit(found), [0])
 
 
-def _mod(frontend: Any) -> Any:
-    class Mod(frontend.Mod):  # type: ignore[misc]
-        """Of real numbers with the sign of the divisor, also where that is infinite."""
-
-        @classmethod
-        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            if attr.get("fmod", 0) or "float" not in dtype_of(inputs[0]) or is_constant(inputs[0]):
-                return super()._impl_v10(bb, inputs, attr, params)
-            rest, by = bb.emit(relax.op.mod(*inputs)), inputs[1]
-            zero = relax.const(0, dtype_of(rest))
-            signs = bb.emit(relax.op.less(bb.emit(relax.op.multiply(rest, by)), zero))
-            return relax.op.where(signs, bb.emit(relax.op.add(rest, by)), rest)
-
-    return Mod
+def _mod(bb: Any, inputs: Any, attr: Any, usual: Usual) -> Any:
+    """Of real numbers with the sign of the divisor, also where that is infinite."""
+    if attr.get("fmod", 0) or "float" not in dtype_of(inputs[0]) or is_constant(inputs[0]):
+        return usual()
+    rest, by = bb.emit(relax.op.mod(*inputs)), inputs[1]
+    zero = relax.const(0, dtype_of(rest))
+    signs = bb.emit(relax.op.less(bb.emit(relax.op.multiply(rest, by)), zero))
+    return relax.op.where(signs, bb.emit(relax.op.add(rest, by)), rest)
 
 
 def _shifted(bb: Any, inputs: Any, attr: Any) -> Any:

@@ -9,67 +9,45 @@ import numpy as np
 
 from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import dtype_of, shape_of
+from tuneloom.tuners.tvm.importing.onnx.converters.making import own
 
 
-def quantised(frontend: Any) -> dict[str, Any]:
-    """Converters by the name of their operator."""
+def _conv_integer(bb: Any, inputs: Any, attr: Any) -> Any:
+    """x, w, and the zero points of both."""
+    x, w, x_zero, w_zero = _filled(inputs, 4)
+    return convolved(bb, centred(bb, x, x_zero), centred(bb, w, w_zero, channel=0), attr)
 
-    class ConvInteger(frontend.OnnxOpConverter):  # type: ignore[misc]
-        """x, w, and the zero points of both."""
 
-        @classmethod
-        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            x, w, x_zero, w_zero = _filled(inputs, 4)
-            return convolved(bb, centred(bb, x, x_zero), centred(bb, w, w_zero, channel=0), attr)
+def _linear_conv(bb: Any, inputs: Any, attr: Any) -> Any:
+    """x, w and y with scales and zero points, and a bias in units of x times w."""
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = _filled(inputs, 9)
+    sums = convolved(bb, centred(bb, x, x_zero), centred(bb, w, w_zero, channel=0), attr)
+    rank = len(shape_of(sums))
+    if bias is not None:
+        sums = bb.emit(relax.op.add(sums, along(bb, bias, 1, rank)))
+    scale = ratio(bb, x_scale, along(bb, w_scale, 1, rank), y_scale)
+    return requantised(bb, sums, scale, y_zero)
 
-    class QLinearConv(frontend.OnnxOpConverter):  # type: ignore[misc]
-        """x, w and y with scales and zero points, and a bias in units of x times w."""
 
-        @classmethod
-        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = _filled(inputs, 9)
-            sums = convolved(bb, centred(bb, x, x_zero), centred(bb, w, w_zero, channel=0), attr)
-            rank = len(shape_of(sums))
-            if bias is not None:
-                sums = bb.emit(relax.op.add(sums, along(bb, bias, 1, rank)))
-            scale = ratio(bb, x_scale, along(bb, w_scale, 1, rank), y_scale)
-            return requantised(bb, sums, scale, y_zero)
+def _linear_matmul(bb: Any, inputs: Any, attr: Any) -> Any:
+    """a, b and y with scales and zero points."""
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = _filled(inputs, 8)
+    sums = bb.emit(relax.op.matmul(centred(bb, a, a_zero), centred(bb, b, b_zero)))
+    return requantised(bb, sums, ratio(bb, a_scale, b_scale, y_scale), y_zero)
 
-    class QLinearMatMul(frontend.OnnxOpConverter):  # type: ignore[misc]
-        """a, b and y with scales and zero points."""
 
-        @classmethod
-        def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = _filled(inputs, 8)
-            sums = bb.emit(relax.op.matmul(centred(bb, a, a_zero), centred(bb, b, b_zero)))
-            return requantised(bb, sums, ratio(bb, a_scale, b_scale, y_scale), y_zero)
-
-        _impl_v21 = _impl_v10
-
-    class DynamicQuantizeLinear(frontend.OnnxOpConverter):  # type: ignore[misc]
-        """Steps that reach from the least to the greatest value; of nothing but zeros they are 1."""
-
-        @classmethod
-        def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            x, op, none = inputs[0], relax.op, relax.const(np.float32(0))
-            most = bb.emit(op.maximum(bb.emit(op.max(x)), none))
-            least = bb.emit(op.minimum(bb.emit(op.min(x)), none))
-            reach = bb.emit(op.subtract(most, least))
-            divided = bb.emit(op.divide(reach, relax.const(np.float32(255))))
-            flat = bb.emit(op.equal(reach, none))
-            scale = bb.emit(op.where(flat, relax.const(np.float32(1)), divided))
-            moved = bb.emit(op.negative(bb.emit(op.divide(least, scale))))
-            zero = bb.emit(op.astype(bb.emit(op.round(bb.emit(op.clip(moved, 0, 255)))), "uint8"))
-            return relax.Tuple(
-                [bb.emit(op.quantize(x, scale, zero, axis=-1, out_dtype="uint8")), scale, zero]
-            )
-
-    return {
-        "ConvInteger": ConvInteger,
-        "QLinearConv": QLinearConv,
-        "QLinearMatMul": QLinearMatMul,
-        "DynamicQuantizeLinear": DynamicQuantizeLinear,
-    }
+def _dynamic(bb: Any, inputs: Any, attr: Any) -> Any:
+    """Steps that reach from the least to the greatest value; of nothing but zeros they are 1."""
+    x, op, none = inputs[0], relax.op, relax.const(np.float32(0))
+    most = bb.emit(op.maximum(bb.emit(op.max(x)), none))
+    least = bb.emit(op.minimum(bb.emit(op.min(x)), none))
+    reach = bb.emit(op.subtract(most, least))
+    divided = bb.emit(op.divide(reach, relax.const(np.float32(255))))
+    flat = bb.emit(op.equal(reach, none))
+    scale = bb.emit(op.where(flat, relax.const(np.float32(1)), divided))
+    moved = bb.emit(op.negative(bb.emit(op.divide(least, scale))))
+    zero = bb.emit(op.astype(bb.emit(op.round(bb.emit(op.clip(moved, 0, 255)))), "uint8"))
+    return relax.Tuple([bb.emit(op.quantize(x, scale, zero, axis=-1, out_dtype="uint8")), scale, zero])
 
 
 def _filled(inputs: Any, count: int) -> list[Any]:
@@ -152,3 +130,11 @@ def rounded_to(bb: Any, scaled: Any, zero: Any) -> Any:
     origin = bb.emit(relax.op.reshape(bb.emit(relax.op.astype(zero, "float32")), ()))
     moved = bb.emit(relax.op.add(bb.emit(relax.op.round(scaled)), origin))
     return bb.emit(relax.op.astype(bb.emit(relax.op.clip(moved, int(limits.min), int(limits.max))), kind))
+
+
+QUANTISED = {
+    "ConvInteger": own(_conv_integer),
+    "QLinearConv": own(_linear_conv),
+    "QLinearMatMul": own(_linear_matmul),
+    "DynamicQuantizeLinear": own(_dynamic),
+}

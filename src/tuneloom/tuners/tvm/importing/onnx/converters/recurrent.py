@@ -1,34 +1,18 @@
 """LSTM, GRU and RNN: the input's part as one matrix product, the rest as one kernel per direction."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import array, dtype_of, shape_of
+from tuneloom.tuners.tvm.importing.onnx.converters.making import own
 from tuneloom.tuners.tvm.importing.recurrence.activations import Activation
 from tuneloom.tuners.tvm.importing.recurrence.cells import Cell, packed
 from tuneloom.tuners.tvm.importing.recurrence.kernels import kernel_of
 
 _DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
-
-
-def recurrent(frontend: Any) -> dict[str, Any]:
-    """Converters by the name of their operator."""
-
-    class Recurrent(frontend.OnnxOpConverter):  # type: ignore[misc]
-        """All versions alike; what an old one lacks is just not there."""
-
-        kind = ""
-
-        @classmethod
-        def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            return Layer(cls.kind, bb, list(inputs), attr).convert()
-
-    def made(name: str) -> Any:
-        return type(name, (Recurrent,), {"kind": name})
-
-    return {name: made(name) for name in _DEFAULTS}
 
 
 class Layer:
@@ -171,3 +155,10 @@ class Layer:
 
 _WITH_ALPHA = frozenset(("affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"))
 _WITH_BETA = frozenset(("affine", "scaledtanh", "hardsigmoid"))
+
+
+def _converted(kind: str, bb: Any, inputs: Any, attr: Any) -> Any:
+    return Layer(kind, bb, list(inputs), attr).convert()
+
+
+RECURRENT = {kind: own(partial(_converted, kind)) for kind in _DEFAULTS}

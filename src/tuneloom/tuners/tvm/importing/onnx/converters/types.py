@@ -6,6 +6,7 @@ import numpy as np
 
 from tuneloom.compiler.lazy import onnx, relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import array, dtype_of, is_constant, shape_of
+from tuneloom.tuners.tvm.importing.onnx.converters.making import Usual, around, own
 
 _WHOLE = {
     "INT8": "int32",
@@ -22,36 +23,22 @@ _WHOLE = {
 def typed(frontend: Any) -> dict[str, Any]:
     """Converters by the name of their operator."""
     return {
-        "Cast": _around(frontend.Cast, _truncated),
-        "OneHot": _one_hot(frontend),
-        "Pow": _around(frontend.Pow, _power),
-        "ReduceMax": _around(frontend.ReduceMax, _extreme),
-        "ReduceMin": _around(frontend.ReduceMin, _extreme),
+        "Cast": around(frontend.Cast, _truncated),
+        "OneHot": own(_one_hot),
+        "Pow": around(frontend.Pow, _power),
+        "ReduceMax": around(frontend.ReduceMax, _extreme),
+        "ReduceMin": around(frontend.ReduceMin, _extreme),
     }
 
 
-def _around(converter: Any, convert: Any) -> Any:
-    """A converter that is given the original one and decides how to use it."""
-
-    class Around(converter):  # type: ignore[misc]
-        """Asks first."""
-
-        @classmethod
-        def get_converter(cls, opset: int) -> Any:
-            original = converter.get_converter(opset)
-            return lambda bb, inputs, attr, params: convert(original, bb, inputs, attr, params)
-
-    return Around
-
-
-def _truncated(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+def _truncated(bb: Any, inputs: Any, attr: Any, usual: Usual) -> Any:
     """Whole numbers from real ones by the CPU's own instruction, as ONNX Runtime does it.
 
     TVM's own guards every value and wraps it in seven steps, which blow up where they are inlined.
     """
     wide = _WHOLE.get(onnx.TensorProto.DataType.Name(attr["to"]))
     if wide is None or is_constant(inputs[0]) or not _is_real(inputs[0]):
-        return original(bb, inputs, attr, params)
+        return usual()
     kind = onnx.TensorProto.DataType.Name(attr["to"]).lower()
     return _cast(bb, _cast(bb, inputs[0], wide), kind)
 
@@ -60,53 +47,44 @@ def _is_real(value: Any) -> bool:
     return isinstance(getattr(value, "ty", None), relax.TensorType) and "float" in dtype_of(value)
 
 
-def _power(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+def _power(bb: Any, inputs: Any, attr: Any, usual: Usual) -> Any:
     """The result has the base's type; a whole base with a real exponent is computed in real numbers."""
     base, exponent = inputs[0], inputs[1]
     kind, other = dtype_of(base), dtype_of(exponent)
     if "float" not in kind and "float" not in other:
         raise NotImplementedError("Pow of whole numbers is not implemented")
     if kind == other:
-        return original(bb, inputs, attr, params)
+        return usual()
     real = kind if "float" in kind else other if "float" in other else kind
     operands = [_cast(bb, base, real), _cast(bb, exponent, real)]
     return _cast(bb, bb.emit(relax.op.power(*operands)), kind)
 
 
-def _extreme(original: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+def _extreme(bb: Any, inputs: Any, attr: Any, usual: Usual) -> Any:
     """The largest or the smallest number; of truth values, too."""
     if dtype_of(inputs[0]) != "bool":
-        return original(bb, inputs, attr, params)
+        return usual()
     inputs[0] = _cast(bb, inputs[0], "int8")
-    return _cast(bb, bb.emit(original(bb, inputs, attr, params)), "bool")
+    return _cast(bb, bb.emit(usual()), "bool")
 
 
-def _one_hot(frontend: Any) -> Any:
-    class OneHot(frontend.OneHot):  # type: ignore[misc]
-        """Places compared with numbers: any type of depth, places and values."""
-
-        @classmethod
-        def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-            known = array(inputs[1])
-            if known is None:
-                raise NotImplementedError("OneHot with a depth that is no constant is not implemented")
-            depth = int(known.reshape(-1)[0])
-            places = _cast(bb, inputs[0], "int64")
-            behind = bb.emit(relax.op.add(places, relax.const(depth, "int64")))
-            places = bb.emit(relax.op.where(relax.op.less(places, relax.const(0, "int64")), behind, places))
-            rank = len(shape_of(places)) + 1
-            axis = int(attr.get("axis", -1)) % rank
-            numbers = np.arange(depth, dtype=np.int64).reshape([-1 if n == axis else 1 for n in range(rank)])
-            hot = relax.op.equal(relax.op.expand_dims(places, axis), relax.const(numbers, "int64"))
-            off, on = (
-                bb.emit(relax.op.squeeze(relax.op.strided_slice(inputs[2], [0], [n], [n + 1]), [0]))
-                for n in (0, 1)
-            )
-            return relax.op.where(bb.emit(hot), on, off)
-
-        _impl_v9 = _impl_v11
-
-    return OneHot
+def _one_hot(bb: Any, inputs: Any, attr: Any) -> Any:
+    """Places compared with numbers: any type of depth, places and values."""
+    known = array(inputs[1])
+    if known is None:
+        raise NotImplementedError("OneHot with a depth that is no constant is not implemented")
+    depth = int(known.reshape(-1)[0])
+    places = _cast(bb, inputs[0], "int64")
+    behind = bb.emit(relax.op.add(places, relax.const(depth, "int64")))
+    places = bb.emit(relax.op.where(relax.op.less(places, relax.const(0, "int64")), behind, places))
+    rank = len(shape_of(places)) + 1
+    axis = int(attr.get("axis", -1)) % rank
+    numbers = np.arange(depth, dtype=np.int64).reshape([-1 if n == axis else 1 for n in range(rank)])
+    hot = relax.op.equal(relax.op.expand_dims(places, axis), relax.const(numbers, "int64"))
+    off, on = (
+        bb.emit(relax.op.squeeze(relax.op.strided_slice(inputs[2], [0], [n], [n + 1]), [0])) for n in (0, 1)
+    )
+    return relax.op.where(bb.emit(hot), on, off)
 
 
 def _cast(bb: Any, value: Any, kind: str) -> Any:
