@@ -85,14 +85,6 @@ def _dropout(rewriter: Rewriter, var: Any, call: Any) -> bool:
     return True
 
 
-def _unary(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    data = rewriter.value(call.args[0])
-    if not rewriter.is_blocked(data):
-        return False
-    rewriter.emit_blocked(var, rewriter.with_args(call, [rewriter.blocked(data)]))
-    return True
-
-
 def _binary(rewriter: Rewriter, var: Any, call: Any) -> bool:
     sides = [rewriter.value(argument) for argument in call.args]
     shape = static_shape(var)
@@ -217,7 +209,7 @@ _BLOCKED: dict[str, Rule] = {
     "relax.nn.avg_pool2d": _pool,
     "relax.concat": _concat,
     "TupleGetItem": _tuple_item,
-    **{f"relax.{name}": _unary for name in _UNARY},
+    **{f"relax.{name}": wholes.elementwise for name in _UNARY},
     **{f"relax.{name}": _binary for name in _BINARY},
 }
 

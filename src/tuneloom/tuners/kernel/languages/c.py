@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,11 +114,7 @@ class CRunner:
 
     def __call__(self, library: bytes) -> Ran:
         """Run what was built; raises WrongResult if its outputs differ from the reference."""
-        with tempfile.TemporaryDirectory(prefix="tuneloom-c-") as folder:
-            path = Path(folder) / "kernel.so"
-            path.write_bytes(library)
-            function = getattr(ctypes.CDLL(str(path)), self.entry)
-            function.restype = None
+        with _loaded(library, self.entry) as function:
             return self._measured(function)
 
     def _measured(self, function: Any) -> Ran:
@@ -144,6 +141,17 @@ class CRunner:
         return tuple(times)
 
 
+@contextmanager
+def _loaded(library: bytes, entry: str) -> Iterator[Any]:
+    """A function of a library, whose file is needed only while it is called."""
+    with tempfile.TemporaryDirectory(prefix="tuneloom-c-") as folder:
+        path = Path(folder) / "kernel.so"
+        path.write_bytes(library)
+        function = getattr(ctypes.CDLL(str(path)), entry)
+        function.restype = None
+        yield function
+
+
 def _passed(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.ctypes.data_as(ctypes.c_void_p)
@@ -160,11 +168,6 @@ class CReference:
 
     def __call__(self, values: list[Any]) -> list[NDArray[Any]]:
         """The right outputs for these values."""
-        library = CBuilder(self.source, ("-O2",))({}).payload
-        with tempfile.TemporaryDirectory(prefix="tuneloom-c-") as folder:
-            path = Path(folder) / "reference.so"
-            path.write_bytes(library)
-            function = getattr(ctypes.CDLL(str(path)), self.entry)
-            function.restype = None
+        with _loaded(CBuilder(self.source, ("-O2",))({}).payload, self.entry) as function:
             function(*[_passed(value) for value in values])
         return outputs(self.arguments, values)

@@ -30,10 +30,10 @@ def _astype(rewriter: Rewriter, var: Any, call: Any) -> bool:
     if kind in _NARROW and wanted == "int32" and shape is not None:
         rewriter.bind(var, Centred(shape=shape, narrow=data, dtype=kind))
         return True
-    return _elementwise(rewriter, var, call)
+    return elementwise(rewriter, var, call)
 
 
-def _elementwise(rewriter: Rewriter, var: Any, call: Any) -> bool:
+def elementwise(rewriter: Rewriter, var: Any, call: Any) -> bool:
     """An operator of one tensor, on blocks if it has them."""
     data = rewriter.value(call.args[0])
     if not rewriter.is_blocked(data):
@@ -231,7 +231,7 @@ def _size(expression: Any) -> int:
 
 RULES: dict[str, Rule] = {
     "relax.astype": _astype,
-    "relax.round": _elementwise,
+    "relax.round": elementwise,
     "relax.add": _with_channels,
     "relax.subtract": _subtract,
     "relax.nn.conv1d": _conv2d,

@@ -8,7 +8,7 @@ from typing import Any
 from tuneloom.compiler.lazy import onnx, relax
 from tuneloom.tuners.tvm.importing.onnx.accepted import accepted_part
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import assembled
-from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph, captured
+from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph, captured, first_output
 from tuneloom.tuners.tvm.importing.onnx.crossing import crosses, relax_type
 from tuneloom.tuners.tvm.importing.onnx.small_steps import with_small_steps
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
@@ -161,11 +161,6 @@ def _ordered(nodes: Sequence[Any], graph: CleanGraph) -> list[Any]:
                 waiting.append((node, True))
                 waiting += [(made[name], False) for name in captured(node) if name in made]
     return list(done.values())
-
-
-def first_output(node: Any) -> str:
-    """The name by which a node is known: that of the first value it makes."""
-    return str(next(name for name in node.output if name))
 
 
 def foreign_call(node: Any, inputs: Sequence[Any], graph: CleanGraph, bb: Any, function: str) -> Any:

@@ -1,7 +1,7 @@
 """ONNX graphs handed to TVM: bound, cleaned, divided between runtimes, and converted."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -10,9 +10,10 @@ from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.binding import Dims, bind
 from tuneloom.tuners.tvm.importing.onnx.accepted import REPLACE, named
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph, clean
+from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import first_output
 from tuneloom.tuners.tvm.importing.onnx.converters import better_converters
 from tuneloom.tuners.tvm.importing.onnx.crossing import open_shape, require_tensors
-from tuneloom.tuners.tvm.importing.onnx.cutting import ALL, cut, first_output, left_whole
+from tuneloom.tuners.tvm.importing.onnx.cutting import ALL, cut, left_whole
 from tuneloom.tuners.tvm.importing.onnx.foreign_types import types_by_running, undefined_values
 from tuneloom.tuners.tvm.importing.onnx.node_by_node import NodeRefused, relax_module
 from tuneloom.tuners.tvm.importing.relax import (
@@ -157,14 +158,7 @@ def tried(graph: CleanGraph, refused: Sequence[NodeRefused], trial: Trial, where
 def _alone(graph: CleanGraph, node: Any) -> CleanGraph:
     """A graph of one node."""
     read = dict.fromkeys(name for name in node.input if name and name not in graph.constants)
-    return CleanGraph(
-        nodes=[node],
-        types=graph.types,
-        constants=graph.constants,
-        inputs=list(read),
-        outputs=[name for name in node.output if name],
-        opsets=graph.opsets,
-    )
+    return replace(graph, nodes=[node], inputs=list(read), outputs=[name for name in node.output if name])
 
 
 def converted(graph: CleanGraph, where: str) -> Any:

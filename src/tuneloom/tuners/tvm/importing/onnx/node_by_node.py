@@ -9,7 +9,7 @@ from tuneloom.compiler.lazy import onnx
 from tuneloom.errors import reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import assembled
-from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured
+from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured, first_output
 from tuneloom.tuners.tvm.importing.onnx.converters import better_converters
 from tuneloom.tuners.tvm.importing.onnx.converters.rounded import (
     MOVING,
@@ -18,7 +18,7 @@ from tuneloom.tuners.tvm.importing.onnx.converters.rounded import (
     quantised_again,
 )
 from tuneloom.tuners.tvm.importing.onnx.crossing import is_fixed
-from tuneloom.tuners.tvm.importing.onnx.cutting import DOMAIN, first_output, foreign_call
+from tuneloom.tuners.tvm.importing.onnx.cutting import DOMAIN, foreign_call
 from tuneloom.tuners.tvm.importing.onnx.half import as_declared, as_single, has_half, is_rounded_once
 
 _MAY_BE_OPEN = frozenset(("NonMaxSuppression",))

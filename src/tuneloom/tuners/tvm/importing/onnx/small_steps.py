@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph, captured
+from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph, captured, first_output
 
 _MOST_NUMBERS = 4096
 """A kernel on so few takes microseconds; a call of another runtime takes ten times as long."""
@@ -25,7 +25,7 @@ def with_small_steps(graph: CleanGraph, refused: Collection[str]) -> set[str]:
     leads = _leading_back(graph, refused)
     found, made = set(refused), set[str]()
     for node in graph.nodes:
-        name = _name(node)
+        name = first_output(node)
         read = captured(node) - set(graph.constants)
         if name in found or (name in leads and read and read <= made):
             found.add(name)
@@ -38,10 +38,10 @@ def _leading_back(graph: CleanGraph, refused: Collection[str]) -> set[str]:
     wanted: set[str] = set()
     found: set[str] = set()
     for node in reversed(graph.nodes):
-        small = _name(node) not in refused and _is_small(graph, node)
-        if _name(node) in refused or (small and not wanted.isdisjoint(node.output)):
+        small = first_output(node) not in refused and _is_small(graph, node)
+        if first_output(node) in refused or (small and not wanted.isdisjoint(node.output)):
             wanted |= captured(node)
-            found |= {_name(node)} if small else set()
+            found |= {first_output(node)} if small else set()
     return found
 
 
@@ -49,7 +49,3 @@ def _is_small(graph: CleanGraph, node: Any) -> bool:
     shapes = [graph.shape(name) for name in (*node.output, *captured(node)) if name not in graph.constants]
     known = [math.prod(shape) for shape in shapes if shape is not None]
     return node.op_type not in _PRODUCTS and len(known) == len(shapes) and max(known) <= _MOST_NUMBERS
-
-
-def _name(node: Any) -> str:
-    return str(next(name for name in node.output if name))

@@ -12,8 +12,7 @@ from tuneloom.backends.resolving import resolve_target
 from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
-from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured
-from tuneloom.tuners.tvm.importing.onnx.cutting import first_output
+from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured, first_output
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
 from tuneloom.tuners.tvm.models.compiling.building import build_model

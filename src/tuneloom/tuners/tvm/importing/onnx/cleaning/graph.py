@@ -262,6 +262,11 @@ class Cleaner:
         self.result.nodes = kept[::-1]
 
 
+def first_output(node: Any) -> str:
+    """The name by which a node is known: that of the first value it makes."""
+    return str(next(name for name in node.output if name))
+
+
 def captured(node: Any) -> set[str]:
     """All names a node reads, those inside its branches too."""
     names = {name for name in node.input if name}
