@@ -53,6 +53,7 @@ def convolutions(draw: st.DrawFn) -> Convolution:
         padding=kernel // 2,
         stride=draw(st.integers(1, 2)),
         relu=draw(st.booleans()),
+        sums=draw(st.booleans()),
     )
 
 

@@ -1,4 +1,4 @@
-"""The simulated accelerator as a kind of device: its cycles are counted, so it needs no core for itself."""
+"""The simulated accelerator as a kind of device, with the core that computes what it can't."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -6,8 +6,10 @@ from typing import ClassVar
 from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
 from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.engine.machine import Offer
+from tuneloom.engine.sharing.locks import core_lock
 from tuneloom.model import Device
-from tuneloom_vta.simulator.library import compiler
+from tuneloom_vta.errors import CompilerError
+from tuneloom_vta.simulator.library import library
 
 NAME = "vta"
 
@@ -18,6 +20,9 @@ class VtaKind(DeviceKind):
     target: ClassVar[str] = NAME
     fields: ClassVar[Sequence[str]] = ("index",)
 
+    def takes(self, target: str) -> bool:
+        return target == NAME or f'"{NAME}"' in target
+
     def found(self, cores: int) -> Sequence[DeviceEntry]:
         return (DeviceEntry(key=NAME, kind=NAME, index=0),)
 
@@ -27,11 +32,15 @@ class VtaKind(DeviceKind):
     def offer(self, entry: DeviceEntry, machine: MachineCores) -> Offer:
         name = machine.named(f"{entry.key}{entry.index}")
         resource = Device(name=name, key=entry.key, machine=machine.name)
-        return Offer(resource=resource, cores=machine.host_cores, target=self.target)
+        cores = machine.device_cores or machine.host_cores
+        locks = (f"vta-{entry.index}", *map(core_lock, sorted(machine.device_cores)))
+        return Offer(resource=resource, cores=cores, locks=locks, target=self.target)
 
     def look(self, entry: DeviceEntry) -> DeviceState:
-        if compiler() is None:
-            return DeviceState(trouble="the VTA simulator needs a C compiler; install one, or set CC")
+        try:
+            library()
+        except CompilerError as error:
+            return DeviceState(trouble=str(error))
         return DeviceState(facts={"device": "VTA, simulated"})
 
 

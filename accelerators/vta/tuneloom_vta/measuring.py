@@ -8,6 +8,7 @@ from tuneloom.model import Failure, FailureKind, Measurement
 from tuneloom.tuners.kernel.space import KnobValue
 from tuneloom_vta.configuration import DEFAULT, Configuration
 from tuneloom_vta.errors import VtaError
+from tuneloom_vta.schedules import patterns
 from tuneloom_vta.schedules.data import data_of
 from tuneloom_vta.schedules.knobs import Knobs
 from tuneloom_vta.schedules.program import Program, program_of
@@ -24,23 +25,29 @@ def build(
     """Generate the program, and place its tiles in the scratchpads."""
     try:
         tiling = Tiling(workload, Knobs.of(knobs), configuration)
-        _refuse_large(tiling)
+        if reason := refused(tiling):
+            raise VtaError(reason)
         return program_of(tiling)
     except VtaError as error:
         return Failure(kind=FailureKind.BUILD_ERROR, message=str(error))
 
 
-def _refuse_large(tiling: Tiling) -> None:
+def refused(tiling: Tiling) -> str:
+    """Why no program exists, as far as sizes alone tell; empty if there may be one."""
     depths, plan = tiling.configuration.depths, tiling.plan
     for memory in _PLANNED:
         if plan[memory] > depths[memory]:
-            raise VtaError(f"{plan[memory]} elements do not fit into the {depths[memory]} of {memory}")
+            return f"{plan[memory]} elements do not fit into the {depths[memory]} of {memory}"
+    return patterns.refused(tiling)
 
 
 def profile(
     workload: Convolution, program: Program, configuration: Configuration = DEFAULT
 ) -> Measurement | Failure:
-    """Run the program and compare its results with the convolution's."""
+    """Run the program and compare its results with the convolution's.
+
+    Counted are cycles, and which share of them each module was busy.
+    """
     outcome, memory = executed(workload, program, configuration)
     if outcome.fault is not Fault.NONE:
         return _failed(outcome)
@@ -48,7 +55,9 @@ def profile(
     wanted = data_of(workload, configuration).results
     if memory[begin : begin + len(wanted)].tobytes() != wanted:
         return Failure(kind=FailureKind.WRONG_RESULT, message=_why_wrong(outcome))
-    return Measurement(seconds=(configuration.seconds(outcome.cycles),))
+    seconds = configuration.seconds(outcome.cycles)
+    busy = {f"{module} busy": spent / outcome.cycles for module, spent in outcome.busy.items()}
+    return Measurement(seconds=(seconds,), counters={"cycles": float(outcome.cycles), **busy})
 
 
 def executed(

@@ -48,6 +48,8 @@ class Backend(ABC):
     """Whether models run on the CPU of the process itself, as other runtimes run them."""
     readers_in_place: ClassVar[frozenset[str]] = frozenset()
     """Operators whose implementers read slices and transpositions of their operands in place."""
+    claims_alone: ClassVar[bool] = False
+    """Whether kernels that an implementer claims are its own: no schedule of TVM's competes for them."""
     has_canary: ClassVar[bool] = False
     """Whether a kernel of plain loops can show that its device is disturbed."""
 
@@ -125,6 +127,10 @@ class Backend(ABC):
     def stopwatch(self, run: Callable[[], Any], device: Any) -> Clock | None:
         """What times a call on a device of this process where TVM's way of timing would mislead."""
         return None
+
+    def require_kernels(self, model: str, kernels: Iterable[str], target: TargetSpec) -> None:
+        """Raise TargetError if nothing among the kernels of a model is worth this hardware."""
+        return
 
     def facts(self, target: TargetSpec, kernels: Iterable[str]) -> dict[str, Any]:
         """What a bundle has to say of the hardware that code with these kernels needs."""

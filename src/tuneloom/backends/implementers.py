@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.target import TargetSpec
-from tuneloom.model import Failure
+from tuneloom.model import Failure, Measurement
 
 Configuration = Mapping[str, int]
 
@@ -83,6 +83,17 @@ class Implementer(ABC):
     @abstractmethod
     def claim(self, kernel: ModelKernel) -> Claim | None:
         """A claim on a kernel, or None if it can't take it; the same in every process."""
+
+    def alone(self, claim: Any, configuration: Configuration) -> bytes | Failure | None:
+        """What measures a configuration on a device with a clock of its own, such as a simulator.
+
+        None, the default, has the insert built and timed by the clock of the process.
+        """
+        return None
+
+    def timed(self, alone: bytes) -> Measurement | Failure:
+        """Run what `alone` made, on the device that this process holds, by the device's own clock."""
+        raise NotImplementedError(f"{self.name} has no clock of its own")
 
     @abstractmethod
     def insert(self, claim: Any, configuration: Configuration, symbol: str) -> Insert | Failure:

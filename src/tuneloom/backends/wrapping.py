@@ -1,8 +1,9 @@
 """Functions that take the place of kernels and call foreign code."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from tuneloom.backends.meaning import Meaning
+from tuneloom.backends.meaning import Meaning, TensorType
 
 
 def calling(symbol: str, meaning: Meaning) -> Any:
@@ -10,27 +11,30 @@ def calling(symbol: str, meaning: Meaning) -> Any:
 
     The C function takes the inputs in order, then the outputs, and returns an int.
     """
+    return calling_with(symbol, meaning.inputs, [meaning.type_of(number) for number in meaning.outputs])
+
+
+def calling_with(symbol: str, takes: Sequence[TensorType], gives: Sequence[TensorType]) -> Any:
+    """The same for a kernel of which only the types are known."""
     from tvm import te, tirx
 
-    inputs = placeholders(meaning)
-    outputs = [meaning.type_of(number) for number in meaning.outputs]
+    inputs = placeholders(takes)
 
     def call(ins: Any, outs: Any) -> Any:
         pointers = [one.access_ptr("r") for one in ins] + [one.access_ptr("w") for one in outs]
         return tirx.call_extern("int32", symbol, *pointers)
 
     made = te.extern(
-        [one.shape for one in outputs], inputs, call, name="foreign", dtype=[one.dtype for one in outputs]
+        [one.shape for one in gives], inputs, call, name="foreign", dtype=[one.dtype for one in gives]
     )
     results = made if isinstance(made, (list, tuple)) else [made]
     return te.create_prim_func([*inputs, *results]).with_attr("tirx.is_scheduled", True)
 
 
-def placeholders(meaning: Meaning) -> list[Any]:
+def placeholders(takes: Sequence[TensorType]) -> list[Any]:
     """The inputs of a kernel, as the parameters of a function."""
     from tvm import te
 
     return [
-        te.placeholder(one.shape, dtype=one.dtype, name=f"input{number}")
-        for number, one in enumerate(meaning.inputs)
+        te.placeholder(one.shape, dtype=one.dtype, name=f"input{number}") for number, one in enumerate(takes)
     ]

@@ -1,5 +1,6 @@
 """Candidates and what becomes of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
@@ -47,10 +48,14 @@ class Artifact:
 @quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Repeated timings of one candidate, in seconds per run."""
+    """Repeated timings of one candidate, in seconds per run.
+
+    `counters` are what its device counted in one run beside the time, by name.
+    """
 
     seconds: tuple[float, ...]
     profile_s: float = 0.0
+    counters: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.seconds or min(self.seconds) <= 0:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tuneloom.model import Failure, Task, Trial
+from tuneloom.model import Failure, Measurement, Task, Trial
 from tuneloom.model.configuration import other_than_tvm
 from tuneloom.report.data import CurvePoint, FailureCount, TaskResult
 
@@ -50,7 +50,14 @@ def task_result(
         implementer=other_than_tvm(best.candidate.configuration) if best else "",
         curve=_improvements((number, trial.seconds) for number, trial in enumerate(trials, 1)),
         failed_at=tuple(n for n, trial in enumerate(trials, 1) if isinstance(trial.outcome, Failure)),
+        counters=_counters(trials),
     )
+
+
+def _counters(trials: Iterable[Trial]) -> Mapping[str, float]:
+    """What was counted in the fastest run in which a device counted."""
+    counted = [t.outcome for t in trials if isinstance(t.outcome, Measurement) and t.outcome.counters]
+    return min(counted, key=lambda outcome: outcome.best_s).counters if counted else {}
 
 
 def default_time(trials: Iterable[Trial]) -> float | None:

@@ -4,6 +4,7 @@ Times of stages are seconds since the run began, times of kernels and models are
 per execution, points in time are seconds since the epoch.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -124,7 +125,7 @@ class TaskResult:
 
     `curve` has a point for every improvement; `failed_at` are the numbers of the trials
     that failed; `origin` says who proposed the best configuration, `implementer` who made code
-    of it if that was not TVM.
+    of it if that was not TVM; `counters` are what its device counted in one run of it.
     """
 
     job: str
@@ -141,6 +142,7 @@ class TaskResult:
     implementer: str = ""
     curve: tuple[CurvePoint, ...] = ()
     failed_at: tuple[int, ...] = ()
+    counters: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _positive(f"the time of {self.name!r}", self.before_s)

@@ -15,7 +15,7 @@ from tuneloom.report.sections.headline import headline, masthead
 from tuneloom.report.sections.kernels import kernels_section
 from tuneloom.report.sections.measured import measured_section
 from tuneloom.report.sections.reuse import reuse_section
-from tuneloom.report.sections.tables import task_table
+from tuneloom.report.sections.tables import counter_table, task_table
 from tuneloom.report.sections.usage import usage_section
 from tuneloom.report.sections.validity import validity_section
 
@@ -48,6 +48,7 @@ def _sections(data: ReportData) -> list[Markup]:
         section("Progress", progress_section(data)),
         section("Kernels before and after", kernels_section(data)),
         section("Tuning curves", curves_section(data)),
+        section("Device counters", counter_table(data)),
         section("Failures", failures_section(data)),
         section("Reused schedules", reuse_section(data)),
         section("Valid and invalid configurations", validity_section(data)),

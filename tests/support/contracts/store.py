@@ -8,6 +8,8 @@ class TestMyStore(StoreContract):
 ```
 """
 
+from dataclasses import replace
+
 import pytest
 
 from support.contracts.leases import BlobContract, LeaseContract, WishContract
@@ -206,6 +208,16 @@ class TrialContract(OpenedStore):
         assert (record.trial, record.provenance) == (long, HERE)
         assert (record.build_s, record.features, record.profile_s) == (1.5, {"registers": 40.0}, 0.25)
         assert (record.job, record.task_key, record.kernel_class) == (job, CONV.key, CONV.kernel_class)
+
+    def test_what_a_device_counted_comes_back_apart_from_what_the_compiler_revealed(
+        self, store: Store
+    ) -> None:
+        job, trial = job_with_tasks(store), measured("k1", 0.1)
+        assert isinstance(trial.outcome, Measurement)
+        counted = replace(trial, outcome=replace(trial.outcome, counters={"cycles": 1e5, "load busy": 0.5}))
+        store.add_trial(job, CONV.key, counted, HERE, features={"registers": 40.0})
+        (record,) = store.trials(job, CONV.key)
+        assert (record.trial, record.features) == (counted, {"registers": 40.0})
 
     def test_a_failure_comes_back_with_its_kind_and_message(self, store: Store) -> None:
         job = job_with_tasks(store)

@@ -32,6 +32,16 @@ def test_a_full_report_has_all_sections() -> None:
     assert sections(render_report(sample_report())) == ALL_SECTIONS
 
 
+def test_what_devices_counted_has_a_section_of_its_own() -> None:
+    counters = {"cycles": 118170.0, "compute busy": 0.853}
+    data = sample_report()
+    first, *others = data.tasks
+    page = render_report(replace(data, tasks=(replace(first, counters=counters), *others)))
+    table = page[page.index("Device counters") :]
+    assert "compute busy" in table and "118\N{THIN SPACE}170" in table
+    assert "85" in table[: table.index("</table>")]
+
+
 def test_an_empty_run_still_has_a_page() -> None:
     page = render_report(ReportData(run="amber-heron-42", status="running"))
     assert sections(page) == []

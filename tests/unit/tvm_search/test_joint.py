@@ -69,6 +69,18 @@ def test_the_default_comes_first_and_then_the_guess_of_every_implementer() -> No
     assert first[1].payload == TASK.payload
 
 
+def test_where_claims_stand_alone_schedules_of_tvm_are_never_asked_for() -> None:
+    own = Traces()
+    member = ClaimSearch("fast", Tiles(), TASK, OPTIONS)
+    search = JointSearch(lambda: own, [member], DEFAULT, alone=True)  # type: ignore[arg-type, return-value]
+    search.plant([Seed(configuration="[[7],[]]", origin="donor")])
+    first = search.select(4)
+    search.update([timed(first[0], 1e-6), *(timed(one, 1.0) for one in first[1:])])
+    every = [*first, *search.select(100)]
+    assert makers(every) == [TVM, *["fast"] * 28] and own.asked == 0
+    assert search.select(4) == []
+
+
 def test_refused_configurations_are_never_proposed_and_none_comes_twice() -> None:
     search = ClaimSearch("fast", Tiles(), TASK, OPTIONS)
     every = search.select(100)

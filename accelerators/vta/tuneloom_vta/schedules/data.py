@@ -11,6 +11,7 @@ from tuneloom_vta.schedules.workloads import Convolution
 
 Int8 = NDArray[np.int8]
 Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -36,17 +37,19 @@ def data_of(workload: Convolution, configuration: Configuration) -> Data:
         dtype=np.int8,
     )
     bias = rng.integers(-32, 33, workload.out_channels, dtype=np.int32)
-    results = convolved(workload, inputs, weights, bias)
+    sums = summed(workload, inputs, weights)
+    whole = [sums >> 8 * plane for plane in range(workload.planes)]
+    results = whole if workload.sums else [requantised(workload, sums, bias)]
     return Data(
         packed(inputs, configuration.block_in).tobytes(),
         _packed_weights(weights, configuration).tobytes(),
         np.repeat(bias.reshape(-1, 1, configuration.block_out), configuration.batch, axis=1).tobytes(),
-        packed(results, configuration.block_out).tobytes(),
+        b"".join(packed(one.astype(np.int8), configuration.block_out).tobytes() for one in results),
     )
 
 
-def convolved(workload: Convolution, inputs: Int8, weights: Int8, bias: Int32) -> Int8:
-    """The convolution of a batch, in the order batch, channel, row, column."""
+def summed(workload: Convolution, inputs: Int8, weights: Int8) -> Int64:
+    """The sums of a batch, in the order batch, channel, row, column."""
     pad = workload.padding
     padded = np.pad(inputs, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     size = (workload.kernel, workload.kernel)
@@ -55,10 +58,14 @@ def convolved(workload: Convolution, inputs: Int8, weights: Int8, bias: Int32) -
     columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, weights[0].size)
     # Sums of int8 products are whole numbers far below 2**53, so float64 gives them exactly.
     sums = columns.astype(np.float64) @ weights.reshape(len(weights), -1).T.astype(np.float64)
-    shifted = (sums.astype(np.int64) >> workload.shift) + bias
-    clipped = np.clip(shifted, 0 if workload.relu else -128, 127).astype(np.int8)
     shape = (len(inputs), workload.out_height, workload.out_width, workload.out_channels)
-    return np.asarray(clipped.reshape(shape).transpose(0, 3, 1, 2))
+    return np.asarray(sums.astype(np.int64).reshape(shape).transpose(0, 3, 1, 2))
+
+
+def requantised(workload: Convolution, sums: Int64, bias: Int32) -> Int64:
+    """Sums shifted, with their bias, and clipped to 8 bits."""
+    shifted = (sums >> workload.shift) + bias.reshape(1, -1, 1, 1)
+    return np.asarray(np.clip(shifted, 0 if workload.relu else -128, 127))
 
 
 def packed(images: Int8, block: int) -> Int8:

@@ -8,6 +8,20 @@ from tuneloom_vta.schedules.tiling import Numbers, Tiling
 Transfer = dict[str, Numbers | int]
 
 
+def refused(tiling: Tiling) -> str:
+    """Why no transfer moves a tile; empty if one does."""
+    knobs, workload = tiling.knobs, tiling.workload
+    try:
+        if knobs.tile_ci > 1:
+            _require_plain(workload.padding)
+            _flattened(tiling.in_rows, tiling.in_columns, workload.width, "inputs")
+        if knobs.tile_co > 1:
+            _flattened(knobs.tile_h, knobs.tile_w, workload.out_width, "results")
+    except ScheduleError as error:
+        return str(error)
+    return ""
+
+
 def input_transfers(tiling: Tiling) -> Transfer:
     """Fields of the loads of inputs by round, step and thread; `dram` counts from the first input."""
     rows, columns, workload = tiling.rows(), tiling.columns(), tiling.workload
@@ -19,8 +33,7 @@ def input_transfers(tiling: Tiling) -> Transfer:
         fields |= {"y_after": rows.after, "x_before": columns.before, "x_after": columns.after}
         spread = {name: np.broadcast_to(field[:, None, :], first.shape) for name, field in fields.items()}
         return {"dram": first, "x_stride": workload.width, **spread}
-    if workload.padding:
-        raise ScheduleError("several channels, rows and columns of a padded input are three dimensions")
+    _require_plain(workload.padding)
     flat = _flattened(tiling.in_rows, tiling.in_columns, workload.width, "inputs")
     return {"dram": first, "x_stride": image, "x_size": flat, "y_size": tiling.knobs.tile_ci}
 
@@ -49,6 +62,11 @@ def result_transfers(tiling: Tiling) -> Transfer:
         return {"dram": first, "x_stride": width, "x_size": knobs.tile_w, "y_size": knobs.tile_h}
     flat = _flattened(knobs.tile_h, knobs.tile_w, width, "results")
     return {"dram": first, "x_stride": height * width, "x_size": flat, "y_size": knobs.tile_co}
+
+
+def _require_plain(padding: int) -> None:
+    if padding:
+        raise ScheduleError("several channels, rows and columns of a padded input are three dimensions")
 
 
 def _flattened(rows: int, columns: int, width: int, what: str) -> int:

@@ -15,7 +15,10 @@ from tuneloom_vta.schedules import kernels, patterns
 from tuneloom_vta.schedules.tiling import Tiling
 
 PAGE = 4096
-_OPERATIONS = 4  # shift, bias, and both ends of clipping
+_HEAD, _TAIL = 2, 5
+"""Clearing and the bias; then shift, bias, both ends of clipping, and the store."""
+_HEAD_OF_SUMS, _TAIL_OF_SUMS = 1, 7
+"""Clearing; then a store for each of four bytes, and a shift between two of them."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def _addresses(tiling: Tiling, uops: int) -> tuple[dict[str, int], int]:
         "inp": blocks_in * workload.height * workload.width * each["inp"],
         "wgt": blocks_out * blocks_in * workload.kernel**2 * each["wgt"],
         "acc": blocks_out * each["acc"],
-        "out": blocks_out * workload.out_height * workload.out_width * each["acc"] // 4,
+        "out": workload.planes * blocks_out * workload.out_height * workload.out_width * each["acc"] // 4,
     }
     addresses, at = {}, 0
     for name, size in sizes.items():
@@ -73,7 +76,10 @@ class _Writer:
         self._tiling, self._addresses = tiling, addresses
         self._threads, self._steps = tiling.threads, tiling.steps
         self._rounds = len(tiling.places[0])
-        self._each = 2 + 3 * self._steps + _OPERATIONS + 1  # instructions of a thread in a round
+        self._sums = tiling.workload.sums
+        self._head = _HEAD_OF_SUMS if self._sums else _HEAD
+        self._tail = self._head + 3 * self._steps
+        self._each = self._tail + (_TAIL_OF_SUMS if self._sums else _TAIL)  # of a thread in a round
         self._round = np.arange(self._rounds).reshape(-1, 1)
         self._thread = np.arange(self._threads).reshape(1, -1)
         self._per_thread = (uops - self._threads) // self._threads
@@ -84,7 +90,7 @@ class _Writer:
         """All rounds."""
         self._write_start()
         self._write_steps()
-        self._write_end()
+        (self._write_sums if self._sums else self._write_end)()
         return self._words
 
     def _put(self, at: Numbers, opcode: Opcode, **fields: Any) -> None:
@@ -117,6 +123,8 @@ class _Writer:
             dst_in=1,
             **loops,
         )
+        if self._sums:
+            return
         self._put(
             self._at(1),
             Opcode.LOAD,
@@ -131,7 +139,7 @@ class _Writer:
         tiling = self._tiling
         step = np.arange(self._steps).reshape(1, -1, 1)
         round_, thread = self._round[:, None, :], self._thread[:, None, :]
-        first = (round_ * self._each + 2 + 3 * step) * self._threads
+        first = (round_ * self._each + self._head + 3 * step) * self._threads
         group = (round_ * self._steps + step) * self._threads + thread
         total = self._rounds * self._steps * self._threads
         inputs, weights = patterns.input_transfers(tiling), patterns.weight_transfers(tiling)
@@ -156,6 +164,7 @@ class _Writer:
             Opcode.GEMM,
             pop_prev=1,
             push_prev=group + self._threads < total,
+            push_next=np.logical_and(self._sums, step == self._steps - 1),
             uop_begin=thread * self._per_thread,
             uop_end=(thread + 1) * self._per_thread,
             **kernels.folded(tiling),
@@ -163,23 +172,38 @@ class _Writer:
 
     def _write_end(self) -> None:
         """Shift, bias, clipping, and the store."""
-        low, slot = 0 if self._tiling.workload.relu else -128, 2 + 3 * self._steps
+        low, slot = 0 if self._tiling.workload.relu else -128, self._tail
         self._operate(slot, Alu.SHR, self._tiling.workload.shift)
         self._operate(slot + 1, Alu.ADD, None)
         self._operate(slot + 2, Alu.MIN, 127)
         self._operate(slot + 3, Alu.MAX, low, push_next=1)
-        stores = patterns.result_transfers(self._tiling)
+        self._store(slot + 4)
+
+    def _write_sums(self) -> None:
+        """The lowest byte of every sum, and the next ones after shifts that wait for the store."""
+        self._store(self._tail)
+        for plane in range(1, self._tiling.workload.planes):
+            slot = self._tail + 2 * plane - 1
+            self._operate(slot, Alu.SHR, 8, pop_next=1, push_next=1)
+            self._store(slot + 1, plane)
+
+    def _store(self, slot: int, plane: int = 0) -> None:
+        tiling, stores = self._tiling, patterns.result_transfers(self._tiling)
+        blocks = tiling.workload.blocks(tiling.configuration)[1]
+        first = plane * blocks * tiling.workload.out_height * tiling.workload.out_width
         self._put(
-            self._at(slot + 4),
+            self._at(slot),
             Opcode.STORE,
-            **stores | {"dram": stores["dram"] + self._base("out", "acc")},
+            **stores | {"dram": stores["dram"] + first + self._base("out", "acc")},
             memory=Memory.OUT,
-            sram=self._thread * self._tiling.sums,
+            sram=self._thread * tiling.sums,
             pop_prev=1,
             push_prev=1,
         )
 
-    def _operate(self, slot: int, alu: Alu, value: int | None, push_next: int = 0) -> None:
+    def _operate(
+        self, slot: int, alu: Alu, value: int | None, *, pop_next: int = 0, push_next: int = 0
+    ) -> None:
         knobs, uop = self._tiling.knobs, self._single + self._thread
         pixels = knobs.tile_h * knobs.tile_w
         source = {"src_out": 1} if value is None else {"use_imm": 1, "imm": value}
@@ -187,6 +211,7 @@ class _Writer:
             self._at(slot),
             Opcode.ALU,
             alu=alu,
+            pop_next=pop_next,
             push_next=push_next,
             uop_begin=uop,
             uop_end=uop + 1,

@@ -14,7 +14,9 @@ _WANTED = 64.0  # standard deviation of results after the shift
 class Convolution:
     """A convolution with a square kernel, int8 in and out.
 
-    Results are `(sum >> shift) + bias`, clipped to 8 bits, and at least 0 with `relu`.
+    Results are `(sum >> shift) + bias`, clipped to 8 bits, and at least 0 with `relu`. With
+    `sums` they are the 32-bit sums themselves, in four planes of bytes, the lowest first: the
+    accelerator stores nothing wider.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Convolution:
     padding: int = 0
     stride: int = 1
     relu: bool = True
+    sums: bool = False
 
     def __post_init__(self) -> None:
         if min(self.height, self.width, self.in_channels, self.out_channels, self.kernel, self.stride) < 1:
@@ -42,6 +45,11 @@ class Convolution:
     def out_width(self) -> int:
         """Columns of the result."""
         return (self.width + 2 * self.padding - self.kernel) // self.stride + 1
+
+    @property
+    def planes(self) -> int:
+        """Bytes of one result."""
+        return 4 if self.sums else 1
 
     @property
     def shift(self) -> int:

@@ -107,10 +107,13 @@ def run(configuration: Configuration, words: Words, memory: Bytes, with_data: bo
 
 
 def _config(configuration: Configuration) -> _Config:
+    return _Config(*config_numbers(configuration))
+
+
+def config_numbers(configuration: Configuration) -> tuple[int, ...]:
+    """A configuration in the order of vta.h."""
     derived = {f"{memory}_depth": depth for memory, depth in configuration.depths.items()}
     derived |= {f"{memory}_bits": bits for memory, bits in configuration.index_bits.items()}
-    values = {
-        name: derived[name] if name in derived else int(getattr(configuration, name))
-        for name in _CONFIG_FIELDS
-    }
-    return _Config(**values)
+    return tuple(
+        derived[name] if name in derived else int(getattr(configuration, name)) for name in _CONFIG_FIELDS
+    )

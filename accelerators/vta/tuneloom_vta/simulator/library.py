@@ -7,13 +7,16 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from tuneloom_vta.errors import CompilerError
 
 _SOURCES = Path(__file__).parent
-_FLAGS = ("-O3", "-std=c11", "-shared", "-fPIC")
+_PARTS = ("decode.c", "transfers.c", "compute.c", "device.c")
+_WHOLE = "whole.c"
+_FLAGS = ("-O3", "-std=gnu11", "-fPIC")
 _NATIVE = ("-mcpu=native", "-march=native", "")
 
 
@@ -27,8 +30,16 @@ def library() -> ctypes.CDLL:
     """The compiled simulator; raises CompilerError where it can't be compiled."""
     path = _folder() / f"simulator-{_digest()}.so"
     if not path.exists():
-        _compile(path)
+        _compile(path, _PARTS, (*_FLAGS, "-shared"))
     return ctypes.CDLL(str(path))
+
+
+def simulator_object() -> Path:
+    """The simulator as an object for the libraries of models; raises CompilerError."""
+    path = _folder() / f"simulator-{_digest()}.o"
+    if not path.exists():
+        _compile(path, (_WHOLE,), (*_FLAGS, "-c"))
+    return path
 
 
 def _folder() -> Path:
@@ -45,18 +56,18 @@ def _digest() -> str:
     return seen.hexdigest()[:16]
 
 
-def _compile(path: Path) -> None:
+def _compile(path: Path, names: Sequence[str], flags: Sequence[str]) -> None:
     """Compile next to the target and move, so that several processes may do it at once."""
     program = compiler()
     if program is None:
         raise CompilerError("the VTA simulator needs a C compiler; install one, or set CC")
-    sources = [str(source) for source in sorted(_SOURCES.glob("*.c"))]
+    sources = [str(_SOURCES / name) for name in names]
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / "simulator.so"
         for native in _NATIVE:
-            flags = [*_FLAGS, native] if native else list(_FLAGS)
+            chosen = [*flags, native] if native else list(flags)
             done = subprocess.run(
-                [program, *flags, "-o", str(made), *sources], capture_output=True, text=True, check=False
+                [program, *chosen, "-o", str(made), *sources], capture_output=True, text=True, check=False
             )
             if done.returncode == 0:
                 made.replace(path)

@@ -96,19 +96,23 @@ typedef struct {
   Report *report;
 } Machine;
 
-int module_of(const uint64_t *words);
-Instruction decode(const Config *config, const uint64_t *words);
+#ifndef INSIDE
+#define INSIDE
+#endif
 
-int64_t element_bytes(const Config *config, int memory);
-int check_transfer(const Machine *machine, const Instruction *instruction);
-int64_t transfer_end(Machine *machine, const Instruction *instruction, int64_t start);
-void load(Machine *machine, const Instruction *instruction);
-void store(Machine *machine, const Instruction *instruction, int64_t begin, int64_t end);
+INSIDE int module_of(const uint64_t *words);
+INSIDE Instruction decode(const Config *config, const uint64_t *words);
 
-void load_weights(const Config *config, int8_t *to, const int8_t *from, int64_t count);
-void unpack(Machine *machine, int64_t begin, int64_t end);
-int check_compute(Machine *machine, const Instruction *instruction);
-int64_t compute_end(const Machine *machine, const Instruction *instruction, int64_t start);
-void compute(Machine *machine, const Instruction *instruction, int64_t begin, int64_t end);
+INSIDE int64_t element_bytes(const Config *config, int memory);
+INSIDE int check_transfer(const Machine *machine, const Instruction *instruction);
+INSIDE int64_t transfer_end(Machine *machine, const Instruction *instruction, int64_t start);
+INSIDE void load(Machine *machine, const Instruction *instruction);
+INSIDE void store(Machine *machine, const Instruction *instruction, int64_t begin, int64_t end);
+
+INSIDE void load_weights(const Config *config, int8_t *to, const int8_t *from, int64_t count);
+INSIDE void unpack(Machine *machine, int64_t begin, int64_t end);
+INSIDE int check_compute(Machine *machine, const Instruction *instruction);
+INSIDE int64_t compute_end(const Machine *machine, const Instruction *instruction, int64_t start);
+INSIDE void compute(Machine *machine, const Instruction *instruction, int64_t begin, int64_t end);
 
 #endif

@@ -18,7 +18,7 @@ def launching(meaning: Meaning, code: DeviceCode) -> Any:
     """
     from tvm import te, tirx
 
-    inputs = placeholders(meaning)
+    inputs = placeholders(meaning.inputs)
     results = [meaning.type_of(number) for number in meaning.outputs]
     written = [*results, *code.scratch]
 

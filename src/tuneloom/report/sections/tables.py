@@ -3,7 +3,7 @@
 from tuneloom.report.data import ReportData, TaskResult
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
 from tuneloom.report.drawing.tables import Head, numbers, sorted_number, table
-from tuneloom.report.drawing.units import clipped, count, duration, three_digits, times
+from tuneloom.report.drawing.units import clipped, count, duration, percent, three_digits, times
 
 COLUMNS: tuple[Head, ...] = (
     *("kernel", "shapes"),
@@ -20,6 +20,28 @@ def task_table(data: ReportData) -> Markup:
     ordered = sorted(data.tasks, key=lambda task: (task.job, -task.cost_s))
     rows = [el("tr", _model_cell(data, task) if several else None, _cells(task)) for task in ordered]
     return table("sortable tasks", ["model", *COLUMNS] if several else COLUMNS, rows)
+
+
+def counter_table(data: ReportData) -> Markup:
+    """What devices counted in one run of each kernel's best configuration; nothing if none counts."""
+    counting = sorted((t for t in data.tasks if t.counters), key=lambda task: (task.job, -task.cost_s))
+    names = list(dict.fromkeys(name for task in counting for name in task.counters))
+    rows = [
+        el(
+            "tr",
+            el("td", clipped(task.name, 36), title=task.name, data_v=task.name, class_="strong"),
+            [_counted(task.counters.get(name)) for name in names],
+        )
+        for task in counting
+    ]
+    return table("sortable counters", ["kernel", *numbers(*names)], rows) if names else EMPTY
+
+
+def _counted(value: float | None) -> Markup:
+    """A counter: whole numbers are counts, others are shares of one."""
+    if value is None:
+        return sorted_number("–", None)
+    return sorted_number(count(int(value)) if float(value).is_integer() else percent(value), value)
 
 
 def _model_cell(data: ReportData, task: TaskResult) -> Markup:

@@ -1,7 +1,7 @@
 """Rows of the table of trials as records."""
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sqlalchemy import Row, select
@@ -13,6 +13,8 @@ from tuneloom.store.records import Provenance, TrialRecord
 
 OK = "ok"
 """The outcome of a trial that ended in a measurement; other outcomes are kinds of failure."""
+_COUNTED = "device:"
+"""How names of counters begin among the features of a trial."""
 
 RECORDS = select(
     TRIALS,
@@ -24,19 +26,25 @@ RECORDS = select(
 """All trials with their provenance, to be narrowed down."""
 
 
+def kept_features(features: Mapping[str, float], outcome: Outcome) -> dict[str, float]:
+    """What a row keeps of a build and of a run: what the compiler revealed, and what the device counted."""
+    counted = outcome.counters if isinstance(outcome, Measurement) else {}
+    return {**features, **{f"{_COUNTED}{name}": value for name, value in counted.items()}}
+
+
 def record_of(row: Row[Any]) -> TrialRecord:
     """The record that one row of RECORDS holds."""
-    configuration = unpack_text(row.configuration)
+    configuration, features = unpack_text(row.configuration), from_json(row.features)
     candidate = Candidate(key=row.candidate, configuration=configuration, origin=row.origin)
     return TrialRecord(
         id=row.id,
         job=row.job,
         task_key=row.task_key,
         kernel_class=row.kernel_class,
-        trial=Trial(candidate=candidate, outcome=_outcome(row)),
+        trial=Trial(candidate=candidate, outcome=_outcome(row, features)),
         provenance=_provenance(row),
         build_s=row.build_s,
-        features=from_json(row.features),
+        features={name: value for name, value in features.items() if not name.startswith(_COUNTED)},
         created=row.created,
     )
 
@@ -50,9 +58,11 @@ def readable(rows: Iterable[Row[Any]]) -> Iterator[TrialRecord]:
             continue
 
 
-def _outcome(row: Row[Any]) -> Outcome:
+def _outcome(row: Row[Any], features: Mapping[str, float]) -> Outcome:
     if row.outcome == OK:
-        return Measurement(seconds=tuple(from_json(row.seconds)), profile_s=row.profile_s)
+        counted = {n.removeprefix(_COUNTED): v for n, v in features.items() if n.startswith(_COUNTED)}
+        times = tuple(from_json(row.seconds))
+        return Measurement(seconds=times, profile_s=row.profile_s, counters=counted)
     return Failure(kind=FailureKind(row.outcome), message=row.message)
 
 

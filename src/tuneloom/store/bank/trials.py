@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from tuneloom.errors import StoreError
 from tuneloom.model import Measurement, Outcome, Trial
-from tuneloom.store.bank.trial_rows import OK, RECORDS, record_of
+from tuneloom.store.bank.trial_rows import OK, RECORDS, kept_features, record_of
 from tuneloom.store.database.encoding import pack_text, printable, to_json
 from tuneloom.store.database.queries import Queries, insert_all_once, insert_new, insert_once
 from tuneloom.store.database.tables.runs import PROVENANCES, TASKS, TRIALS
@@ -132,7 +132,7 @@ def _columns(kept: KeptTrial) -> dict[str, Any]:
         "configuration": pack_text(candidate.configuration),
         "origin": printable(candidate.origin),
         "build_s": kept.build_s,
-        "features": to_json(dict(kept.features)),
+        "features": to_json(kept_features(kept.features, kept.trial.outcome)),
         **_outcome_columns(kept.trial.outcome),
     }
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import Claim, Implementer, Insert, ModelKernel
-from tuneloom.model import Failure, FailureKind
+from tuneloom.compiler.target import TargetSpec
+from tuneloom.model import Failure, FailureKind, Measurement
 from tuneloom.model.configuration import implementer_of, values_in
 
 
@@ -29,6 +30,25 @@ def inserted(kernel: ModelKernel, configuration: str, symbol: str) -> Insert | F
             except Exception as error:
                 return _failure(f"{wanted}: {error}")
     return _failure(f"no implementer {wanted!r} takes this kernel here; install what brings it")
+
+
+def alone(kernel: ModelKernel, configuration: str) -> tuple[str, bytes] | Failure | None:
+    """Who measures a configuration by a clock of its own, and what it runs for that; None: nobody does."""
+    wanted = implementer_of(configuration)
+    for implementer, claim in claims_on(kernel):
+        if implementer.name == wanted:
+            try:
+                made = implementer.alone(claim, values_in(configuration))
+            except Exception as error:
+                return _failure(f"{wanted}: {error}")
+            return (wanted, made) if isinstance(made, bytes) else made
+    return None
+
+
+def timed(target: TargetSpec, implementer: str, made: bytes) -> Measurement | Failure:
+    """Run what `alone` returned, by the clock of its device."""
+    (maker,) = (one for one in backend_of(target).implementers(target) if one.name == implementer)
+    return maker.timed(made)
 
 
 def _failure(message: str) -> Failure:

@@ -31,14 +31,17 @@ memory more than once: what makes their values must not be computed again each t
 """
 
 
-def blocking_passes(target: CpuTarget, dtype: str) -> list[Any]:
-    """The passes that lay a model out for a CPU, with products in this type."""
+def blocking_passes(target: CpuTarget, dtype: str, make: type[Rewriter] = Rewriter) -> list[Any]:
+    """The passes that lay a model out for a CPU, with products in this type.
+
+    `make` is a rewriter of somebody's own, who computes some products elsewhere.
+    """
     whole = target.dots.data if target.dots is not None else ""
     dots = whole if dtype == "int8" else ""
 
     def block(module: Any) -> Any:
         pairs = dtype == "bfloat16"
-        return block_layouts(module, target.lanes, dots, whole, pairs=pairs, tiles=target.tiles)
+        return block_layouts(module, target.lanes, dots, whole, pairs=pairs, tiles=target.tiles, make=make)
 
     return [
         folding(),
@@ -56,6 +59,7 @@ def block_layouts(
     *,
     pairs: bool = False,
     tiles: frozenset[str] = frozenset(),
+    make: type[Rewriter] = Rewriter,
 ) -> Any:
     """The module with `main` rewritten for vectors of `lanes` floats.
 
@@ -72,7 +76,7 @@ def block_layouts(
     others = {gvar: one for gvar, one in module.functions.items() if gvar.name_hint != "main"}
     builder = relax.BlockBuilder(type(module)(others))
     made = {binding.var: binding.value for binding in blocks[0].bindings}
-    rewriter = Rewriter(builder, lanes, uses(main), made, dots, whole, pairs=pairs, tiles=tiles)
+    rewriter = make(builder, lanes, uses(main), made, dots, whole, pairs=pairs, tiles=tiles)
     with builder.function("main", params=list(main.params)):
         with builder.dataflow():
             for binding in blocks[0].bindings:

@@ -23,6 +23,7 @@ from tuneloom.backends.cpu.layouts.shapes.values import (
     Restored,
     Value,
 )
+from tuneloom.backends.cpu.layouts.shapes.windows import Window
 from tuneloom.compiler.lazy import relax, tvm
 
 VOLUME = 5
@@ -280,14 +281,26 @@ class Rewriter:
     def _dots(self, conv: OpenConv, data: Quantised) -> Any:
         """A convolution of 8-bit whole numbers, its scales and bias included."""
         whole, step = dots.quantise_weight(conv.weight)
-        last = dots.factor_and_shift(whole, step, conv.bias, data.scale)
-        arguments = [
-            self.blocked(data),
-            relax.const(dots.pack_dots(whole, self.lanes)),
-            *(self.channel_constant(one, 0.0) for one in last),
+        last = [
+            self.channel_constant(one, 0.0)
+            for one in dots.factor_and_shift(whole, step, conv.bias, data.scale)
         ]
-        options = {"window": conv.window, "zero": data.scale.zero}
-        return self.kernel(dots.conv2d_dots, arguments, "conv2d_dots", **options)
+        return self.conv2d_of_wholes(self.blocked(data), whole, last, conv.window, data.scale)
+
+    def conv2d_of_wholes(
+        self, data: Any, weight: Any, last: list[Any], window: Window, scale: dots.Scale
+    ) -> Any:
+        """A convolution of blocked whole numbers; `last` are the factor and the shift of its sums."""
+        arguments = [data, relax.const(dots.pack_dots(weight, self.lanes)), *last]
+        return self.kernel(dots.conv2d_dots, arguments, "conv2d_dots", window=window, zero=scale.zero)
+
+    def product_of_wholes(
+        self, data: Any, weight: Any, last: list[Any], panel: int, scale: dots.Scale
+    ) -> Any:
+        """A product of whole numbers with weights (out, in)."""
+        arguments = [data, relax.const(dots.pack_dot_panels(weight, panel)), *last]
+        options = {"width": weight.shape[0], "side": self.side("int8", weight.shape[1])}
+        return self.kernel(dots.product_dots, arguments, "product_dots", **options)
 
     def _grouped(self, conv: OpenConv) -> Any:
         outside, inside = conv.weight.shape[0] // conv.groups, conv.weight.shape[1]

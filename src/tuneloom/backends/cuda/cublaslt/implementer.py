@@ -75,7 +75,7 @@ def _calling(claim: CublasClaim, symbol: str) -> Any:
     from tvm import te, tirx
 
     meaning = claim.meaning
-    inputs = placeholders(meaning)
+    inputs = placeholders(meaning.inputs)
     result = meaning.type_of(meaning.outputs[0])
 
     def call(ins: Any, outs: Any) -> Any:

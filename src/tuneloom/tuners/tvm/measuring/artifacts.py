@@ -1,4 +1,7 @@
-"""A built kernel as bytes: a header that says how to call it, then the library."""
+"""A built kernel as bytes: a header that says how to call it, then the library.
+
+What an implementer measures by a clock of its own has its name and target in the header instead.
+"""
 
 import json
 import struct
@@ -11,12 +14,15 @@ _SIZE = struct.Struct("!I")
 class BuiltKernel:
     """A library with one function `main`, the types and shapes of its arguments, its kind of device."""
 
-    device: str
-    arguments: tuple[tuple[str, tuple[int, ...]], ...]
+    device: str = ""
+    arguments: tuple[tuple[str, tuple[int, ...]], ...] = ()
     library: bytes = field(repr=False)
+    implementer: str = ""
+    target: str = ""
 
     def to_bytes(self) -> bytes:
-        header = json.dumps({"device": self.device, "arguments": self.arguments}).encode()
+        own = {"implementer": self.implementer, "target": self.target} if self.implementer else {}
+        header = json.dumps({"device": self.device, "arguments": self.arguments, **own}).encode()
         return _SIZE.pack(len(header)) + header + self.library
 
     @classmethod
@@ -25,4 +31,5 @@ class BuiltKernel:
         start = _SIZE.size + size
         header = json.loads(payload[_SIZE.size : start])
         arguments = tuple((str(dtype), tuple(shape)) for dtype, shape in header["arguments"])
-        return cls(device=header["device"], arguments=arguments, library=payload[start:])
+        own = {name: header.get(name, "") for name in ("implementer", "target")}
+        return cls(device=header["device"], arguments=arguments, library=payload[start:], **own)

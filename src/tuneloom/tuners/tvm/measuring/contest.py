@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from tuneloom.model import MeasuringRules
-from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
-from tuneloom.tuners.tvm.measuring.profiling import LoadedKernel
+from tuneloom.tuners.tvm.measuring.profiling import loaded
 
 _ROUNDS = 7
 _ROUND_MS = 5.0
@@ -15,7 +14,7 @@ def contest(payloads: Sequence[bytes], rules: MeasuringRules) -> list[list[float
 
     A slow neighbour then slows all contenders of a round, not the luckless one.
     """
-    kernels = [LoadedKernel(BuiltKernel.from_bytes(payload)) for payload in payloads]
+    kernels = [loaded(payload) for payload in payloads]
     firsts = [kernel.time(number=1, repeats=2)[1] for kernel in kernels]
     numbers = [max(1, round(_ROUND_MS / 1e3 / max(first, 1e-9))) for first in firsts]
     rounds = 1 if min(firsts) > rules.run_timeout_s / (4 * _ROUNDS * len(kernels)) else _ROUNDS

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tuneloom.backends.finding import backend_of
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.errors import InputError, ModelError
 from tuneloom.model import ModelRecipe, ModelSummary, ShapeVariant, Task, TensorInfo
@@ -31,12 +32,19 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
         return error
     try:
         summary = _summary(all_lowered, paired(recipe, all_lowered[0]))
+        _require_work(recipe, all_lowered)
     except InputError as error:
         return error
     if not summary.tasks:
         return ModelError(f"{recipe.source}: {_nothing(summary)}")
     keep(recipe, summary)
     return summary
+
+
+def _require_work(recipe: ModelRecipe, all_lowered: Sequence[LoweredModel]) -> None:
+    for one in all_lowered:
+        names = [str(gvar.name_hint) for gvar in one.module.get_global_vars()]
+        backend_of(one.target).require_kernels(recipe.source, names, one.target)
 
 
 def _nothing(summary: ModelSummary) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import inf
 
+from tuneloom.backends.finding import backend_of
 from tuneloom.model import Candidate, Search, SearchOptions, Seed, Task, Trial
 from tuneloom.model.configuration import TVM, implementer_of
 from tuneloom.tuners.tvm.inserting import claims_on
@@ -34,7 +35,10 @@ def open_search(task: Task, options: SearchOptions, known: Sequence[Trial]) -> S
         return TvmSearch(task, own, known)
     members = [ClaimSearch(name, claim, task, options) for name, claim in claims]
     joint = JointSearch(
-        lambda: TvmSearch(task, replace(own, seeds=()), ()), members, default_candidate(kernel)
+        lambda: TvmSearch(task, replace(own, seeds=()), ()),
+        members,
+        default_candidate(kernel),
+        alone=backend_of(kernel.target).claims_alone,
     )
     joint.plant(options.seeds)
     joint.update(known)
@@ -48,13 +52,19 @@ def _maker(seed: Seed) -> str:
 class JointSearch:
     """The search of a task: TVM's schedules and the claims of other implementers.
 
-    TVM's space is opened by `own` when it is first asked for: that takes seconds on some targets.
+    TVM's space is opened by `own` when it is first asked for: that takes seconds on some targets. With
+    `alone` it is not asked for anything but the default.
     """
 
     def __init__(
-        self, own: Callable[[], TvmSearch], claims: Sequence[ClaimSearch], default: Candidate
+        self,
+        own: Callable[[], TvmSearch],
+        claims: Sequence[ClaimSearch],
+        default: Candidate,
+        *,
+        alone: bool = False,
     ) -> None:
-        self._open = own
+        self._open, self._alone = own, alone
         self._claims = {claim.name: claim for claim in claims}
         self._given = {claim.name: 0 for claim in claims}
         self._default: Candidate | None = default
@@ -71,10 +81,13 @@ class JointSearch:
             chosen += self._from(claim, wanted)
         for share, member in self._shares(count - len(chosen)):
             chosen += self._from(member, share)
-        return chosen if len(chosen) >= count else chosen + self._from(self._own, count - len(chosen))
+        if self._alone or len(chosen) >= count:
+            return chosen
+        return chosen + self._from(self._own, count - len(chosen))
 
     def plant(self, seeds: Sequence[Seed]) -> None:
-        self._seeds = [*(seed for seed in seeds if _maker(seed) == TVM), *self._seeds]
+        if not self._alone:
+            self._seeds = [*(seed for seed in seeds if _maker(seed) == TVM), *self._seeds]
         for seed in reversed(seeds):
             if _maker(seed) in self._claims:
                 self._claims[_maker(seed)].plant([seed])
@@ -144,6 +157,8 @@ class JointSearch:
             if self._given[claim.name] < _TRIED or seconds <= _BEHIND * best
         }
         waited = sum(self._given.values()) >= _PATIENCE
+        if self._alone:
+            return hopeful or dict.fromkeys(self._claims.values(), 1.0)
         if not hopeful or (waited and (len(self._trials) < _TRIED or self._best_s <= _BEHIND * best)):
             hopeful[self._own] = (best / self._best_s) ** 4 if self._best_s < inf else 1.0
         return hopeful

@@ -50,11 +50,8 @@ def _with_whole_numbers(rewriter: Rewriter, var: Any, data: Quantised, matrix: A
     width = int(matrix.shape[1])
     panel = matrices.panel_width(rows, width, rewriter.lanes)
     whole, step = dots.quantise_weight(np.ascontiguousarray(matrix.T))
-    packed = dots.pack_dot_panels(whole, panel)
-    last = (relax.const(one) for one in dots.factor_and_shift(whole, step, None, data.scale))
-    arguments = [rewriter.plain(data), relax.const(packed), *last]
-    side = rewriter.side("int8", matrix.shape[0])
-    rewriter.emit_plain(var, dots.product_dots, arguments, "product_dots", width=width, side=side)
+    last = [relax.const(one) for one in dots.factor_and_shift(whole, step, None, data.scale)]
+    rewriter.bind_plain(var, rewriter.product_of_wholes(rewriter.plain(data), whole, last, panel, data.scale))
 
 
 def _with_variable(
