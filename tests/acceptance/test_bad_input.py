@@ -3,12 +3,13 @@
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from support.commands import Workplace
+from support.commands import Workplace, ended_afterwards, wait_until
 from support.models.onnx_files import (
     write_network,
     write_text,
@@ -16,6 +17,7 @@ from support.models.onnx_files import (
     write_unknown_operator,
 )
 from support.warm import WarmInterpreter
+from tuneloom.store import open_existing
 
 
 def write_farm(path: Path) -> None:
@@ -124,11 +126,12 @@ def test_bad_input_gets_one_line_and_leaves_nothing(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB."""
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of 64 KiB, unless a test asks for another size."""
     place = tmp_path / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    size = getattr(request, "param", "64k")
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("only root may mount a small file system")
     yield place
@@ -143,6 +146,28 @@ def test_a_bundle_that_does_not_fit_on_the_disk(
     done = place.run("tune", "net.onnx", "--trials", "2", "--out", "disk/fast")
     assert_one_line(done, "fast", "No space left on device")
     assert list(small_disk.iterdir()) == []
+
+
+@pytest.mark.parametrize("small_disk", ["900k"], indirect=True)
+def test_a_disk_that_is_full_in_the_middle_of_a_run_costs_nothing_that_was_measured(
+    small_disk: Path, tmp_path: Path, warm: WarmInterpreter
+) -> None:
+    place = Workplace(folder=tmp_path, environment={"TUNELOOM_HOME": str(small_disk)}, warm=warm)
+    done = place.run("tune", "mock:size=100000", "--trials", "3000")
+    assert_one_line(done, str(small_disk), "disk is full", "TUNELOOM_HOME")
+    subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
+    kept = trials_in(small_disk)
+    assert kept
+    with ended_afterwards(place.start("resume", "last")) as program:
+        assert wait_until(program, lambda: len(trials_in(small_disk)) > len(kept))
+    assert trials_in(small_disk)[: len(kept)] == kept
+
+
+def trials_in(home: Path) -> list[str]:
+    """The candidates of all trials in a store, in the order of commitment."""
+    with closing(open_existing(str(home / "store.db"))) as store:
+        (job,) = store.jobs(store.runs()[0].id)
+        return [record.trial.candidate.key for record in store.trials(job.id)]
 
 
 def test_a_store_that_does_not_fit_on_the_disk(

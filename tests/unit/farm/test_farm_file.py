@@ -113,3 +113,11 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, complain
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(JobsFileError, match=r"can't read .*farm\.toml: No such file"):
         read_farm(tmp_path / "farm.toml")
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "farm.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(
+        JobsFileError, match=r"can't read .*farm\.toml: it is no text in UTF-8; check the path"
+    ):
+        read_farm(tmp_path / "farm.toml")

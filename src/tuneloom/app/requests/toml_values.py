@@ -28,9 +28,10 @@ class TomlFile:
         """Raises JobsFileError if it can't be read or is no TOML."""
         try:
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise JobsFileError(f"can't read {path}: {reason}; check the path") from error
+        except UnicodeDecodeError as error:
+            raise JobsFileError(f"can't read {path}: it is no text in UTF-8; check the path") from error
+        except OSError as error:
+            raise JobsFileError(f"can't read {path}: {error.strerror or error}; check the path") from error
         try:
             return cls(path, tomllib.loads(text), TomlLines(text))
         except tomllib.TOMLDecodeError as error:

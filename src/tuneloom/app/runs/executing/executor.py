@@ -111,7 +111,7 @@ class Executor:
         self._news = news
         self._looked_s = self._shown_s = 0.0
         self._given_workers: set[str] = set()
-        self._runs = HeldRuns(store, heartbeat, lambda job: self.conductor.abandon(job))
+        self._runs = HeldRuns(store, heartbeat, lambda job: self.conductor.abandon(job), logged=most_runs > 0)
         self._writer = RunWriter(store, self._runs, self._seen, lambda: self.conductor.now_s())
         self._shares = ShareBook(store, lambda *use: self.conductor.share_used(*use)) if most_runs else None
         self.listener = RunListener(self._runs, self._writer, self._shares, self.beat)

@@ -16,10 +16,12 @@ class HeldRuns:
     """Runs by name. What goes wrong while one is written ends that one here, and no other.
 
     `lost` are those that another executor has now, `failures` what kept others from being written;
-    `abandon` ends a job without telling anybody.
+    these are logged unless somebody asks for them in the end. `abandon` ends a job without telling anybody.
     """
 
-    def __init__(self, store: Store, heartbeat: Heartbeat, abandon: Callable[[str], None]) -> None:
+    def __init__(
+        self, store: Store, heartbeat: Heartbeat, abandon: Callable[[str], None], *, logged: bool
+    ) -> None:
         self.held: dict[str, HeldRun] = {}
         self.lost: list[str] = []
         self.failures: dict[str, StoreError] = {}
@@ -27,6 +29,7 @@ class HeldRuns:
         self._store = store
         self._heartbeat = heartbeat
         self._abandon = abandon
+        self._logged = logged
 
     def __iter__(self) -> Iterator[HeldRun]:
         return iter(list(self.held.values()))
@@ -64,7 +67,8 @@ class HeldRuns:
         if isinstance(error, LeaseLost):
             self.lost.append(held.id)
             return
-        _LOG.warning("run %s can't be written and is given back: %s", held.id, error)
+        if self._logged:
+            _LOG.warning("run %s can't be written and is given back: %s", held.id, error)
         self.failures[held.id] = error
         with suppress(StoreError):
             self._store.release_run(held.lease, RunStatus.INTERRUPTED, str(error))
