@@ -10,7 +10,8 @@ bundle's own times and outputs. TF32 is off on both sides. Everything is timed i
 with inputs on the GPU, each waited for, in a process that has the GPU to itself.
 
 Programs are exported and PyTorch's code is compiled for --processes rows at once before the first of these
-is timed. Rows are appended to the results as they come. Rows that the results have are skipped; with --again
+is timed. With --together these are then tuned as one run, and each row's time of tuning is its part of the
+run's. Rows are appended to the results as they come. Rows that the results have are skipped; with --again
 only PyTorch's times are taken from there. A row is begun only if the budget leaves time for it.
 """
 
@@ -23,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,9 @@ PREPARE_S, RIVALS_S, MEASURE_S, FINISH_S = 240.0, 240.0, 120.0, 240.0
 """How long parts of a row may take; what comes after the seconds of tuning is the last."""
 WORTHWHILE = 1.5
 """A row is begun if the budget leaves so many times its seconds of tuning."""
+
+
+TOGETHER, TOGETHER_STORE = "together", "together.db"
 
 
 def main() -> None:
@@ -65,6 +70,7 @@ def parsed() -> Any:
     parser.add_argument("--store", help="tune all rows with this store")
     parser.add_argument("--again", action="store_true", help="tune rows again that the results have")
     parser.add_argument("--rivals-again", action="store_true", help="time PyTorch again as well")
+    parser.add_argument("--together", action="store_true", help="tune the rows of a group as one run")
     parser.add_argument("--folder", type=Path, help="keep programs and bundles here")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--part", help=argparse.SUPPRESS)
@@ -100,10 +106,14 @@ def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, o
         if time.monotonic() + WORTHWHILE * options.seconds > ends:
             break
         prepare(group, fresh, folder)
+        rivals = {row: [] if row in fresh else rivals_of(known, row) for row in group}
+        if options.together:
+            rivals = {row: rivals[row] or against_torch(row, folder, options.autotune) for row in group}
+            tune_together(group, folder, options)
         for row in group:
-            if time.monotonic() + WORTHWHILE * options.seconds > ends:
+            if not options.together and time.monotonic() + WORTHWHILE * options.seconds > ends:
                 break
-            found = compared(row, [] if row in fresh else rivals_of(known, row), folder, options)
+            found = compared(row, rivals[row], folder, options)
             append(options.out, found)
             print(told(found), flush=True)
             done += 1
@@ -140,7 +150,7 @@ def compared(row: Any, rivals: list[dict[str, Any]], folder: Path, options: Any)
         found |= {"torch_s": best["seconds"], "torch_mode": f"{best['mode']}, {best['layout']}"}
         found["torch_difference"] = best["difference"]
     try:
-        found |= tuned(row, folder, options)
+        found |= tuned(row, folder, options) if not options.together else one_of_many(row, folder)
         finished(part_of("measure", row, folder), MEASURE_S, folder / f"{row.file}.measure.log")
         found |= json.loads((folder / f"{row.file}.measure.json").read_text())
     except PartFailed as error:
@@ -179,6 +189,49 @@ def tuned(row: Any, folder: Path, options: Any) -> dict[str, Any]:
     from gpu.ours import tuning
 
     return {"tuning_s": took_s, **tuning(place, started)}
+
+
+def tune_together(group: Sequence[Any], folder: Path, options: Any) -> None:
+    """Tune several programs as jobs of one run, which share cores and GPU; those that fail have no bundle."""
+    programs = [folder / f"{row.file}.pt2" for row in group]
+    place, out = folder / TOGETHER_STORE, folder / TOGETHER
+    for old in (
+        out,
+        place,
+        *folder.glob(f"{TOGETHER_STORE}*"),
+        *(folder / f"{row.file}.bundle" for row in group),
+    ):
+        subprocess.run(["rm", "-rf", str(old)], check=True)
+    words = ["tune", *map(str, filter(Path.is_file, programs)), "--target", "cuda", "--out", str(out)]
+    words += [
+        "--trials",
+        str(options.trials),
+        "--seconds",
+        str(options.seconds),
+        "--store",
+        str(place),
+        "--json",
+    ]
+    log, started = folder / "together.log", time.time()
+    child = begun([sys.executable, "-m", "tuneloom", *words], log, {"TORCH_COMPILE_DISABLE": "1"})
+    with suppress(PartFailed):  # every row tells what became of it
+        finished(child, options.seconds + len(group) * FINISH_S, log)
+    facts = {"rows": len(group), "took_s": time.time() - started, "started": started}
+    (folder / "together.json").write_text(json.dumps(facts))
+    for row in group:
+        if (out / row.file).is_dir():
+            (out / row.file).rename(folder / f"{row.file}.bundle")
+
+
+def one_of_many(row: Any, folder: Path) -> dict[str, Any]:
+    """How the tuning of one program went, and of how many it was one; raises PartFailed."""
+    from gpu.ours import tuning
+
+    facts = json.loads((folder / "together.json").read_text())
+    if not (folder / f"{row.file}.bundle").is_dir():
+        raise PartFailed(f"no bundle: {last_line(folder / 'together.log')}")
+    about = {"together": facts["rows"], "tuning_s": facts["took_s"] / facts["rows"]}
+    return about | tuning(str(folder / TOGETHER_STORE), facts["started"], row.file)
 
 
 class PartFailed(Exception):  # noqa: N818 - the name is the message

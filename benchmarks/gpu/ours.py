@@ -55,11 +55,11 @@ def state() -> dict[str, Any]:
     }
 
 
-def tuning(place: str, started: float) -> dict[str, Any]:
-    """How the last run of a store went; `started` is when its command was, in seconds of the epoch."""
+def tuning(place: str, started: float, name: str | None = None) -> dict[str, Any]:
+    """How the last run of a store went, or its job of a name; `started` is when its command was given."""
     with closing(open_existing(place)) as store:
         run = store.runs(1)[0]
-        job = store.jobs(run.id)[0]
+        job = next(job for job in store.jobs(run.id) if name in (None, job.name))
         records = store.trials(job.id)
         found = {
             "trials": len(records),
