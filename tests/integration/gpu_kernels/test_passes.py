@@ -72,6 +72,22 @@ def test_an_activation_behind_a_product_is_not_kept_from_it_by_a_reshape() -> No
     np.testing.assert_array_equal(outputs(changed), outputs(plain))
 
 
+def test_a_factor_for_each_column_is_not_kept_from_a_product_either() -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        product = builder.emit(relax.op.matmul(*values[:2]))
+        wide = builder.emit(relax.op.reshape(product, (2, 3, 16)))
+        factor = relax.const(np.arange(16, dtype="float32").reshape(1, 1, 16))
+        return relax.op.add(values[2], builder.emit(relax.op.multiply(wide, factor)))
+
+    plain = model(body, ((6, 8), "float32"), ((8, 16), "float32"), ((2, 3, 16), "float32"))
+    changed = reshapes_behind(plain)
+    names = operators(changed)
+    assert names.index("relax.multiply") == names.index("relax.matmul") + 1 and names[-1] == "relax.reshape"
+    np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5)
+
+
 def test_written_out_attention_becomes_one_operator_of_halves() -> None:
     plain = model(attention, *[((2, 3, 5, 4), "float16")] * 3)
     changed = reshapes_behind(attention_as_one(plain))

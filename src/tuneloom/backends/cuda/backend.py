@@ -60,6 +60,7 @@ class CudaBackend(Backend):
             own_pass("AttentionAsOne", attention_as_one),
             *(halving if dtype in HALF else ()),
             own_pass("ChannelsLast", channels_last),
+            transform.EliminateCommonSubexpr(),
             own_pass("ReshapesBehind", reshapes_behind),
             own_pass("GatesApart", gates_apart),
         ]

@@ -5,6 +5,7 @@ others a bias. Weights are multiplied in double precision and rounded once.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tuneloom.backends.cuda.passes.rewriting import (
     shape_of,
 )
 
+_LONGEST_ROW = 32768
 _CONVOLUTIONS = frozenset(f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose"))
 
 
@@ -40,8 +42,29 @@ class Affine:
 
 
 def norms_folded(module: Any) -> Any:
-    """The module without batch norms whose statistics are constants."""
-    return rewritten(module, _folded)
+    """The module without batch norms whose statistics are constants; group norms are norms of rows."""
+    return rewritten(rewritten(module, _folded), _of_rows)
+
+
+def _of_rows(builder: Any, call: Any, made: Lookup) -> Any | None:
+    """A group norm as a layer norm of all elements of a group, scaled for each channel behind."""
+    from tvm import relax
+
+    shape = shape_of(call) if name_of(call) == "nn.group_norm" else None
+    weights = [_constant(one, made) for one in call.args[1:]] if shape is not None else [None]
+    if shape is None or any(one is None for one in weights) or int(call.attrs.channel_axis) != 1:
+        return None
+    groups, dtype = int(call.attrs.num_groups), dtype_of(call)
+    length = prod(shape[1:]) // groups
+    if length > _LONGEST_ROW or len(call.attrs.axes) != len(shape) - 2:
+        return None
+    rows = builder.emit(relax.op.reshape(call.args[0], (shape[0] * groups, length)))
+    plain = [relax.const(np.full(length, one, numpy_type(dtype)), dtype) for one in (1.0, 0.0)]
+    normed = builder.emit(relax.op.nn.layer_norm(rows, *plain, axes=[-1], epsilon=call.attrs.epsilon))
+    affine = Affine(*weights, 1)
+    scale, shift = (affine.along(one, len(shape), dtype) for one in weights)
+    scaled = builder.emit(relax.op.multiply(builder.emit(relax.op.reshape(normed, shape)), scale))
+    return relax.op.add(scaled, shift)
 
 
 def _folded(builder: Any, field: Any, made: Lookup) -> Any | None:

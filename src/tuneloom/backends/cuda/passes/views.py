@@ -9,6 +9,7 @@ from typing import Any
 from tuneloom.backends.cuda.passes.halves import HALF
 from tuneloom.backends.cuda.passes.rewriting import (
     Lookup,
+    array_of,
     constant_of,
     dtype_of,
     name_of,
@@ -163,11 +164,17 @@ def _sliced(builder: Any, call: Any) -> Any | None:
 
 
 def _same_shape(call: Any) -> list[int]:
-    """Operands of the result's shape; the others must be single numbers."""
+    """Operands of the result's shape; the others must be constants along the last axis, or single numbers."""
     shapes = [shape_of(one) for one in call.args]
     whole = [n for n, shape in enumerate(shapes) if shape is not None and shape == shape_of(call)]
-    single = [n for n in range(len(shapes)) if constant_of(call.args[n]) is not None]
+    single = [n for n, one in enumerate(call.args) if constant_of(one) is not None or _is_row(one)]
     return whole if set(whole) | set(single) == set(range(len(shapes))) else []
+
+
+def _is_row(value: Any) -> bool:
+    """Whether a constant has all its elements along the last axis."""
+    array = array_of(value)
+    return array is not None and array.ndim > 0 and array.size == array.shape[-1]
 
 
 def _behind(builder: Any, call: Any, made: Lookup, whole: list[int]) -> Any | None:
@@ -180,12 +187,23 @@ def _behind(builder: Any, call: Any, made: Lookup, whole: list[int]) -> Any | No
         return None
     shape = shape_of(flat)
     operands = list(call.args)
-    for n in whole:
+    for n in range(len(operands)):
+        if n not in whole:
+            operands[n] = _as_row(operands[n])
+            continue
         source = made(operands[n])
         same = name_of(source) == "reshape" and shape_of(source.args[0]) == shape
         operands[n] = source.args[0] if same else builder.emit(relax.op.reshape(operands[n], shape))
     done = builder.emit(relax.Call(call.op, operands, call.attrs))
     return relax.op.reshape(done, shape_of(call))
+
+
+def _as_row(constant: Any) -> Any:
+    from tvm import relax
+
+    array = array_of(constant)
+    assert array is not None
+    return constant if array.ndim < 2 else relax.const(array.reshape(-1), dtype_of(constant))
 
 
 def _flat(reshape: Any) -> bool:
