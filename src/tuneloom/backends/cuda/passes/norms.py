@@ -61,7 +61,7 @@ def _of_rows(builder: Any, call: Any, made: Lookup) -> Any | None:
     rows = builder.emit(relax.op.reshape(call.args[0], (shape[0] * groups, length)))
     plain = [relax.const(np.full(length, one, numpy_type(dtype)), dtype) for one in (1.0, 0.0)]
     normed = builder.emit(relax.op.nn.layer_norm(rows, *plain, axes=[-1], epsilon=call.attrs.epsilon))
-    affine = Affine(*weights, 1)
+    affine = Affine(weights[0], weights[1], 1)
     scale, shift = (affine.along(one, len(shape), dtype) for one in weights)
     scaled = builder.emit(relax.op.multiply(builder.emit(relax.op.reshape(normed, shape)), scale))
     return relax.op.add(scaled, shift)

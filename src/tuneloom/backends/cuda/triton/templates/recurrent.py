@@ -59,7 +59,8 @@ def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
         "units": tuple(each for each in (8, 16, 32, 64, 128) if each < 2 * max(found.hidden, 8)),
         "warps": (2, 4, 8, 16),
     }
-    sizes = [(16, 4), (16, 8), (8, 4), (32, 8), (8, 2), (32, 16), (64, 16), (16, 2), (128, 16)]
+    alone = [(found.padded, 16), (found.padded, 8)]  # one block has nobody to wait for
+    sizes = [*alone, (16, 4), (16, 8), (8, 4), (32, 8), (8, 2), (32, 16), (64, 16), (16, 2), (128, 16)]
     guesses = [{"units": min(units, knobs["units"][-1]), "warps": warps} for units, warps in sizes]
     fitting = [
         each for n, each in enumerate(guesses) if each not in guesses[:n] and not _refusal(meaning, gpu, each)
@@ -94,7 +95,8 @@ def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Triton
     kernel = draft.text("recurrent", (blocks, found.batch, 1), warps=configuration["warps"])
     counters = TensorType(shape=(found.batch,), dtype="int32")
     states = TensorType(shape=(2, found.batch, found.hidden), dtype="float32")
-    return TritonProgram(kernels=(_cleared(meaning, found), kernel), scratch=(counters, states))
+    kernels = (_cleared(meaning, found), kernel) if blocks > 1 else (kernel,)
+    return TritonProgram(kernels=kernels, scratch=(counters, states))
 
 
 def _cleared(meaning: Meaning, found: Recurrence) -> KernelText:
@@ -139,7 +141,7 @@ def _step(draft: Draft, found: Recurrence, blocks: int) -> None:
         draft.line('while tl.atomic_add(scratch0 + b, 0, sem="acquire", scope="gpu") < t * ' + f"{blocks}:")
         draft.line("    pass")
     old = f"scratch1 + ((t % 2) * {batch} + b) * {hidden} + k"
-    draft.line(f"before = tl.load({old}, mask=(k < {hidden}) & (t > 0), other=0.0, volatile=True)")
+    draft.line(f"before = tl.load({old}, mask=(k < {hidden}) & (t > 0), other=0.0, volatile={blocks > 1})")
     draft.line(f"first = tl.load(input2 + b * {hidden} + k, mask=(k < {hidden}) & (t == 0), other=0.0)")
     draft.line("state = (before + first)[None, :]")
     for gate in range(gates):
@@ -151,7 +153,8 @@ def _step(draft: Draft, found: Recurrence, blocks: int) -> None:
         f"tl.store(output0 + (place * {batch} + b) * {hidden} + u, tl.where(going, h, 0.0), mask=u_ok)"
     )
     draft.line("tl.debug_barrier()")
-    draft.line('tl.atomic_add(scratch0 + b, 1, sem="release", scope="gpu")')
+    if blocks > 1:
+        draft.line('tl.atomic_add(scratch0 + b, 1, sem="release", scope="gpu")')
 
 
 def _cell(draft: Draft, found: Recurrence) -> None:
