@@ -56,12 +56,15 @@ def test_the_second_accelerator_is_another_kernel_by_configuration_alone() -> No
     assert isinstance(tried(SMALL), Measurement)
 
 
-def test_its_device_needs_a_compiler_and_no_core_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_device_needs_a_compiler_and_a_core_for_what_it_can_not_compute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (entry,) = KIND.found(2)
     ground = MachineCores(name="far", host_cores=frozenset({0, 1}), device_cores=frozenset({2}))
     offer = KIND.offer(entry, ground)
     assert (offer.resource.name, offer.resource.key) == ("far/vta0", kernel_of(TINY).device_key)
-    assert offer.cores == ground.host_cores
+    assert offer.cores == ground.device_cores
+    assert len(offer.locks) == 2
     assert KIND.look(entry).usable
     monkeypatch.setenv("CC", "no-such-compiler")
     assert "needs a C compiler" in KIND.look(entry).trouble

@@ -9,7 +9,7 @@ from tuneloom.engine.machine import Offer
 from tuneloom.engine.sharing.locks import core_lock
 from tuneloom.model import Device
 from tuneloom_vta.errors import CompilerError
-from tuneloom_vta.simulator.library import library
+from tuneloom_vta.simulator.library import compiler, library
 
 NAME = "vta"
 
@@ -37,6 +37,8 @@ class VtaKind(DeviceKind):
         return Offer(resource=resource, cores=cores, locks=locks, target=self.target)
 
     def look(self, entry: DeviceEntry) -> DeviceState:
+        if compiler() is None:  # programs in models are compiled, too
+            return DeviceState(trouble="the VTA simulator needs a C compiler; install one, or set CC")
         try:
             library()
         except CompilerError as error:
