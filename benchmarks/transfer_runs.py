@@ -13,7 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuneloom.app.bundles.models import evaluate_bundle, list_tasks
+from tuneloom.app.bundles.models import list_tasks
+from tuneloom.app.evaluating import evaluate_bundle
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, JobSpec

@@ -60,7 +60,8 @@ class GpuUser:
 class GpuState:
     """How a GPU stands at a moment; what the driver does not tell is None.
 
-    `slowed_by` are the driver's reasons why clocks are lower than they could be, as a set of bits.
+    `slowed_by` are the driver's reasons why clocks are lower than they could be, as a set of bits;
+    `energy_j` is what it has used since the driver was loaded.
     """
 
     core_mhz: int | None = None
@@ -69,6 +70,7 @@ class GpuState:
     temperature_c: int | None = None
     power_w: float | None = None
     slowed_by: int | None = None
+    energy_j: float | None = None
     users: tuple[GpuUser, ...] = ()
 
 
@@ -95,7 +97,7 @@ class Nvml:
         return _asked(lambda nvml: [user for handle in _handles(nvml) for user in _users(nvml, handle)], [])
 
     def state(self, uuid: str) -> GpuState:
-        return _asked(lambda nvml: _state(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid)), GpuState())
+        return _asked(lambda nvml: state_of(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid)), GpuState())
 
 
 def visible_gpus(
@@ -193,6 +195,18 @@ def _with_nvml(question: Callable[[Any], T], nothing: T) -> T:
         pynvml.nvmlShutdown()
 
 
+def kept_open(uuid: str) -> tuple[Any, Any] | None:
+    """NVML, opened for as long as this process lives, and its handle of a GPU; None without a driver."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    with suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        return pynvml, pynvml.nvmlDeviceGetHandleByUUID(uuid)
+    return None
+
+
 def _handles(nvml: Any) -> list[Any]:
     return [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
 
@@ -238,11 +252,14 @@ def _program(nvml: Any, pid: int) -> str:
     return "a process"
 
 
-def _state(nvml: Any, handle: Any) -> GpuState:
+def state_of(nvml: Any, handle: Any) -> GpuState:
+    """How a GPU stands, asked of an open NVML."""
+
     def told(function: str, *options: int) -> Any:
         return _told(nvml, lambda: getattr(nvml, function)(handle, *options), None)
 
     milliwatts = told("nvmlDeviceGetPowerUsage")
+    millijoules = told("nvmlDeviceGetTotalEnergyConsumption")
     return GpuState(
         core_mhz=told("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
         most_core_mhz=told("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
@@ -250,5 +267,6 @@ def _state(nvml: Any, handle: Any) -> GpuState:
         temperature_c=told("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
         power_w=None if milliwatts is None else milliwatts / 1000,
         slowed_by=told("nvmlDeviceGetCurrentClocksEventReasons"),
+        energy_j=None if millijoules is None else millijoules / 1000,
         users=tuple(_users(nvml, handle)),
     )

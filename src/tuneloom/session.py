@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tuneloom.app.bundles import folders
-from tuneloom.app.bundles.models import evaluate_bundle
+from tuneloom.app.evaluating import evaluate_bundle
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.requests.sources import device_for
 from tuneloom.app.runs.executing.in_process import tune

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from tuneloom.backends.implementers import Implementer
+from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 
@@ -135,6 +136,10 @@ class Backend(ABC):
     def facts(self, target: TargetSpec, kernels: Iterable[str]) -> dict[str, Any]:
         """What a bundle has to say of the hardware that code with these kernels needs."""
         return {"cpu_features": [], "cpu_flags": {}}
+
+    def watch(self) -> ConditionWatch | None:
+        """Looks at the device that this process holds while it is measured; None if nobody can."""
+        return None
 
     def warm_up(self) -> None:
         """Import what stages import, in a process that forks workers and must not touch a device."""

@@ -50,7 +50,8 @@ class Artifact:
 class Measurement:
     """Repeated timings of one candidate, in seconds per run.
 
-    `counters` are what its device counted in one run beside the time, by name.
+    `counters` are what its device told beside the time, by name: what it counted in one run, or how it stood,
+    such as its clock and its temperature.
     """
 
     seconds: tuple[float, ...]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tuneloom.app.bank.looking import prune
-from tuneloom.app.bundles.models import evaluate_bundle
 from tuneloom.app.devices.describing import MachineOrder, describe, require_cores
+from tuneloom.app.evaluating import evaluate_bundle
 from tuneloom.app.kinds.kernel.specs import search_options
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.machine import Fleet, Offer

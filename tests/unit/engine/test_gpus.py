@@ -14,6 +14,7 @@ from tuneloom.app.devices.cuda import CudaKind
 from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.reports.notes import disturbed_facts
 from tuneloom.app.runs.executing.resources import ResourceList
+from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.engine.machine import Offer
 from tuneloom.errors import TargetError
 from tuneloom.gpus import (
@@ -113,6 +114,7 @@ def pretended_nvml(trouble: Exception | None = None) -> Any:
         nvmlDeviceGetMaxClockInfo=clock,
         nvmlDeviceGetTemperature=lambda _handle, _sensor: 41,
         nvmlDeviceGetPowerUsage=lambda _handle: raising(UnknownError()),
+        nvmlDeviceGetTotalEnergyConsumption=lambda _handle: 1_234_567,
         nvmlDeviceGetCurrentClocksEventReasons=lambda _handle: 4,
     )
 
@@ -128,8 +130,29 @@ def test_the_driver_is_asked_for_gpus_their_users_and_their_state(monkeypatch: p
     state = Nvml().state("GPU-aa")
     assert (state.core_mhz, state.memory_mhz, state.temperature_c, state.slowed_by) == (1980, 3201, 41, 4)
     assert state.power_w is None, "the GPU does not tell"
+    assert state.energy_j == 1234.567
     assert state.users == (USER, ended)
     assert nvml.calls == 3 * ["opened", "closed"]
+
+
+def test_a_gpu_is_watched_by_an_nvml_that_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = pretended_nvml()
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    watch = watch_first()
+    assert watch is not None
+    opened = list(nvml.calls)
+    now = watch.now()
+    assert nvml.calls == opened
+    assert now.numbers == {
+        "core_mhz": 1980, "memory_mhz": 3201, "temperature_c": 41, "slowed_by": 4, "other_processes": 2
+    }  # fmt: skip
+    assert (now.throttled, now.energy_j) == ("", 1234.567)
+
+
+def test_without_a_driver_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", pretended_nvml(AbsentError()))
+    assert watch_first() is None
 
 
 def test_without_a_driver_there_are_no_gpus_and_no_users(monkeypatch: pytest.MonkeyPatch) -> None:

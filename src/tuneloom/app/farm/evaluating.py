@@ -4,10 +4,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuneloom.app.bundles.models import LONGER, spread
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.devices.base import MachineCores
 from tuneloom.app.devices.finding import device_kind
+from tuneloom.app.evaluating import LONGER, spread
 from tuneloom.app.farm.entries import FarmFile
 from tuneloom.app.farm.reading import read_farm
 from tuneloom.app.tasks.limits import OPEN_S

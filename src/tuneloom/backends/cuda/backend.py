@@ -21,7 +21,9 @@ from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slice
 from tuneloom.backends.cuda.stopwatch import Stopwatch
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
+from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.backends.implementers import Implementer
+from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
@@ -94,6 +96,9 @@ class CudaBackend(Backend):
     def implementers(self, target: TargetSpec) -> Sequence[Implementer]:
         triton = (TritonImplementer(),) if find_spec("triton") is not None else ()
         return (*triton, CublasImplementer()) if shutil.which("cc") else triton
+
+    def watch(self) -> ConditionWatch | None:
+        return watch_first()
 
     def warm_up(self) -> None:
         with suppress(TargetError):  # whoever needs the driver hears that it does not answer

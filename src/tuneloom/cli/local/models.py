@@ -36,6 +36,7 @@ to measure it when it was tuned.
   tuneloom evaluate fast/
   tuneloom evaluate fast/ --seconds 10 --json
   tuneloom evaluate fast/ --against onnxruntime      (both in turn; outputs compared)
+  tuneloom evaluate fast/ --against torch            (eager and compiled)
 """
 ZOO = """\
 List the models that can be tuned without a file, as zoo:NAME. Their weights are random.
@@ -125,7 +126,7 @@ def run_files(options: argparse.Namespace) -> int:
 
 def evaluate_it(options: argparse.Namespace) -> int:
     """Time a bundle and print the result."""
-    from tuneloom.app.bundles.models import evaluate_bundle
+    from tuneloom.app.evaluating import evaluate_bundle
 
     if options.farm is not None:
         return evaluate_there(options)
@@ -135,13 +136,26 @@ def evaluate_it(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(result))
     else:
-        print(f"{result['name']}: {result['median_s'] * 1e3:.3f} ms {_spread(result)}")
+        print(f"{result['name']}: {result['median_s'] * 1e3:.3f} ms {_spread(result)}{_device(result)}")
     return 0
 
 
-def _spread(found: Mapping[str, Any], prefix: str = "") -> str:
-    low, high = (found[f"{prefix}{key}_s"] * 1e3 for key in ("low", "high"))
-    return f"(median of {found[f'{prefix}runs']}; 10–90 %: {low:.3f}–{high:.3f})"
+def _device(result: Mapping[str, Any]) -> str:
+    """What the device told of itself, if it did."""
+    told, energy_j = result["conditions"], result["energy_j"]
+    words = [] if energy_j is None else [f"{energy_j * 1e3:.3g} mJ a run"]
+    units = {"core_mhz": "MHz", "temperature_c": "°C", "power_w": "W"}
+    words += [f"{told[name]:.0f} {unit}" for name, unit in units.items() if name in told]
+    if told.get("other_processes"):
+        words.append(f"{told['other_processes']:.0f} other processes on the device")
+    if told.get("repeated"):
+        words.append(f"throttled, timed {told['repeated']:.0f} times more")
+    return "".join(f", {word}" for word in words)
+
+
+def _spread(found: Mapping[str, Any]) -> str:
+    low, high = found["low_s"] * 1e3, found["high_s"] * 1e3
+    return f"(median of {found['runs']}; 10–90 %: {low:.3f}–{high:.3f})"
 
 
 def evaluate_there(options: argparse.Namespace) -> int:
@@ -165,17 +179,21 @@ def evaluate_there(options: argparse.Namespace) -> int:
 
 def compare_it(options: argparse.Namespace) -> int:
     """Time a bundle beside its model's own runtime and print both."""
-    from tuneloom.app.bundles.models import compare_bundle
+    from tuneloom.app.evaluating import compare_bundle
 
     found = compare_bundle(options.bundle, options.against, options.seconds, options.device_cores)
     if options.json:
         print(json.dumps(found))
         return 0
-    for name, prefix in (("this bundle", ""), (options.against, "against_")):
-        print(f"{name:12} {found[f'{prefix}median_s'] * 1e3:9.3f} ms  {_spread(found, prefix)}")
+    rows = [("this bundle", found), *((each["name"], each) for each in found["rivals"])]
+    width = max(12, *(len(name) for name, _ in rows))
+    for name, row in rows:
+        told = row["failed"] if "failed" in row else f"{row['median_s'] * 1e3:9.3f} ms  {_spread(row)}"
+        print(f"{name:{width}} {told}")
+    tf32 = "" if options.against != "torch" else f"; TF32 {'on' if found['tf32'] else 'off'}"
     print(
-        f"{found['name']} takes {found['ratio']:.2f} times the time of {options.against}; "
-        f"outputs differ by {found['difference']:.1e}"
+        f"{found['name']} takes {found['ratio']:.2f} times the time of {found['against_name']}; "
+        f"outputs differ by {found['difference']:.1e}{tf32}"
     )
     return 0
 

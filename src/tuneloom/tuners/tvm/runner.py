@@ -10,6 +10,7 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import numpy as np
 
 CPU = 1
 """DLPack's number for memory of the host."""
+ON_HOST = ("CPUExecutionProvider",)
+"""Where ONNX Runtime runs what is left to it."""
 ALIGNMENT = 64
 """Where compiled code expects its tensors to begin, in bytes."""
 ELSEWHERE = "parameters.json"
@@ -38,7 +41,7 @@ class Refused(Exception):  # noqa: N818 - the name is the message
 
 
 class Model:
-    """The model of a bundle, ready to run: NumPy in, NumPy out."""
+    """The model of a bundle, ready to run: NumPy in, NumPy out; or tensors of its device, without copies."""
 
     def __init__(self, folder: Path) -> None:
         self.manifest: dict[str, Any] = json.loads((folder / "bundle.json").read_text())
@@ -62,11 +65,18 @@ class Model:
             folder, self.manifest["target"]["device"], len(entry["outputs"]), shared
         )
 
-    def run(self, values: Sequence[Any]) -> list[Any]:
-        """All outputs for one array per input, in the order of the manifest."""
+    def run(self, values: Sequence[Any], stream: int | None = None) -> list[Any]:
+        """All outputs for one array per input, in the order of the manifest.
+
+        Tensors of the model's device, of any library that speaks DLPack, are read where they are, and tensors
+        come back: PyTorch's for PyTorch's, otherwise ones that `from_dlpack` takes. Work is queued on
+        `stream` (a handle), by default on PyTorch's current one for its tensors; nobody waits for it.
+        """
         values = self.state.complete(values)
         entry, program = self._fitting(values)
         infos = entry["inputs"]
+        if any(map(is_tensor, values)):
+            return self.state.keep(run_where_they_are(program, values, infos, stream))
         pairs = zip(values, infos, strict=True)
         padded = [padded_to(value, info["shape"], info["dtype"]) for value, info in pairs]
         given, shapes = [value.shape for value in values], [info["shape"] for info in infos]
@@ -87,7 +97,7 @@ class Model:
             for one in self._variants
             if all(fits(small, info["shape"]) for small, info in zip(given, one[0]["inputs"], strict=True))
         ]
-        if self.manifest.get("pad") and holding:
+        if self.manifest.get("pad") and holding and not any(map(is_tensor, values)):
             return min(holding, key=lambda one: sum(int(np.prod(i["shape"])) for i in one[0]["inputs"]))
         known = " or ".join(shown(entry["inputs"]) for entry, _ in self._variants)
         raise Refused(f"the model takes {known}, got {', '.join(map(str, map(tuple, given)))}")
@@ -137,7 +147,7 @@ class CompiledProgram:
         from tvm.runtime.vm import VirtualMachine  # tvm.relax needs the compiler
 
         tensor, where = tvm.runtime.tensor, tvm.device(device)
-        self._inputs, self._outputs = InputTensors(tensor, where), outputs
+        self._inputs, self._outputs, self.device = InputTensors(tensor, where), outputs, where
         library = quietly(lambda: tvm.runtime.load_module(str(folder / "model.so")))
         self._machine = VirtualMachine(library, where)
         self._main = self._machine["main"]
@@ -159,6 +169,65 @@ class CompiledProgram:
         """All outputs, as tensors that have DLPack, for such tensors on the device of the program."""
         result = self._main(*values, *self.parameters)
         return [result] if self._outputs == 1 else list(result)
+
+
+def run_where_they_are(
+    program: Any, values: Sequence[Any], infos: Sequence[dict[str, Any]], stream: int | None
+) -> list[Any]:
+    """All outputs for tensors of a program's device, which are neither copied nor waited for.
+
+    Arrays among them, such as a state before its first run, are put there.
+    """
+    if isinstance(program, SessionModel):
+        return program.on_tensors(values)
+    tensors = [borrowed(value, info, program.device) for value, info in zip(values, infos, strict=True)]
+    with queued_on(program.device, values, stream):
+        made = program.on_tensors(tensors)
+    given = next(value for value in values if is_tensor(value))
+    return [as_given(given, tensor) for tensor in made]
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of some library, not of NumPy."""
+    return hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic))
+
+
+def borrowed(value: Any, info: dict[str, Any], device: Any) -> Any:
+    """The tensor of a caller as one of TVM's in the same memory; refused if code can't read it there."""
+    import tvm
+
+    if not is_tensor(value):
+        return tvm.runtime.tensor(np.ascontiguousarray(value), device)
+    place, wanted = tuple(map(int, value.__dlpack_device__())), (device.dlpack_device_type(), device.index)
+    if place != tuple(map(int, wanted)):
+        raise Refused(f"{info['name']} is not on {device}, where the model runs; move it there")
+    try:
+        tensor = tvm.runtime.from_dlpack(value)
+    except (RuntimeError, ValueError, TypeError, BufferError) as error:
+        why = str(error).strip().splitlines()[-1]
+        raise Refused(f"{info['name']} can't be used where it is ({why}); give a contiguous copy") from error
+    if list(tensor.shape) != info["shape"] or str(tensor.dtype) != info["dtype"]:
+        got = f"{tensor.dtype} {tuple(tensor.shape)}"
+        raise Refused(f"{info['name']} must be {info['dtype']} {tuple(info['shape'])}, got {got}")
+    return tensor
+
+
+def queued_on(device: Any, values: Sequence[Any], stream: int | None) -> Any:
+    """Where work of a GPU goes meanwhile: to a stream of the caller; on a CPU there is none."""
+    import tvm_ffi
+
+    torch = sys.modules.get("torch")
+    if int(device.dlpack_device_type()) == CPU:
+        return nullcontext()
+    if stream is None and torch is not None and any(isinstance(value, torch.Tensor) for value in values):
+        stream = int(torch.cuda.current_stream(device.index).cuda_stream)
+    return nullcontext() if stream is None else tvm_ffi.use_raw_stream(device, stream)
+
+
+def as_given(value: Any, tensor: Any) -> Any:
+    """A tensor of TVM's as one of PyTorch's, if the caller's was."""
+    torch = sys.modules.get("torch")
+    return torch.from_dlpack(tensor) if torch is not None and isinstance(value, torch.Tensor) else tensor
 
 
 def stored_parameters(folder: Path) -> dict[str, Any]:
@@ -301,7 +370,7 @@ def provide(folder: Path, parts: Sequence[dict[str, Any]], threads: int = 1) -> 
         tvm_ffi.register_global_func(part["function"], run, override=True)
 
 
-def onnx_session(model: str | bytes, threads: int) -> Any:
+def onnx_session(model: str | bytes, threads: int, providers: Sequence[Any] = ON_HOST) -> Any:
     """A session of ONNX Runtime, as the bundle was timed with, for a file or what is in one."""
     try:
         import onnxruntime
@@ -310,7 +379,7 @@ def onnx_session(model: str | bytes, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model, options, providers=list(providers))
 
 
 def onnx_part(path: Path, threads: int) -> Any:

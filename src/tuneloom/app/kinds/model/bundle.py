@@ -65,6 +65,7 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
             "model_digest": summary.digest,
             "device_key": spec.device_key,
             "device_cores": parts.device_cores,
+            "dtype": spec.dtype,
             "seed": spec.seed,
             "trials": result.get("trials"),
             "measuring_policy": spec.measuring.tag,

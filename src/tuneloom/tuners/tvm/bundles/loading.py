@@ -112,13 +112,14 @@ def load_bundle(folder: Path) -> Bundle:
         _loaded(folder / variant_folder(n), entry, cores, first.parameters, target["device"])
         for n, entry in enumerate(manifest.get("shapes", ()), 1)
     ]
+    placed: dict[int, Any] = {}
     return Bundle(
         folder=folder,
         manifest=manifest,
         inputs=inputs,
         outputs=outputs,
-        model=first.deployed(),
-        variants=tuple((infos, model.deployed()) for model, infos, _ in further),
+        model=first.deployed(placed),
+        variants=tuple((infos, model.deployed(placed)) for model, infos, _ in further),
     )
 
 

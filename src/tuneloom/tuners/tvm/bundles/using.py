@@ -7,37 +7,62 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.errors import InputError, OutputError, TuneloomError
+from tuneloom.errors import InputError, ModelError, OutputError, TuneloomError
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
-from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
+from tuneloom.tuners.tvm.measuring.energy import energy_of
+from tuneloom.tuners.tvm.measuring.profiling import undisturbed, watch_of
 from tuneloom.tuners.tvm.models.compiling.running import Array
-from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival
-from tuneloom.tuners.tvm.models.rivals.turns import in_turn
+from tuneloom.tuners.tvm.models.rivals.runtimes import Comparable, competitors
+from tuneloom.tuners.tvm.models.rivals.turns import Beside, all_in_turn, opened_beside
 
 
-def time_bundle(folder: str, seconds: float) -> list[float] | TuneloomError:
-    """Seconds of single runs of a bundle."""
+def time_bundle(folder: str, seconds: float) -> dict[str, Any] | TuneloomError:
+    """Seconds of single runs of a bundle; what its device did, and joules of a run, where it tells them."""
+    from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
+
     try:
-        return load_bundle(Path(folder)).time(seconds)
+        bundle = load_bundle(Path(folder))
+        watch = watch_of(str(bundle.manifest["target"]["device"]))
+        times, conditions = undisturbed(lambda: bundle.time(seconds), watch)
+        timer = bundle.model.timer(seeded_inputs(bundle.inputs, seed=0))
+        return {"seconds": times, "conditions": dict(conditions), "energy_j": energy_of(timer, watch)}
     except TuneloomError as error:
         return error
 
 
 def compare_bundle(folder: str, against: str, seconds: float, threads: int) -> dict[str, Any] | TuneloomError:
-    """Times of a bundle and of its model's own runtime, taken in turn, and how far their outputs differ."""
+    """Times of a bundle and of its model in another runtime, taken in turn, and how far outputs differ.
+
+    Where a runtime has several ways to run a model, these are all timed; one that fails says why.
+    """
     from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
     try:
         bundle = load_bundle(Path(folder))
-        model = str(bundle.manifest["provenance"]["model"])
-        rival = open_rival(against, model, bundle.inputs, bundle.outputs, threads)
+        provenance = bundle.manifest["provenance"]
+        this = Comparable(
+            model=str(provenance["model"]),
+            inputs=bundle.inputs,
+            outputs=bundle.outputs,
+            device=str(bundle.manifest["target"]["device"]),
+            threads=threads,
+            dtype=str(provenance.get("dtype", "float32")),
+        )
         values = seeded_inputs(bundle.inputs, seed=0)
-        pairs = zip(bundle.run(*values), rival(values), strict=True)
-        difference = max(relative_difference(ours, theirs) for ours, theirs in pairs)
+        found = opened_beside(bundle.model, values, competitors(against, this))
     except TuneloomError as error:
         return error
-    ours_s, theirs_s = in_turn(lambda: bundle.run(*values), lambda: rival(values), seconds)
-    return {"difference": difference, "seconds": ours_s, "against_s": theirs_s}
+    opened = {name: beside for name, beside in found.items() if isinstance(beside, Beside)}
+    if not opened:
+        return ModelError("; ".join(f"{name}: {why}" for name, why in found.items()))
+    timers = [bundle.model.timer(values), *(each.timer for each in opened.values())]
+    ours_s, *theirs = all_in_turn(timers, seconds)
+    rivals: list[dict[str, Any]] = [
+        {"name": name, "difference": each.difference, "seconds": times}
+        for (name, each), times in zip(opened.items(), theirs, strict=True)
+    ]
+    rivals += [{"name": name, "failed": why} for name, why in found.items() if isinstance(why, str)]
+    return {"seconds": ours_s, "rivals": rivals, "tf32": this.dtype == "tf32"}
 
 
 def run_on_files(folder: str, inputs: list[str], outputs: list[str]) -> TuneloomError | None:

@@ -2,35 +2,76 @@
 
 import math
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tuneloom.backends.finding import backend_for
 from tuneloom.backends.resolving import resolve_target
+from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.errors import TargetError
 from tuneloom.model import Failure, FailureKind, Measurement, MeasuringRules
 from tuneloom.tuners.tvm.boards.bench import bench, board_session
 from tuneloom.tuners.tvm.inserting import timed
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
 
 _MOST_MESSAGE = 2000
+_REPEATS, _COOLING_S = 3, 0.5
+T = TypeVar("T")
 _BLOCK = 65_537  # a prime, so that rows of common sizes don't repeat
 
 
 def profile_kernel(payload: bytes, rules: MeasuringRules, best_s: float | None) -> Measurement | Failure:
-    """Run a kernel once; repeat it only if it may become the best."""
+    """Run a kernel once; repeat it only if it may become the best.
+
+    On a device that says what it does, that is kept with the times.
+    """
     started = time.perf_counter()
     try:
         built = BuiltKernel.from_bytes(payload)
         if built.implementer:
             outcome = timed(resolve_target(built.target), built.implementer, built.library)
             return outcome if isinstance(outcome, Failure) else _after(outcome, started)
-        seconds = _timings(LoadedKernel(built), rules, best_s)
+        kernel = LoadedKernel(built)
+        seconds, told = undisturbed(lambda: _timings(kernel, rules, best_s), watch_of(built.device))
     except Exception as error:
         return Failure(kind=FailureKind.RUN_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
-    return Measurement(seconds=seconds, profile_s=time.perf_counter() - started)
+    spent = time.perf_counter() - started
+    return Measurement(seconds=seconds, profile_s=spent, counters=told)
+
+
+def undisturbed(
+    measure: Callable[[], T], watch: ConditionWatch | None, pause: Callable[[float], None] = time.sleep
+) -> tuple[T, Mapping[str, float]]:
+    """What was measured, and how the device stood behind it; a throttled one gets time and is asked again.
+
+    If it stays so, the last measurement counts, and `repeated` among the conditions says how often it was.
+    """
+    found = measure()
+    if watch is None:
+        return found, {}
+    for repeated in range(_REPEATS):
+        now = watch.now()
+        if not now.throttled:
+            return found, {**now.numbers, **({"repeated": repeated} if repeated else {})}
+        pause(_COOLING_S)
+        found = measure()
+    return found, {**watch.now().numbers, "repeated": _REPEATS}
+
+
+@cache
+def watch_of(device: str) -> ConditionWatch | None:
+    """Who looks at the device of this process; nobody on a board."""
+    if board_session() is not None:
+        return None
+    try:
+        return backend_for(device).watch()
+    except TargetError:  # a device of TVM's that no backend calls its own
+        return None
 
 
 def _after(outcome: Measurement, started: float) -> Measurement:

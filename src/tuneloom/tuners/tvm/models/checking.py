@@ -15,7 +15,7 @@ from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.making.compiled import compile_plain, plain_model, tuned_model
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_of
 from tuneloom.tuners.tvm.models.precision.samples import values_for
-from tuneloom.tuners.tvm.models.rivals.turns import against_own_runtime, summed
+from tuneloom.tuners.tvm.models.rivals.turns import against_own_runtime, against_torch_compile, summed
 
 _TIMING_S = 1.0
 _LONG_S = 4.0
@@ -37,9 +37,11 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckRe
     first_s, got = time.perf_counter() - started, tuned.run(values)
     difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
     tuned_s, untuned_s = time_in_turn(tuned, plain, values, first_s)
-    # A board or a GPU is not what the own runtime would run on here.
-    here = backend_of(lowered_model(recipe).target).on_host and board_session() is None
-    own = against_own_runtime(recipe, compiled, tuned, values, _TIMING_S) if here else ""
+    own: OwnRuntime | str = ""
+    if board_session() is None:  # on a board the own runtime would not run here
+        on_host = backend_of(lowered_model(recipe).target).on_host
+        compare = against_own_runtime if on_host else against_torch_compile
+        own = compare(recipe, compiled, tuned, values, _TIMING_S)
     return CheckResult(
         difference=difference,
         tolerance=tolerance_of(recipe),

@@ -94,15 +94,18 @@ class CompiledModel:
             raise BundleError("parts of this model need another runtime, which boards lack; add --only-tvm")
         return BoardModel(board, self._library(), self.parameters, self.device)
 
-    def deployed(self) -> OpenModel:
-        """As a bundle runs it in this process: what another runtime has as a whole runs in that alone."""
-        whole = next((part for part in self.foreign if part.whole), None)
-        return self.open_here() if whole is None else ForeignModel(whole, self.threads)
+    def deployed(self, placed: dict[int, Any] | None = None) -> OpenModel:
+        """As a bundle runs it in this process: what another runtime has as a whole runs in that alone.
 
-    def open_here(self) -> RunningModel:
+        `placed` has weights that are on the device already, by the identity of their arrays; it grows.
+        """
+        whole = next((part for part in self.foreign if part.whole), None)
+        return self.open_here(placed) if whole is None else ForeignModel(whole, self.threads)
+
+    def open_here(self, placed: dict[int, Any] | None = None) -> RunningModel:
         """The program in this process, whatever that holds."""
         provide(self.foreign, self.threads)
-        return RunningModel(self.executable, self.parameters, self.outputs, self.device)
+        return RunningModel(self.executable, self.parameters, self.outputs, self.device, placed)
 
     def _library(self) -> bytes:
         with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:

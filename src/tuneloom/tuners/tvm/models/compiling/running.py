@@ -52,10 +52,15 @@ class OpenModel(Protocol):
 
 
 class RunningModel:
-    """A model in this process."""
+    """A model in this process; models of one bundle share the weights that are `placed` on its device."""
 
     def __init__(
-        self, executable: Any, parameters: Sequence[Array], outputs: Sequence[TensorInfo], device: str
+        self,
+        executable: Any,
+        parameters: Sequence[Array],
+        outputs: Sequence[TensorInfo],
+        device: str,
+        placed: dict[int, Any] | None = None,
     ) -> None:
         tvm = load_tvm()
         use_own_cores()
@@ -63,7 +68,11 @@ class RunningModel:
         self._outputs = tuple(outputs)
         self.device = tvm.device(device)
         self._machine = relax.VirtualMachine(executable, self.device)
-        self._parameters = [on_device(value, self.device) for value in parameters]
+        there = {} if placed is None else placed
+        for value in parameters:
+            if id(value) not in there:
+                there[id(value)] = on_device(value, self.device)
+        self._parameters = [there[id(value)] for value in parameters]
         self._inputs = InputTensors(tvm.runtime.tensor, self.device)
         self._ahead = _device_clock(self._machine)
 

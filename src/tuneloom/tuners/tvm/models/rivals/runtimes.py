@@ -1,19 +1,24 @@
 """A model's own runtime, to compare a bundle with what its user would run instead."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from tuneloom.errors import InputError, ModelError, reason_of
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm.models.compiling.running import Array
-from tuneloom.tuners.tvm.runner import Refused, onnx_session
+from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
+from tuneloom.tuners.tvm.models.rivals.torch_programs import EAGER, HOST, TorchProgram, all_modes, computes_on
+from tuneloom.tuners.tvm.runner import ON_HOST, Refused, onnx_session
 
 Run = Callable[[Sequence[Array]], list[Array]]
 _ZOO = "zoo:"
 RIVALS = {"onnxruntime": ".onnx", "torch": ".pt2", "tflite": ".tflite"}
 """Runtimes, and the files they run."""
+_GPU = "cuda"
+_CUDA, _TENSORRT = "CUDAExecutionProvider", "TensorrtExecutionProvider"
 
 
 def rival_of(model: str) -> str:
@@ -29,10 +34,7 @@ def open_rival(
 
     Raises InputError when the runtime does not run such files, is not installed or refuses the model.
     """
-    if rival_of(model) != name:
-        raise InputError(f"{model} does not run in {name}; compare it with --against {rival_of(model)}")
-    if not model.startswith(_ZOO) and not Path(model).is_file():
-        raise InputError(f"{model}, from which the bundle was made, is not there any more; put it back")
+    _require(name, model)
     makers = {"onnxruntime": _onnxruntime, "torch": _torch, "tflite": _tflite}
     try:
         return makers[name](model, inputs, outputs, threads)
@@ -44,6 +46,59 @@ def open_rival(
         raise ModelError(f"{name} refuses {model}: {reason_of(error)}") from error
 
 
+def _require(name: str, model: str) -> None:
+    if rival_of(model) != name:
+        raise InputError(f"{model} does not run in {name}; compare it with --against {rival_of(model)}")
+    if not model.startswith(_ZOO) and not Path(model).is_file():
+        raise InputError(f"{model}, from which the bundle was made, is not there any more; put it back")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparable:
+    """A model that was tuned, as other runtimes have to run it for a comparison."""
+
+    model: str
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    device: str = HOST
+    threads: int = 1
+    dtype: str = "float32"
+
+
+def competitors(name: str, this: Comparable) -> Mapping[str, Callable[[], OpenModel]]:
+    """All ways of a runtime to run a model on its device, by name; each is opened when it is called.
+
+    Raises InputError when the runtime does not run such files, or can't use the device.
+    """
+    _require(name, this.model)
+    if name == "torch":
+        if not computes_on(this.device):
+            missing = "is not installed" if not computes_on(HOST) else "can't use this GPU"
+            raise InputError(f"torch {missing}; install a PyTorch for it: https://pytorch.org")
+        settings: dict[str, Any] = {"device": this.device, "threads": this.threads, "dtype": this.dtype}
+        modes = all_modes(this.inputs, this.device)
+        return {mode.name: partial(TorchProgram, this.model, mode, **settings) for mode in modes}
+    if name == "onnxruntime" and this.device != HOST:
+        return _on_gpu(this)
+    opened = partial(open_rival, name, this.model, this.inputs, this.outputs, this.threads)
+    return {name: lambda: _OnHost(opened())}
+
+
+class _OnHost:
+    """A runtime that takes and gives NumPy arrays, as a model that can be timed."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def timer(self, values: Sequence[Array]) -> Callable[[], float]:
+        def once() -> float:
+            started = time.perf_counter()
+            self.run(values)
+            return time.perf_counter() - started
+
+        return once
+
+
 def _package(name: str) -> str:
     return "ai-edge-litert" if name == "tflite" else name
 
@@ -51,28 +106,75 @@ def _package(name: str) -> str:
 def _onnxruntime(
     model: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], threads: int
 ) -> Run:
-    from tuneloom.tuners.tvm.zoo.listing import zoo_model
-
-    zoo = model.startswith(_ZOO)
-    content = zoo_model(model.removeprefix(_ZOO)).SerializeToString() if zoo else model
-    session = onnx_session(content, threads)
+    session = _session(model, threads)
     names = [info.name for info in inputs]
     return lambda values: list(session.run(None, dict(zip(names, values, strict=True))))
 
 
+def _session(model: str, threads: int, providers: Sequence[Any] = ON_HOST) -> Any:
+    from tuneloom.tuners.tvm.zoo.listing import zoo_model
+
+    zoo = model.startswith(_ZOO)
+    content = zoo_model(model.removeprefix(_ZOO)).SerializeToString() if zoo else model
+    return onnx_session(content, threads, providers)
+
+
+def _on_gpu(this: Comparable) -> Mapping[str, Callable[[], OpenModel]]:
+    """ONNX Runtime by its providers for NVIDIA's GPUs; raises InputError if it was built without them."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise InputError("onnxruntime is not installed; pip install onnxruntime-gpu") from error
+    there = set(onnxruntime.get_available_providers())
+    if _CUDA not in there:
+        raise InputError("this onnxruntime can't use a GPU; pip install onnxruntime-gpu in its place")
+    # TF32 would be on otherwise.
+    cuda = (_CUDA, {"use_tf32": int(this.dtype == "tf32")})
+    ways: dict[str, list[Any]] = {"ONNX Runtime (CUDA)": [cuda]}
+    if _TENSORRT in there:
+        ways["ONNX Runtime (TensorRT)"] = [_TENSORRT, cuda]
+    return {
+        name: partial(_GpuSession, this.model, this.threads, providers) for name, providers in ways.items()
+    }
+
+
+class _GpuSession:
+    """A session of ONNX Runtime whose inputs and outputs stay on the GPU."""
+
+    def __init__(self, model: str, threads: int, providers: list[Any]) -> None:
+        self._session = _session(model, threads, providers)
+        first = providers[0] if isinstance(providers[0], str) else providers[0][0]
+        if first not in self._session.get_providers():
+            raise RuntimeError(f"ONNX Runtime could not load its {first}")
+
+    def run(self, values: Sequence[Array]) -> list[Array]:
+        binding = self._bound(values)
+        self._session.run_with_iobinding(binding)
+        return list(binding.copy_outputs_to_cpu())
+
+    def timer(self, values: Sequence[Array]) -> Callable[[], float]:
+        binding = self._bound(values)
+
+        def once() -> float:
+            started = time.perf_counter()
+            self._session.run_with_iobinding(binding)  # returns when everything is computed
+            return time.perf_counter() - started
+
+        return once
+
+    def _bound(self, values: Sequence[Array]) -> Any:
+        import onnxruntime
+
+        binding = self._session.io_binding()
+        for info, value in zip(self._session.get_inputs(), values, strict=True):
+            binding.bind_ortvalue_input(info.name, onnxruntime.OrtValue.ortvalue_from_numpy(value, _GPU, 0))
+        for info in self._session.get_outputs():
+            binding.bind_output(info.name, _GPU)
+        return binding
+
+
 def _torch(model: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], threads: int) -> Run:
-    import torch
-
-    torch.set_num_threads(threads)
-    program = torch.export.load(model).module()
-
-    def run(values: Sequence[Array]) -> list[Array]:
-        with torch.no_grad():
-            found = program(*(torch.from_numpy(np.array(value)) for value in values))
-        fields = found if isinstance(found, (tuple, list)) else (found,)
-        return [field.numpy() for field in fields]
-
-    return run
+    return TorchProgram(model, EAGER, threads=threads).run
 
 
 def _tflite(model: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], threads: int) -> Run:

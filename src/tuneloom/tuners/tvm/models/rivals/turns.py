@@ -1,7 +1,9 @@
 """The tuned model beside its own runtime: what its user would run instead."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -12,6 +14,13 @@ from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel, timer_of
 from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
+from tuneloom.tuners.tvm.models.rivals.torch_programs import (
+    TorchProgram,
+    compiled_modes,
+    computes_on,
+    why_not,
+    within,
+)
 
 Times = list[list[float]]
 """Seconds of every turn, for each of the things that are timed."""
@@ -21,6 +30,16 @@ _WARM_UPS = 2
 _TURN_S = 0.02
 _LOOK_S = 0.005
 _MOST_LOOKS = 200
+_READY_S = 300.0
+"""How long another runtime may take to compile a model and run it a few times."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """A model in another runtime, ready to be timed, and how far its outputs are from ours."""
+
+    timer: Callable[[], float]
+    difference: float
 
 
 def against_own_runtime(
@@ -45,10 +64,70 @@ def against_own_runtime(
         return ""
     except Exception as error:  # whatever it likes, for instance about values that are out of range
         return f"{name} fails: {reason_of(error)}"
-    pairs = zip(warmed(lambda: running.run(values)), expected, strict=True)
-    difference = max(relative_difference(ours, theirs) for ours, theirs in pairs)
+    difference = _difference(warmed(lambda: running.run(values)), expected)
     tuned_s, rival_s = in_turn(lambda: running.run(values), lambda: rival(values), seconds)
     return OwnRuntime(name=name, difference=difference, seconds=tuple(rival_s), tuned_s=tuple(tuned_s))
+
+
+def against_torch_compile(
+    recipe: ModelRecipe,
+    compiled: CompiledModel,
+    running: OpenModel,
+    values: Sequence[Array],
+    seconds: float,
+) -> OwnRuntime | str:
+    """The same for a program of PyTorch on a GPU, against the fastest that torch.compile makes of it.
+
+    Inputs stay on the GPU. Empty for other models, and where PyTorch can't use that GPU.
+    """
+    device = compiled.device
+    if rival_of(recipe.source) != "torch" or not computes_on(device):
+        return ""
+    how: dict[str, Any] = {"device": device, "threads": recipe.cores, "dtype": recipe.dtype}
+    modes = compiled_modes(compiled.inputs, device)
+    ways = {mode.name: partial(TorchProgram, recipe.source, mode, **how) for mode in modes}
+    found = opened_beside(running, values, ways)
+    opened = {name: each for name, each in found.items() if isinstance(each, Beside)}
+    if not opened:
+        return "; ".join(f"{name} fails: {why}" for name, why in found.items())
+    timers = [running.timer(values), *(each.timer for each in opened.values())]
+    tuned_s, *theirs = all_in_turn(timers, seconds)
+    times = dict(zip(opened, theirs, strict=True))
+    best = min(times, key=lambda name: median(times[name]))
+    tf32 = "on" if recipe.dtype == "tf32" else "off"
+    return OwnRuntime(
+        name=f"{best.removesuffix(')')}, TF32 {tf32})",
+        difference=opened[best].difference,
+        seconds=tuple(times[best]),
+        tuned_s=tuple(tuned_s),
+    )
+
+
+def opened_beside(
+    ours: OpenModel, values: Sequence[Array], ways: Mapping[str, Callable[[], OpenModel]]
+) -> dict[str, Beside | str]:
+    """Open a model in several ways, each run on the same values; a text says why one can't be used.
+
+    Raises TuneloomError where a way says itself what is wrong.
+    """
+    got = warmed(lambda: ours.run(values))
+    return {name: _beside(way, got, values) for name, way in ways.items()}
+
+
+def _beside(way: Callable[[], OpenModel], got: list[Array], values: Sequence[Array]) -> Beside | str:
+    try:
+        with within(_READY_S):
+            rival = way()
+            expected = warmed(lambda: rival.run(values))
+        return Beside(timer=rival.timer(values), difference=_difference(got, expected))
+    except TuneloomError:
+        raise
+    except Exception as error:  # whatever it likes
+        return why_not(error)
+
+
+def _difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
+    return max(relative_difference(ours, theirs) for ours, theirs in zip(got, expected, strict=True))
 
 
 def warmed(run: Callable[[], Any]) -> Any:
