@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.models.onnx_files import write_network
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.tasks import kernel_class
@@ -44,6 +45,19 @@ def test_weights_that_are_missing_are_named_with_their_place(tmp_path: Path) -> 
 def test_unknown_kind_of_file_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"\.onnx, \.pt2, \.tflite or zoo:NAME"):
         import_model(str(tmp_path / "model.h5"))
+
+
+def test_a_version_of_operators_that_can_not_be_is_named(tmp_path: Path) -> None:
+    import onnx
+
+    path = write_network(tmp_path / "net.onnx")
+    model = onnx.load(path)
+    model.opset_import[0].version = 1 << 40
+    onnx.save(model, path)
+    with pytest.raises(
+        ModelError, match=r"net\.onnx: operators of version 1099511627776 \(damaged\?\); copy"
+    ):
+        import_model(str(path))
 
 
 def test_text_is_recognised(tmp_path: Path) -> None:

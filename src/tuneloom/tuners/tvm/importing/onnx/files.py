@@ -7,6 +7,8 @@ from typing import Any
 from tuneloom.compiler.lazy import onnx
 from tuneloom.errors import ModelError, reason_of
 
+_NO_VERSION = 1 << 31  # ONNX reads versions of operators as whole numbers of 32 bits
+
 
 def read_onnx(path: Path, content: bytes) -> Any:
     """Parse and check a file; raises ModelError that says what is wrong with it."""
@@ -42,6 +44,11 @@ def _is_text(content: bytes) -> bool:
 def _check(model: Any, where: str) -> None:
     """Every value a graph reads must come from somewhere: a truncated file loses some."""
     graph = model.graph
+    for used in model.opset_import:
+        if not 0 <= used.version < _NO_VERSION:
+            raise ModelError(
+                f"{where}: operators of version {used.version} (damaged?); copy or export it again"
+            )
     if not graph.node or not graph.output:
         raise ModelError(f"{where}: the file holds no complete graph (truncated?); copy or export it again")
     known = {"", *(value.name for value in graph.input), *(tensor.name for tensor in graph.initializer)}
