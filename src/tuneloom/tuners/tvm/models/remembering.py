@@ -138,7 +138,7 @@ def _summary(data: dict[str, Any]) -> ModelSummary:
                 part[name] = base64.b64decode(part[name])
     tasks = tuple(Task(**task) for task in data["tasks"])
     variants = tuple(ShapeVariant(**_tensors(one), foreign=tuple(one["foreign"])) for one in data["variants"])
-    lists = {name: tuple(data[name]) for name in ("notes", "foreign", "state")}
+    lists = {name: tuple(data[name]) for name in ("notes", "foreign", "state", "relatives")}
     return ModelSummary(**{**data, **_tensors(data), **lists, "tasks": tasks, "variants": variants})
 
 
