@@ -66,10 +66,25 @@ def _known(bindings: Sequence[Any]) -> dict[Any, Any]:
         if isinstance(binding.value, tvm.ir.GenericConst) and isinstance(binding.var, relax.DataflowVar):
             found[binding.var] = binding.value
             continue
-        value = _value(binding.value, found) if isinstance(binding.value, relax.Call) else None
+        if not isinstance(binding.value, relax.Call):
+            continue
+        shape = _shape(binding.value)
+        if shape is not None:
+            found[binding.var] = shape
+            continue
+        value = _value(binding.value, found)
         if value is not None and isinstance(binding.var, relax.DataflowVar):
             found[binding.var] = relax.const(np.asarray(value, order="C"), str(value.dtype))
     return found
+
+
+def _shape(call: Any) -> Any | None:
+    """The shape that a call asks for, if the tensor has no open dimension."""
+    if str(getattr(call.op, "name", "")) != "relax.shape_of":
+        return None
+    extents = getattr(getattr(call.args[0].ty, "shape", None), "values", None)
+    known = extents is not None and all(hasattr(extent, "value") for extent in extents)
+    return relax.ShapeExpr(list(extents)) if known and extents is not None else None
 
 
 def _value(call: Any, known: dict[Any, Any]) -> Any | None:
@@ -226,6 +241,7 @@ FOLDS: dict[str, Fold] = {
     "relax.astype": _cast,
     "relax.arange": lambda attrs, operands: np.arange(*operands, dtype=str(attrs.dtype)),
     "relax.full": _filled,
+    "relax.shape_to_tensor": lambda attrs, operands: np.array(operands[0], np.int64),
     "relax.negative": lambda attrs, operands: np.negative(operands[0]),
     "relax.mod": _arithmetic(np.fmod),
     "relax.floor_mod": _arithmetic(np.mod),

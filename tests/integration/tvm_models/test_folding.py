@@ -37,6 +37,7 @@ CASES = {
     "reshape": lambda r: r.op.reshape(r.const(MATRIX), (2, 6)),
     "broadcast_to": lambda r: r.op.broadcast_to(r.const(MATRIX[:1]), (3, 4)),
     "expand_dims": lambda r: r.op.expand_dims(r.const(MATRIX), [0, 2]),
+    "shape_of": lambda r: r.op.shape_to_tensor(r.op.shape_of(r.const(MATRIX))),
     "squeeze": lambda r: r.op.squeeze(r.const(MATRIX[:1])),
     "concat": lambda r: r.op.concat([r.const(MATRIX), r.const(MATRIX)], 1),
     "take": lambda r: r.op.take(r.const(MATRIX), r.const(np.array([2, 0]), "int64"), axis=0, mode="clip"),

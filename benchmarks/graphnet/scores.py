@@ -1,0 +1,52 @@
+"""ES(t), the score of GraphNet: the geometric mean of speed-ups, in which errors count as a slow-down.
+
+At a tolerance t ≤ 0 a graph counts with its speed-up if its outputs are close enough, and with 0.1 if not.
+From t = 1 on wrong outputs count as 1, from t = 3 on failures do, too.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+TOLERANCES = range(-10, 5)
+_FAILED = 0.1
+_EXPONENTS = {"float16": 3 / 5, "bfloat16": 1.796 / 5, "float32": 5.886 / 5, "float64": 7 / 5}
+
+
+def allowed(t: int, dtype: str) -> tuple[float, float]:
+    """The relative and the absolute difference that a tolerance allows; none for whole numbers."""
+    if dtype not in _EXPONENTS:
+        return 0.0, 0.0
+    exponent = _EXPONENTS[dtype]
+    return 10.0 ** (t * exponent), 10.0 ** (t * (exponent if dtype == "float64" else 1))
+
+
+def least_tolerance(found: Sequence[Any], expected: Sequence[Any]) -> int | None:
+    """The least t at which outputs are close enough; None if they are not at any, 0 being the last."""
+    import torch
+
+    for t in (t for t in TOLERANCES if t <= 0):
+        if all(_close(torch, one, other, t) for one, other in zip(found, expected, strict=True)):
+            return t
+    return None
+
+
+def _close(torch: Any, one: Any, other: Any, t: int) -> bool:
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    relative, absolute = allowed(t, str(other.dtype).removeprefix("torch."))
+    return bool(torch.allclose(one, other, rtol=relative, atol=absolute, equal_nan=True))
+
+
+def score(rows: Sequence[Mapping[str, Any]], compiler: str, t: int) -> float:
+    """ES(t) of a compiler over the graphs that eager PyTorch runs."""
+    speeds = [_speed(row[compiler], row["eager"]["seconds"], t) for row in rows]
+    return math.exp(sum(map(math.log, speeds)) / len(speeds))
+
+
+def _speed(own: Mapping[str, Any], eager_s: float, t: int) -> float:
+    if "error" in own:
+        return 1.0 if t >= 3 else _FAILED
+    if own["tolerance"] is None:
+        return 1.0 if t >= 1 else _FAILED
+    return float(eager_s / own["seconds"]) if own["tolerance"] <= t else _FAILED
