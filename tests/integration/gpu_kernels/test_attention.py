@@ -12,6 +12,7 @@ sys.path.append(str(Path(__file__).parent))
 from relax_models import model, operators, outputs
 
 from tuneloom.backends.cuda.passes.attention import attention_as_one
+from tuneloom.backends.cuda.passes.side_by_side import products_joined
 from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slices
 from tuneloom.compiler.passes import folding
 
@@ -173,3 +174,66 @@ def test_parts_of_a_split_tensor_are_slices() -> None:
     changed = splits_as_slices(plain)
     assert "relax.split" not in operators(changed)
     np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5)
+
+
+def test_rows_without_a_key_that_become_zeros_belong_to_it_also_where_zeros_are_a_constant() -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        op = relax.op
+        query, key, value, mask = values
+        turned = builder.emit(op.permute_dims(key, [0, 1, 3, 2]))
+        scores = builder.emit(op.add(builder.emit(op.matmul(query, turned)), mask))
+        nothing = builder.emit(op.equal(scores, relax.const(np.float32(-np.inf))))
+        shares = builder.emit(op.nn.softmax(scores, axis=-1))
+        zeros = relax.const(np.zeros((2, 3, 5, 5), np.float32))
+        return op.matmul(builder.emit(op.where(nothing, zeros, shares)), value)
+
+    the_attention(changed_by(model(body, HEADS, HEADS, HEADS, ((2, 1, 1, 5), "float32"))))
+
+
+def test_a_rolled_tensor_is_two_slices_joined() -> None:
+    from tvm import relax
+
+    def body(_builder: Any, values: list[Any]) -> Any:
+        return relax.op.take(values[0], relax.const(np.array([3, 4, 5, 0, 1, 2])), axis=1)
+
+    plain = model(body, ((2, 6, 3), "float32"))
+    changed = reshapes_behind(plain)
+    assert "relax.take" not in operators(changed) and "relax.concat" in operators(changed)
+    np.testing.assert_array_equal(outputs(changed), outputs(plain))
+
+
+def test_queries_keys_and_values_of_the_same_rows_are_one_product() -> None:
+    from tvm import relax
+
+    random = np.random.default_rng(3)
+    weights = [relax.const(random.standard_normal((12, 12)).astype(np.float32)) for _ in range(3)]
+    biases = [relax.const(random.standard_normal(12).astype(np.float32)) for _ in range(2)]
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        op = relax.op
+        heads = []
+        for number, weight in enumerate(weights):
+            rows = builder.emit(op.matmul(values[0], weight))
+            if number != 1:
+                rows = builder.emit(op.add(biases[number // 2], rows))
+            heads.append(builder.emit(op.reshape(rows, (1, 5, 3, 4))))
+        return op.nn.attention(*heads)
+
+    plain = model(body, ((5, 12), "float32"))
+    changed = products_joined(plain)
+    assert operators(changed).count("relax.matmul") == 1
+    np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-4, atol=1e-5)
+
+
+def test_products_that_something_else_reads_stay_apart() -> None:
+    from tvm import relax
+
+    weights = [relax.const(np.eye(12, dtype=np.float32)) for _ in range(2)]
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        one, other = (builder.emit(relax.op.matmul(values[0], weight)) for weight in weights)
+        return relax.op.multiply(one, builder.emit(relax.op.sigmoid(other)))
+
+    assert operators(products_joined(model(body, ((5, 12), "float32")))).count("relax.matmul") == 2

@@ -89,6 +89,14 @@ def test_a_slice_of_an_outer_axis_is_joined_with_the_axes_below_it() -> None:
     assert offset(found, (7, 24)) == "d + h * 4 + i * 24 + 8"
 
 
+def test_an_axis_that_starts_elsewhere_is_joined_too() -> None:
+    """Half of each head, read for the other half."""
+    place = (Variable("h", 2).whole(), Coordinate(Variable("d", 4).whole().digits, shift=-2))
+    found = reshaped(place, (2, 4), (8,))
+    assert found is not None
+    assert offset(found, (8,)) == "d + h * 4 + -2"
+
+
 def test_a_slice_of_an_inner_axis_is_not_joined() -> None:
     place = (Variable("h", 2).whole(), Coordinate(shift=1), Variable("d", 4).whole())
     assert reshaped(place, (2, 3, 4), (24,)) is None

@@ -14,6 +14,7 @@ from tuneloom.backends.cuda.passes.channels_last import channels_last, gates_apa
 from tuneloom.backends.cuda.passes.halves import HALF, products_in_half
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
+from tuneloom.backends.cuda.passes.side_by_side import products_joined
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.summing import summing_loops
 from tuneloom.backends.cuda.passes.turned_loops import turned_loops
@@ -64,6 +65,9 @@ class CudaBackend(Backend):
             own_pass("ChannelsLast", channels_last),
             transform.EliminateCommonSubexpr(),
             own_pass("ReshapesBehind", reshapes_behind),
+            transform.EliminateCommonSubexpr(),
+            transform.CanonicalizeBindings(),
+            own_pass("ProductsJoined", products_joined),
             own_pass("GatesApart", gates_apart),
         ]
 

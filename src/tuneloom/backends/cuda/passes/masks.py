@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.backends.cuda.passes.rewriting import Lookup, array_of, constant_of, name_of, shape_of
+from tuneloom.backends.cuda.passes.rewriting import Lookup, array_of, name_of, shape_of
 
 _HIDDEN = -1e4
 Array = NDArray[Any]
@@ -60,7 +60,11 @@ def number_of(value: Any, made: Lookup) -> float | None:
         return 0.0
     if name in ("full_like", "full"):
         return number_of(bound.args[1], made)
-    return number_of(bound.args[0], made) if name in ("broadcast_to", "astype") else constant_of(bound)
+    if name in ("broadcast_to", "astype"):
+        return number_of(bound.args[0], made)
+    array = array_of(bound)
+    same = array is not None and array.size and (array == array.flat[0]).all()
+    return float(array.flat[0]) if same else None
 
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...]]

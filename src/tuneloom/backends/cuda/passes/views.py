@@ -6,6 +6,8 @@ residual, computes the same on the flat matrix, and then belongs to the product'
 
 from typing import Any
 
+import numpy as np
+
 from tuneloom.backends.cuda.passes.halves import HALF
 from tuneloom.backends.cuda.passes.rewriting import (
     Lookup,
@@ -65,7 +67,9 @@ def _moved(builder: Any, call: Any, made: Lookup) -> Any | None:
         if unchanged is not None:
             return unchanged
     if name == "take":
-        return _sliced(builder, call)
+        return _sliced(builder, call) or _rolled(builder, call)
+    if name == "nn.pad":
+        return call.args[0] if shape_of(call.args[0]) == shape_of(call) else None
     if name == "permute_dims":
         return _turned_once(call, made)
     if name == "strided_slice":
@@ -161,6 +165,24 @@ def _sliced(builder: Any, call: Any) -> Any | None:
     at = int(place) % shape[int(axis)]
     part = builder.emit(relax.op.strided_slice(call.args[0], [int(axis)], [at], [at + 1]))
     return relax.op.reshape(part, shape_of(call))
+
+
+def _rolled(builder: Any, call: Any) -> Any | None:
+    """Elements of an axis in order, but from one in the middle on: two slices joined."""
+    from tvm import relax
+
+    numbers, axis, shape = array_of(call.args[1]), call.attrs.axis, shape_of(call.args[0])
+    if numbers is None or numbers.ndim != 1 or axis is None or shape is None or len(numbers) < 2:
+        return None
+    extent, first = shape[int(axis)], int(numbers[0])
+    if len(numbers) != extent or (numbers != (np.arange(extent) + first) % extent).any():
+        return None
+    parts = [
+        builder.emit(relax.op.strided_slice(call.args[0], [int(axis)], [begin], [end]))
+        for begin, end in ((first, extent), (0, first))
+        if begin < end
+    ]
+    return relax.op.concat(parts, int(axis)) if len(parts) > 1 else call.args[0]
 
 
 def _same_shape(call: Any) -> list[int]:

@@ -98,14 +98,18 @@ def _blocks(before: Sequence[int], after: Sequence[int]) -> Iterator[tuple[slice
 
 
 def _is_whole(coordinate: Coordinate, extent: int) -> bool:
-    whole = prod(digit.extent for digit in coordinate.digits) == extent
-    return whole and coordinate.scale == 1 and not coordinate.shift
+    return _spans(coordinate, extent) and not coordinate.shift
+
+
+def _spans(coordinate: Coordinate, extent: int) -> bool:
+    """Whether it counts through as many elements as its axis has, from wherever it starts."""
+    return prod(digit.extent for digit in coordinate.digits) == extent and coordinate.scale == 1
 
 
 def _merged(part: Place, extents: Sequence[int], shape: Sequence[int]) -> Place | None:
-    """Axes that become one, where all below the last sliced one are whole; None for anything else."""
-    sliced = [axis for axis, pair in enumerate(zip(part, extents, strict=True)) if not _is_whole(*pair)]
-    last = sliced[-1]
+    """Axes that become one, where all below the last sliced one are spanned; None for anything else."""
+    sliced = [axis for axis, pair in enumerate(zip(part, extents, strict=True)) if not _spans(*pair)]
+    last = sliced[-1] if sliced else 0
     below = prod(extents[last + 1 :])
     moving = [digit for each in part[:last] for digit in each.digits if digit.extent > 1]
     if sum(extent > 1 for extent in shape) > 1 or moving or (below > 1 and part[last].scale != 1):

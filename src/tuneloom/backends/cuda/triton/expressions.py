@@ -74,6 +74,8 @@ _FLOAT = {
     "relax.isnan": "({0} != {0})",
 }
 _BOOL = {
+    "relax.bitwise_and": "({0} & {1})",
+    "relax.bitwise_or": "({0} | {1})",
     "relax.logical_and": "({0} & {1})",
     "relax.logical_or": "({0} | {1})",
     "relax.logical_not": "({0} == 0)",
