@@ -63,8 +63,9 @@ def number_of(value: Any, made: Lookup) -> float | None:
     if name in ("broadcast_to", "astype"):
         return number_of(bound.args[0], made)
     array = array_of(bound)
-    same = array is not None and array.size and (array == array.flat[0]).all()
-    return float(array.flat[0]) if same else None
+    if array is None or not array.size or not (array == array.flat[0]).all():
+        return None
+    return float(array.flat[0])
 
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...]]

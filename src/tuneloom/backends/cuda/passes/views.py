@@ -67,7 +67,8 @@ def _moved(builder: Any, call: Any, made: Lookup) -> Any | None:
         if unchanged is not None:
             return unchanged
     if name == "take":
-        return _sliced(builder, call) or _rolled(builder, call)
+        part = _sliced(builder, call)
+        return _rolled(builder, call) if part is None else part
     if name == "nn.pad":
         return call.args[0] if shape_of(call.args[0]) == shape_of(call) else None
     if name == "permute_dims":
