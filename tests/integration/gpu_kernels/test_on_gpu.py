@@ -13,7 +13,14 @@ from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, cublas_claim
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
 from tuneloom.backends.meaning import Meaning
-from tuneloom.testing.kernels.cases import CASES, TF32_TOLERANCE, TOLERANCES, plain_product, product_with_gelu
+from tuneloom.testing.kernels.cases import (
+    CASES,
+    TF32_TOLERANCE,
+    TOLERANCES,
+    plain_product,
+    product_with_gelu,
+    recurrent,
+)
 from tuneloom.testing.kernels.interpreted import difference
 from tuneloom.testing.kernels.launching import LoadedCode
 from tuneloom.testing.kernels.meanings import computed, random_inputs
@@ -66,6 +73,23 @@ def test_kernels_agree_with_numpy(name: str) -> None:
         loaded.launch(tensors)
         torch.cuda.synchronize()
         assert off(loaded.outputs, right) <= allowed(meaning), configuration
+
+
+@pytest.mark.parametrize("units", [8, 16, 64])
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_recurrent_layers_of_several_blocks_agree_with_numpy(kind: str, units: int) -> None:
+    meaning = recurrent(kind, 30, 3, 64, 32)
+    claim = triton_claim(meaning, target())
+    assert claim is not None
+    inputs = [each / 8 if each.ndim == 3 else each for each in random_inputs(meaning)]
+    inputs = [np.array([30, 0, 17], np.int32) if each.dtype == np.int32 else each for each in inputs]
+    inputs = [each.astype(np.float32) if each.dtype == np.float64 else each for each in inputs]
+    code = TritonImplementer().build(claim, {"units": units, "warps": 4})
+    assert isinstance(code, DeviceCode), code
+    loaded = LoadedCode(meaning, code)
+    loaded.launch(on_gpu(inputs, meaning))
+    torch.cuda.synchronize()
+    assert off(loaded.outputs, computed(meaning, inputs)) <= allowed(meaning)
 
 
 @pytest.mark.parametrize("meaning", [product_with_gelu(64, 128, 256), plain_product(48, 64, 32, "float32")])

@@ -10,14 +10,20 @@ import pytest
 
 from tuneloom.backends.cuda.code import DeviceCode
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
-from tuneloom.testing.kernels.cases import CASES, TF32_TOLERANCE, TOLERANCES, product_with_gelu
+from tuneloom.testing.kernels.cases import CASES, TF32_TOLERANCE, TOLERANCES, product_with_gelu, recurrent
 
 pytest.importorskip("triton", reason="the extra triton is not installed")
 pytestmark = pytest.mark.integration
 
 COMPILED = {
-    "sm_80": ("product with GELU", "causal attention", "convolution", "depthwise convolution"),
-    "sm_90": ("batched product", "written out attention", "layer norm", "elementwise chain"),
+    "sm_80": (
+        *("product with GELU", "causal attention", "convolution", "depthwise convolution"),
+        *("transposed convolution", "LSTM"),
+    ),
+    "sm_90": (
+        *("batched product", "written out attention", "layer norm", "elementwise chain"),
+        *("mean of all pixels", "GRU backwards"),
+    ),
 }
 
 
@@ -72,6 +78,20 @@ def test_a_split_product_has_two_kernels_and_scratch_between(
     code = implementer.build(claim, chosen)
     assert isinstance(code, DeviceCode)
     assert len(code.launches) == 2 and code.scratch[0].shape == (2, 1, 16, 128)
+
+
+def test_a_recurrent_layer_of_several_blocks_counts_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    claim = triton_claim(recurrent("lstm", 5, 2, 64, 32), {"kind": "cuda", "arch": "sm_90"})
+    assert claim is not None
+    code = TritonImplementer().build(claim, {"units": 16, "warps": 4})
+    assert isinstance(code, DeviceCode)
+    assert [each.grid for each in code.launches] == [(1, 1, 1), (4, 2, 1)]
+    assert claim.refusal({"units": 8, "warps": 16}) == ""
+    large = triton_claim(recurrent("lstm", 5, 16, 256, 32), {"kind": "cuda", "arch": "sm_90"})
+    assert large is not None and "do not run side by side" in large.refusal({"units": 8, "warps": 4})
 
 
 def test_descriptors_bring_scratch_memory_of_their_own(

@@ -13,13 +13,13 @@ from tuneloom.backends.cpu.layouts.kernels import pairs
 from tuneloom.backends.cpu.templates.generator import first_guess
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
-from tuneloom.errors import TargetError
+from tuneloom.errors import InputError, TargetError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_module
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
-from tuneloom.tuners.tvm.models.precision.halving import halve
+from tuneloom.tuners.tvm.models.precision.halving import halve, in_type, moved
 from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 
 Import = Callable[[Any], ImportedModel]
@@ -85,3 +85,17 @@ def test_a_cpu_without_such_products_is_refused_before_anything_is_done(
 ) -> None:
     with pytest.raises(TargetError, match="bfloat16 needs AVX512-BF16 or ARM's BF16"):
         halve(imported(network()), replace(host, pairs=None), [], 0.1, "bfloat16")
+
+
+def test_outputs_beyond_the_tolerance_are_refused_with_the_first_layer_that_is(
+    imported: Import, host: TargetSpec
+) -> None:
+    single = imported(network())
+    values = seeded_inputs(single.inputs, seed=1)
+    assert moved(in_type(single, "float32"), single, host, values, 0.1) == (
+        "float32: outputs differ by 0 from those in float32"
+    )
+    with pytest.raises(
+        InputError, match=r"by 0.0%, .* layer 1 first \(conv2d to 1×24×11×11, by 0.0%\); raise"
+    ):
+        moved(in_type(single, "float32"), single, host, values, -1.0)
