@@ -12,17 +12,22 @@ _SIZE = struct.Struct("!I")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltKernel:
-    """A library with one function `main`, the types and shapes of its arguments, its kind of device."""
+    """A library with one function `main`, the types and shapes of its arguments, its kind of device.
+
+    `lengths` is what whole numbers among its arguments are where they are lengths of sequences.
+    """
 
     device: str = ""
     arguments: tuple[tuple[str, tuple[int, ...]], ...] = ()
     library: bytes = field(repr=False)
     implementer: str = ""
     target: str = ""
+    lengths: int = 0
 
     def to_bytes(self) -> bytes:
         own = {"implementer": self.implementer, "target": self.target} if self.implementer else {}
-        header = json.dumps({"device": self.device, "arguments": self.arguments, **own}).encode()
+        facts = {"device": self.device, "arguments": self.arguments, "lengths": self.lengths}
+        header = json.dumps({**facts, **own}).encode()
         return _SIZE.pack(len(header)) + header + self.library
 
     @classmethod
@@ -32,4 +37,5 @@ class BuiltKernel:
         header = json.loads(payload[_SIZE.size : start])
         arguments = tuple((str(dtype), tuple(shape)) for dtype, shape in header["arguments"])
         own = {name: header.get(name, "") for name in ("implementer", "target")}
-        return cls(device=header["device"], arguments=arguments, library=payload[start:], **own)
+        facts = {"device": header["device"], "lengths": header.get("lengths", 0)}
+        return cls(**facts, arguments=arguments, library=payload[start:], **own)

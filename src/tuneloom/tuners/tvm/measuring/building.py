@@ -12,6 +12,7 @@ from tuneloom.compiler.lazy import ms, s_tir
 from tuneloom.compiler.linking import link_with
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Artifact, Failure, FailureKind
+from tuneloom.tuners.tvm.importing.recurrence.meaning import steps_of
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
 
@@ -45,7 +46,8 @@ def _built(kernel: ModelKernel, compiled: Any, started: float) -> Artifact:
     target = kernel.target
     arguments = _arguments(kernel.module)
     library = _shared_object(compiled, target.linker)
-    built = BuiltKernel(device=target.device, arguments=arguments, library=library)
+    lengths = 0 if kernel.meaning is None else steps_of(kernel.meaning)
+    built = BuiltKernel(device=target.device, arguments=arguments, library=library, lengths=lengths)
     return Artifact(
         payload=built.to_bytes(),
         features={"library_bytes": float(len(library))},

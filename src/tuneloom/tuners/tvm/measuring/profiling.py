@@ -116,7 +116,12 @@ class LoadedKernel:
         self._module = place.load(built.library)
         random = np.random.default_rng(0)
         self._arguments = [
-            tvm.runtime.tensor(random_values(random, dtype, shape), self._device)
+            tvm.runtime.tensor(
+                np.full(shape, built.lengths, dtype)
+                if built.lengths and "int" in dtype
+                else random_values(random, dtype, shape),
+                self._device,
+            )
             for dtype, shape in built.arguments
         ]
         here = board_session() is None

@@ -28,3 +28,10 @@ def meaning_of(cell: Cell) -> Meaning | None:
         for number, name in enumerate(cell.results)
     )
     return Meaning(inputs=inputs, steps=steps, outputs=tuple(len(inputs) + n for n in range(len(steps))))
+
+
+def steps_of(meaning: Meaning) -> int:
+    """How many steps a recurrent kernel goes; 0 for any other."""
+    first = meaning.steps[0] if meaning.steps else None
+    own = first is not None and first.operator.startswith("tuneloom.")
+    return first.result.shape[0] if first is not None and own else 0
