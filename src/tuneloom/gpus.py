@@ -22,7 +22,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledGpu:
-    """A GPU as the driver describes it; numbers that it does not tell are 0."""
+    """A GPU as the driver describes it; numbers that it does not tell are 0.
+
+    `cuda` is the newest CUDA that the `driver` supports; None if it does not say.
+    """
 
     uuid: str
     name: str
@@ -30,6 +33,8 @@ class InstalledGpu:
     memory_mib: int = 0
     used_mib: int = 0
     busy_percent: int = 0
+    driver: str = ""
+    cuda: tuple[int, int] | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -222,6 +227,7 @@ def _told(nvml: Any, question: Callable[[], T], otherwise: T) -> T:
 def _gpu(nvml: Any, handle: Any) -> InstalledGpu:
     memory = _told(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle), None)
     busy = _told(nvml, lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, 0)
+    version = _told(nvml, lambda: int(nvml.nvmlSystemGetCudaDriverVersion_v2()), 0)
     return InstalledGpu(
         uuid=nvml.nvmlDeviceGetUUID(handle),
         name=nvml.nvmlDeviceGetName(handle),
@@ -229,6 +235,8 @@ def _gpu(nvml: Any, handle: Any) -> InstalledGpu:
         memory_mib=memory.total // _MIB if memory else 0,
         used_mib=memory.used // _MIB if memory else 0,
         busy_percent=busy,
+        driver=_told(nvml, lambda: str(nvml.nvmlSystemGetDriverVersion()), ""),
+        cuda=(version // 1000, version % 1000 // 10) if version else None,
     )
 
 

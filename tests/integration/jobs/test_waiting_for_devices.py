@@ -96,3 +96,17 @@ def test_a_run_takes_a_gpu_that_appears_while_its_job_waits(
         spans = [span for span in store.spans(outcome.run) if span.kind == "profile"]
     assert noted["cuda0"]["joined_s"] > noted["cpu0"]["joined_s"]
     assert {span.resource for span in spans} == {"cuda0"}
+
+
+def test_all_gpus_of_a_machine_work_on_one_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    two = tuple(InstalledGpu(uuid=f"GPU-{n}", name="A card") for n in range(2))
+    monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", lambda: two)
+    place = str(tmp_path / "store.db")
+    spec = job_spec({"name": "shared", "model": "mock:size=40,profile=0.02", "trials": 40, "device": "cuda"})
+    outcome = tune([spec], RunSettings(store=place))
+    assert outcome.jobs[0].status is JobStatus.FINISHED
+    with closing(open_existing(place)) as store:
+        spans = [span for span in store.spans(outcome.run) if span.kind == "profile"]
+        keys = [record.trial.candidate.key for record in store.trials(outcome.jobs[0].id)]
+    assert {span.resource for span in spans} == {"cuda0", "cuda1"}
+    assert len(keys) == len(set(keys)) == 40, "no trial is measured on both"

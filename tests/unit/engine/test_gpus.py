@@ -113,6 +113,8 @@ def pretended_nvml(trouble: Exception | None = None) -> Any:
         nvmlDeviceGetClockInfo=clock,
         nvmlDeviceGetMaxClockInfo=clock,
         nvmlDeviceGetTemperature=lambda _handle, _sensor: 41,
+        nvmlSystemGetDriverVersion=lambda: "580.159.04",
+        nvmlSystemGetCudaDriverVersion_v2=lambda: 13000,
         nvmlDeviceGetPowerUsage=lambda _handle: raising(UnknownError()),
         nvmlDeviceGetTotalEnergyConsumption=lambda _handle: 1_234_567,
         nvmlDeviceGetCurrentClocksEventReasons=lambda _handle: 4,
@@ -125,6 +127,7 @@ def test_the_driver_is_asked_for_gpus_their_users_and_their_state(monkeypatch: p
     (gpu,) = visible_gpus(environment={})
     assert (gpu.uuid, gpu.name, gpu.arch, gpu.memory_mib) == ("GPU-aa", "NVIDIA H200", "sm_90", 140 << 10)
     assert (gpu.used_mib, gpu.busy_percent) == (1200, 97)
+    assert (gpu.driver, gpu.cuda) == ("580.159.04", (13, 0))
     ended = GpuUser(uuid="GPU-aa", pid=78, program="a process")
     assert users(ours=lambda _pid: False) == (USER, ended)
     state = Nvml().state("GPU-aa")

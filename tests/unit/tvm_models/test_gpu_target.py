@@ -2,6 +2,7 @@
 
 import pytest
 
+from tuneloom.backends.cuda import assembling
 from tuneloom.backends.cuda.target import cuda_config
 from tuneloom.errors import TargetError
 from tuneloom.gpus import InstalledGpu, Nvml
@@ -26,3 +27,32 @@ def test_without_a_gpu_the_architecture_has_to_be_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(Nvml, "gpus", lambda _self: [])
     with pytest.raises(TargetError, match="no NVIDIA GPU found here; name its architecture"):
         cuda_config({"kind": "cuda"})
+
+
+def test_a_driver_that_is_too_old_is_told_with_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = InstalledGpu(uuid="GPU-x", name="T4", capability=(7, 5), driver="535.104", cuda=(12, 2))
+    monkeypatch.setattr(Nvml, "gpus", lambda _self: [old])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    words = "the NVIDIA driver 535.104 supports CUDA 12.2, TVM needs 13.0; update the driver"
+    with pytest.raises(TargetError, match=words.replace(".", r"\.")):
+        cuda_config({"kind": "cuda"})
+
+
+@pytest.mark.parametrize("arch", ["90", "compute_90", "sm90", "sm_", ""])
+def test_what_is_no_architecture_is_told_with_an_example(arch: str) -> None:
+    with pytest.raises(TargetError, match="is not an architecture of NVIDIA GPUs; write it like sm_90"):
+        cuda_config({"kind": "cuda", "arch": arch})
+
+
+def test_an_architecture_that_the_assembler_does_not_know_is_told_with_those_that_it_knows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(assembling, "assembled", lambda: frozenset(("sm_100", "sm_90", "sm_90a", "sm_70")))
+    with pytest.raises(TargetError, match="does not know sm_999; it knows sm_70, sm_90, sm_90a, sm_100"):
+        cuda_config({"kind": "cuda", "arch": "sm_999"})
+    assert cuda_config({"kind": "cuda", "arch": "sm_70"})["arch"] == "sm_70"
+
+
+def test_the_assembler_of_triton_says_what_it_knows() -> None:
+    pytest.importorskip("triton")
+    assert {"sm_80", "sm_90"} <= assembling.assembled()

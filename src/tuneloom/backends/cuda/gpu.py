@@ -18,6 +18,8 @@ _SHARED_KIB = {
     120: 99,
     121: 99,
 }
+KNOWN = frozenset(_SHARED_KIB)
+"""Architectures, by number, whose limits are known."""
 _MULTIPROCESSORS = {75: 40, 80: 108, 86: 84, 89: 128, 90: 132, 100: 148, 103: 148, 120: 170}
 
 

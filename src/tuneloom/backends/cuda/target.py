@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tuneloom.backends.cuda.assembling import require_architecture
 from tuneloom.backends.cuda.gpu import relatives_of
 from tuneloom.compiler.target import TargetSpec, tvm_target, with_host
 from tuneloom.errors import TargetError
-from tuneloom.gpus import visible_gpus
+from tuneloom.gpus import InstalledGpu, visible_gpus
 
+NEEDED_CUDA = (13, 0)
+"""The CUDA that TVM's wheel is linked with."""
 _EXAMPLE = '{"kind": "cuda", "arch": "sm_90"}'
 
 
@@ -49,6 +52,7 @@ def cuda_target(config: Mapping[str, Any]) -> CudaTarget:
 def cuda_config(config: dict[str, Any]) -> dict[str, Any]:
     """What TVM is told of a GPU."""
     arch = str(config["arch"]) if "arch" in config else _architecture()
+    require_architecture(arch)
     limits = {
         "arch": arch,
         "max_threads_per_block": 1024,
@@ -64,4 +68,14 @@ def _architecture() -> str:
     gpus = visible_gpus()
     if not gpus:
         raise TargetError(f"no NVIDIA GPU found here; name its architecture: --target '{_EXAMPLE}'")
+    require_driver(gpus[0])
     return gpus[0].arch
+
+
+def require_driver(gpu: InstalledGpu) -> None:
+    """Raise TargetError if the driver of a GPU is too old for TVM's runtime; one that does not say may do."""
+    if gpu.cuda is not None and gpu.cuda < NEEDED_CUDA:
+        has, needs = (f"{major}.{minor}" for major, minor in (gpu.cuda, NEEDED_CUDA))
+        raise TargetError(
+            f"the NVIDIA driver {gpu.driver} supports CUDA {has}, TVM needs {needs}; update the driver"
+        )
