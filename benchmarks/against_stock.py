@@ -21,12 +21,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.kinds.model.kind import KIND
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Artifact, Budget, JobSpec, MeasuringRules, ModelRecipe, ModelSummary, Task
+from tuneloom.store import SpanRecord
 from tuneloom.tuners.tvm.lowering.payloads import unpack_kernel
 from tuneloom.tuners.tvm.measuring.contest import contest
 from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
@@ -50,7 +51,7 @@ class StageTimes(Listener):
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
-    def ran(self, span: Span) -> None:
+    def ran(self, span: SpanRecord) -> None:
         self.seconds[span.kind] += span.end_s - span.start_s
 
 

@@ -23,11 +23,10 @@ from support.engines.pretended import LENGTHS
 from support.engines.surveys import LARGE
 from tuneloom.app.runs.executing.in_process import execute
 from tuneloom.app.runs.settings import RunSettings
-from tuneloom.app.runs.submitting.submission import submit
+from tuneloom.app.runs.submitting import submit
 from tuneloom.engine.machine import Fleet
-from tuneloom.engine.ray.api import Node
 from tuneloom.engine.ray.engine import RayEngine
-from tuneloom.engine.ray.messages import AgentSpec
+from tuneloom.engine.ray.messages import AgentSpec, Node
 from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store

@@ -24,7 +24,7 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.calling import call_in_worker
-from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.kinds.model.kind import KIND
 from tuneloom.app.tasks.outcomes import built, profiled
@@ -33,7 +33,7 @@ from tuneloom.app.tuning.stage_calls import STAGES
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost, Returned
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.machine import Resources
+from tuneloom.engine.machine import Fleet
 from tuneloom.model import (
     Artifact,
     Budget,
@@ -48,6 +48,7 @@ from tuneloom.model import (
     Task,
     Trial,
 )
+from tuneloom.store import SpanRecord
 
 OUT = Path(__file__).parent / "results" / "scheduler_overhead.json"
 
@@ -73,7 +74,7 @@ class Side:
 class BareLoop:
     """Rounds of select, build, profile and update, written down one after the other."""
 
-    def __init__(self, engine: LocalEngine, machine: Resources, task: Task, spec: JobSpec) -> None:
+    def __init__(self, engine: LocalEngine, machine: Fleet, task: Task, spec: JobSpec) -> None:
         self._engine, self._machine, self._task, self._spec = engine, machine, task, spec
         self._host = next(each.resource for each in machine.offers if isinstance(each.resource, Host))
         self._device = next(each.resource for each in machine.offers if isinstance(each.resource, Device))
@@ -169,7 +170,7 @@ class BareLoop:
         return f"{self._spec.name}:tuner0"
 
 
-def _on(call: Call, machine: Resources, resource: str) -> Call:
+def _on(call: Call, machine: Fleet, resource: str) -> Call:
     return Call(
         function=call.function,
         arguments=call.arguments,
@@ -186,17 +187,17 @@ class StageClock(Listener):
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def ran(self, span: Span) -> None:
+    def ran(self, span: SpanRecord) -> None:
         self.seconds += span.end_s - span.start_s
 
 
-def bare(engine: LocalEngine, machine: Resources, task: Task, spec: JobSpec) -> Side:
+def bare(engine: LocalEngine, machine: Fleet, task: Task, spec: JobSpec) -> Side:
     loop = BareLoop(engine, machine, task, spec)
     wall_s = timed(loop.run)
     return Side(trials=loop.spent, wall_s=wall_s, stages_s=loop.stages_s)
 
 
-def scheduled(engine: LocalEngine, machine: Resources, task: Task, spec: JobSpec) -> Side:
+def scheduled(engine: LocalEngine, machine: Fleet, task: Task, spec: JobSpec) -> Side:
     clock, spent = StageClock(), [0]
 
     def run() -> None:
@@ -216,9 +217,7 @@ def timed(function: Callable[[], None]) -> float:
 SIDES = {"bare": bare, "scheduled": scheduled}
 
 
-def measure_pair(
-    engine: LocalEngine, machine: Resources, task: Task, trials: int, pair: int
-) -> dict[str, Any]:
+def measure_pair(engine: LocalEngine, machine: Fleet, task: Task, trials: int, pair: int) -> dict[str, Any]:
     """Both sides once, with the same seed; who begins changes from pair to pair."""
     found: dict[str, Any] = {"pair": pair}
     for name in sorted(SIDES, reverse=bool(pair % 2)):

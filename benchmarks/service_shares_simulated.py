@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from service_shares import judged, tenants_of, told
-from tuneloom.app.runs.executing.shares import ShareBook
+from tuneloom.app.runs.executing.run_listener import ShareBook
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import (

@@ -63,10 +63,9 @@ def measure(store: Store, job: str) -> dict[str, float]:
     """All questions, and one durable trial."""
     numbers = iter(range(10**9, 2 * 10**9))
     return {
-        "best 10 of a class": median_ms(lambda: store.best_trials("class7", "llvm", 10)),
         "best 10 of a workload": median_ms(lambda: store.workload_trials("7-3", "llvm", 10)),
         "3 donors of each of 10 workloads": median_ms(lambda: store.donors("class7", "llvm", 3)),
-        "a class nobody has": median_ms(lambda: store.best_trials("other", "llvm", 10)),
+        "a class nobody has": median_ms(lambda: store.donors("other", "llvm", 10)),
         "count by class and family": median_ms(store.bank, times=5),
         "commit one trial": median_ms(lambda: store.add_trial(job, "7-3", trial(next(numbers)), HERE)),
     }

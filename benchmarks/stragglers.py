@@ -15,10 +15,10 @@ from statistics import mean
 from unittest.mock import patch
 
 from tuneloom.app.tuning import task_tuning
-from tuneloom.app.tuning.build_limits import BuildLimits
+from tuneloom.app.tuning.stage_calls import BuildLimits
 from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.calls import Call, CallResult, TimedOut
-from tuneloom.engine.machine import HOST, Machine
+from tuneloom.engine.machine import HOST, Fleet, Offer
 from tuneloom.model import Artifact, Budget, Device, Host, JobSpec, Task
 from tuneloom.testing.engines.scripted import ScriptedEngine
 from tuneloom.testing.jobs.fake_stages import FakeStages
@@ -28,9 +28,8 @@ TASKS = 20
 STAGES_S = {"open_and_select": 0.5, "select": 0.25, "profile": 0.36, "update": 0.01}
 MEDIAN_S, HIGH_S = 1.0, 1.85
 _NORMAL_90 = 1.2816
-MACHINE = Machine(
-    host=Host(name=HOST, slots=1), devices=(Device(name="cpu0", key="cpu", lends_to=HOST),), cores={}
-)
+DEVICE = Device(name="cpu0", key="cpu", lends_to=HOST)
+MACHINE = Fleet(offers=(Offer(resource=Host(name=HOST, slots=1)), Offer(resource=DEVICE)))
 
 
 class FixedLimits(BuildLimits):

@@ -12,7 +12,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -154,7 +154,7 @@ class Session:
     def _keep_times(self) -> None:
         """Note with the run how long each step took."""
         if self.run_id is not None:
-            with closing(open_existing(self._store)) as store:
+            with open_existing(self._store) as store:
                 store.set_note(self.run_id, "session", self.times_s)
 
     def _exported(self, module: Any, example_inputs: Sequence[Any]) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from support.contracts.store import CONV, HERE, job_with_tasks, measured
-from tuneloom.store import KeptTrial, SpanRecord, open_store
+from tuneloom.store import KeptTrial, Page, SpanRecord, open_store
 
 NUMBER = struct.Struct("<q")
 MOST_ACKNOWLEDGED = 12
@@ -87,7 +87,7 @@ def _write_for_ever(place: str | Path, job: str, send: int) -> None:
             assert store.keep_trials([_kept(job, each) for each in numbers]) == []
             os.write(send, b"".join(NUMBER.pack(each) for each in numbers))
             assert not store.add_trial(job, CONV.key, measured(str(number), 0.5), HERE)
-            store.add_spans(run, [_span(job, number)])
+            store.write_pages([Page(run=run, spans=(_span(job, number),))])
             number += AT_ONCE
     finally:
         os._exit(1)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
-from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.base import DeviceEntry
 from tuneloom.engine.machine import Offer
 from tuneloom.engine.sharing.locks import core_lock
 from tuneloom.model import Device

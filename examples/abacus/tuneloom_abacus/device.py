@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
-from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.base import DeviceEntry, DeviceKind, DeviceState, MachineCores
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Device
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.app.requests.schema import job_fields
-from tuneloom.cli.numbers import number
+from tuneloom.cli.parsing import number
 from tuneloom.errors import InputError
-from tuneloom.model.fields import SHAPES, YES_OR_NO, Choice, JobField, PathKind
-from tuneloom.model.numbers import NumberKind
+from tuneloom.model.fields import SHAPES, YES_OR_NO, Choice, JobField, NumberKind, PathKind
 
 _SEVERAL_SHAPES = "; may be repeated, and 1|8,3,224,224 stands for two shapes"
 

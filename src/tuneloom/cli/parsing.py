@@ -1,10 +1,31 @@
-"""How commands are added to the program."""
+"""How commands are added to the program, what numbers they take, and how rows are printed."""
 
 import argparse
-from collections.abc import Callable
-from typing import TypeAlias
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from json import dumps as to_json
+from typing import Any, TypeAlias
 
-from tuneloom.cli.numbers import count
+from tuneloom.model.fields import COUNT, NATURAL, POSITIVE, SEED, NumberKind
+
+
+def number(kind: NumberKind) -> Callable[[str], Any]:
+    """What reads a number of this kind, and raises ArgumentTypeError for anything else."""
+
+    def read(text: str) -> Any:
+        try:
+            value = int(text) if kind.whole else float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be {kind.words}, got {text!r}") from None
+        if not kind.fits(value):
+            raise argparse.ArgumentTypeError(f"must be {kind.words_for(value)}, got {text!r}")
+        return value
+
+    return read
+
+
+count, natural, seed, positive = number(COUNT), number(NATURAL), number(SEED), number(POSITIVE)
+
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The commands of the program, or of a group."""
@@ -36,6 +57,13 @@ def add_command(
     return parser
 
 
+def tell(options: argparse.Namespace, data: Any, *words: str, indent: int | None = None) -> int:
+    """Print data for programs, or lines for people; the exit code is that of success."""
+    for line in (to_json(data, indent=indent),) if options.json else words:
+        print(line)
+    return 0
+
+
 def add_run(parser: argparse.ArgumentParser, *, usually_last: bool = False) -> None:
     """Add the run that a command is about."""
     words = "name of the run, a prefix of it, or `last`"
@@ -60,3 +88,27 @@ def add_insecure(parser: argparse.ArgumentParser) -> None:
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Add the wish for no live view."""
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
+
+
+def print_rows(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    numbers: Collection[str] = (),
+    styles: Mapping[str, str] | None = None,
+) -> None:
+    """Print rows; `numbers` are columns aligned to the right, `styles` colours for certain words."""
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, style=(styles or {}).get(cell, "")) for cell in row))
+    Console().print(table)

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from tuneloom.engine.api import EngineReport, ResourceLeft, ResourceReport
 from tuneloom.engine.calls import (
     Call,
     CallBegan,
@@ -20,10 +21,8 @@ from tuneloom.engine.calls import (
 )
 from tuneloom.engine.channel import Unreadable
 from tuneloom.engine.processes import Nursery
-from tuneloom.engine.quiet import keep_quiet
-from tuneloom.engine.reports import EngineReport, ResourceLeft, ResourceReport
 from tuneloom.engine.worker import Answer, Began, Waiting
-from tuneloom.engine.workers import IdleWorkers, Running, Worker, fit_for_another, spoils
+from tuneloom.engine.workers import IdleWorkers, Running, Worker, fit_for_another, keep_quiet, spoils
 from tuneloom.model import DeviceGone
 
 _LOOK_S = 2.0

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from tuneloom.errors import TargetError
-from tuneloom.model import LOCAL, Device, Host
+from tuneloom.model import Device, Host
 
 HOST = "host"
 CPU_KEY = "cpu"
@@ -33,87 +31,23 @@ class Offer:
     target: str = ""
 
 
-class Resources(Protocol):
-    """What a run has from its start: a machine, or a fleet of them."""
-
-    @property
-    def offers(self) -> tuple[Offer, ...]:
-        """All resources."""
-
-    @property
-    def slots(self) -> int:
-        """The slots of all hosts."""
-
-    @property
-    def device_keys(self) -> list[str]:
-        """The keys that devices have."""
-
-    def cores_of(self, key: str) -> int:
-        """How many cores a device of this key is made of; none for one that has its own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """One machine: its host, its devices, and what each of them needs, by its name, as `Offer` tells."""
-
-    name: str = LOCAL
-    host: Host
-    devices: tuple[Device, ...]
-    cores: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    residents: frozenset[str] = frozenset()
-    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for resource in self.resources:
-            if resource.machine != self.name:
-                raise TargetError(
-                    f"{resource.name!r} belongs to machine {resource.machine!r}, not to {self.name!r}"
-                )
-
-    @property
-    def resources(self) -> tuple[Host | Device, ...]:
-        """Its host first, then its devices."""
-        return (self.host, *self.devices)
-
-    @property
-    def slots(self) -> int:
-        return self.host.slots
-
-    @property
-    def device_keys(self) -> list[str]:
-        return sorted({device.key for device in self.devices})
-
-    def cores_of(self, key: str) -> int:
-        return Fleet(offers=self.offers).cores_of(key)
-
-    @property
-    def offers(self) -> tuple[Offer, ...]:
-        """Its resources as engines offer them."""
-        return tuple(
-            Offer(
-                resource=resource,
-                cores=self.cores.get(resource.name),
-                resident=resource.name in self.residents,
-                environment=self.environments.get(resource.name, {}),
-            )
-            for resource in self.resources
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """The resources of several machines, as far as they are known."""
+    """What a run has from its start: the resources of a machine, or of several, as far as they are known."""
 
     offers: tuple[Offer, ...]
 
     @property
     def slots(self) -> int:
+        """The slots of all hosts."""
         return sum(each.resource.slots for each in self.offers if isinstance(each.resource, Host))
 
     @property
     def device_keys(self) -> list[str]:
+        """The keys that devices have."""
         return sorted({each.resource.key for each in self.offers if isinstance(each.resource, Device)})
 
     def cores_of(self, key: str) -> int:
+        """How many cores a device of this key is made of; none for one that has its own."""
         own = [each for each in self.offers if isinstance(each.resource, Device) and each.resource.key == key]
         return max((len(each.cores or ()) for each in own), default=0)

@@ -1,4 +1,4 @@
-"""Workers as the engine of one machine knows them: busy with a call, or idle until a call like the last."""
+"""Workers as the engine of one machine knows them: busy with a call, idle, or pausing for a measurement."""
 
 import signal
 from collections import deque
@@ -123,3 +123,23 @@ def spoils(result: CallResult | Lost) -> bool:
     """Whether the value says that its process should serve nobody else."""
     value = result.value if isinstance(result, Returned) else None
     return isinstance(value, Failure) and value.spoils_worker
+
+
+def keep_quiet(workers: Sequence[Worker], now_s: float) -> None:
+    """Pause the workers that would disturb a call that is to be alone; let all others work.
+
+    Where the device has cores of its own, nothing ever disturbs it. Calls with locks take turns with
+    measurements by these; one that paused would never give its locks back.
+    """
+    calls = [worker.current.call for worker in workers if worker.current is not None]
+    quiet = frozenset[int]().union(*(call.cores for call in calls if call.alone and call.cores))
+    for worker in workers:
+        disturbs = worker.current is not None and _disturbs(worker.current.call, quiet)
+        if disturbs and worker.paused_at_s is None:
+            worker.pause(now_s)
+        elif not disturbs and worker.paused_at_s is not None:
+            worker.resume(now_s)
+
+
+def _disturbs(call: Call, quiet: frozenset[int]) -> bool:
+    return not call.alone and not call.locks and call.cores is not None and not call.cores.isdisjoint(quiet)

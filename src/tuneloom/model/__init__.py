@@ -1,10 +1,8 @@
 """The words of the project as frozen values."""
 
-from tuneloom.model.board import Board, DeviceGone
-from tuneloom.model.budget import Budget
+from tuneloom.model.budget import Budget, MeasuringRules
 from tuneloom.model.fields import JobField
 from tuneloom.model.job import DTYPES, JOB_FIELDS, REUSE, JobSpec
-from tuneloom.model.measuring import MeasuringRules
 from tuneloom.model.opened import (
     EXACT,
     CheckResult,
@@ -18,7 +16,7 @@ from tuneloom.model.opened import (
     ShapeVariant,
     TensorInfo,
 )
-from tuneloom.model.resource import LOCAL, Device, Host
+from tuneloom.model.resource import LOCAL, Board, Device, DeviceGone, Host
 from tuneloom.model.space import (
     ChoiceDomain,
     Decision,
@@ -29,9 +27,18 @@ from tuneloom.model.space import (
     TaskSpace,
     TileDomain,
 )
-from tuneloom.model.stage import ROUND, StageKind
-from tuneloom.model.task import Task
-from tuneloom.model.trial import Artifact, Candidate, Failure, FailureKind, Measurement, Outcome, Trial
+from tuneloom.model.trial import (
+    ROUND,
+    Artifact,
+    Candidate,
+    Failure,
+    FailureKind,
+    Measurement,
+    Outcome,
+    StageKind,
+    Task,
+    Trial,
+)
 from tuneloom.model.tuner import Search, SearchOptions, SeededSearch, TaskSource, Tuner
 
 __all__ = [

@@ -4,10 +4,21 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tuneloom.errors import InputError
-from tuneloom.model.budget import Budget
-from tuneloom.model.fields import SHAPES, TEXT, YES_OR_NO, PathKind, fields_of, job_field, one_of
-from tuneloom.model.measuring import MeasuringRules
-from tuneloom.model.numbers import COUNT, NOT_NEGATIVE, POSITIVE, SEED, WHOLE
+from tuneloom.model.budget import Budget, MeasuringRules
+from tuneloom.model.fields import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    SHAPES,
+    TEXT,
+    WHOLE,
+    YES_OR_NO,
+    PathKind,
+    fields_of,
+    job_field,
+    one_of,
+)
 
 DTYPES = ("float32", "float16", "bfloat16", "tf32", "int8")
 """In which type a model may compute."""

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tuneloom.model.task import Task
+from tuneloom.model.job import JobSpec
+from tuneloom.model.trial import Task
 
 EXACT = 1e-3
 """How far outputs may be apart by rounding alone."""
@@ -20,6 +21,9 @@ class TensorInfo:
     name: str
     shape: tuple[int, ...]
     dtype: str
+
+
+_OF_JOB = ("shapes", "more_shapes", "target", "layout", "only_tvm", "dtype", "tolerance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,20 @@ class ModelRecipe:
     """Outputs that become inputs of the next run, as INPUT=OUTPUT separated by commas."""
     lowered_folder: str = field(default="", compare=False)
     """The folder that keeps what models lowered to; none if it is empty."""
+
+    @classmethod
+    def of(cls, key: str, spec: JobSpec, *, cores: int = 1, lowered_folder: str = "") -> "ModelRecipe":
+        """How the model of a job is opened."""
+        own = {name: getattr(spec, name) for name in _OF_JOB}
+        return cls(
+            key=key,
+            source=spec.model,
+            state=spec.state or "",
+            samples=spec.samples or "",
+            cores=cores,
+            lowered_folder=lowered_folder,
+            **own,
+        )
 
     def leaving(self, left: tuple[str, ...]) -> "ModelRecipe":
         """The model with these nodes left to ONNX Runtime; it has a key of its own."""

@@ -1,6 +1,40 @@
-"""Spaces of tasks as data, and points of them to begin a search with."""
+"""Spaces of tasks as data, points of them to begin a search with, and configurations as text."""
 
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+TVM = "tvm"
+_NAMED = re.compile(r"([a-z][a-z0-9_-]*):(?=\{)")
+
+
+def implementer_of(configuration: str) -> str:
+    """Who makes code of a configuration: the name before the colon at its beginning; TVM of a trace."""
+    found = _NAMED.match(configuration)
+    return found[1] if found else TVM
+
+
+def other_than_tvm(configuration: str) -> str:
+    """The implementer of a configuration, as reports show it; empty for TVM."""
+    found = implementer_of(configuration)
+    return "" if found == TVM else found
+
+
+def configured(implementer: str, values: Mapping[str, Any]) -> str:
+    """The text of an implementer's configuration, the same for equal values."""
+    return f"{implementer}:{json.dumps(dict(values), sort_keys=True, separators=(',', ':'))}"
+
+
+def values_in(configuration: str) -> dict[str, Any]:
+    """What `configured` wrote; raises ValueError for a trace."""
+    found = _NAMED.match(configuration)
+    if found is None:
+        raise ValueError(f"no values but a trace: {configuration[:60]!r}")
+    values: dict[str, Any] = json.loads(configuration[found.end() :])
+    return values
+
 
 Decision = int | tuple[int, ...]
 """What one knob is set to: a number, or the factors of a split."""

@@ -1,4 +1,4 @@
-"""Candidates and what becomes of them."""
+"""Kernels to tune, the stages they go through, and what becomes of candidates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,6 +6,43 @@ from enum import StrEnum
 from statistics import median
 
 from tuneloom.model.pickling import quickly_pickled
+
+
+class StageKind(StrEnum):
+    """What a stage does; select, build, profile and update repeat."""
+
+    INITIALISE = "initialise"
+    SELECT = "select"
+    BUILD = "build"
+    PROFILE = "profile"
+    UPDATE = "update"
+    FINALISE = "finalise"
+
+
+ROUND = (StageKind.SELECT, StageKind.BUILD, StageKind.PROFILE, StageKind.UPDATE)
+"""One round of a task, in order."""
+
+
+@quickly_pickled
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One kernel of a model, with how often the model runs it.
+
+    `key` names the workload on its target and is the same in every model and
+    process; `payload` is opaque to all but the task's tuner.
+    """
+
+    key: str
+    name: str
+    weight: int = 1
+    gflop: float = 0.0
+    shapes: str = ""
+    kernel_class: str = ""
+    payload: bytes = field(default=b"", repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.weight < 1:
+            raise ValueError(f"task {self.name!r} needs a weight of at least 1, got {self.weight}")
 
 
 class FailureKind(StrEnum):

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from tuneloom.model.measuring import MeasuringRules
+from tuneloom.model.budget import MeasuringRules
 from tuneloom.model.space import Lesson, Seed
-from tuneloom.model.task import Task
-from tuneloom.model.trial import Artifact, Candidate, Failure, Measurement, Trial
+from tuneloom.model.trial import Artifact, Candidate, Failure, Measurement, Task, Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.requests.fields import nearest
 from tuneloom.app.requests.job_specs import job_spec
+from tuneloom.app.requests.schema import nearest
 from tuneloom.errors import InputError
 from tuneloom.store import default_place
 

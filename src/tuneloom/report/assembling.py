@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneloom.model import Failure, Measurement, Task, Trial
-from tuneloom.model.configuration import other_than_tvm
+from tuneloom.model.space import other_than_tvm
 from tuneloom.report.data import CurvePoint, FailureCount, TaskResult
 
 DEFAULT_ORIGIN = "default"

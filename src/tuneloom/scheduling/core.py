@@ -7,7 +7,6 @@ from tuneloom.errors import SchedulingError
 from tuneloom.scheduling.admission import reason_to_refuse, require_acceptable, require_continuation
 from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.invariants import check_books
-from tuneloom.scheduling.known_jobs import KnownJobs
 from tuneloom.scheduling.messages import (
     Command,
     Event,
@@ -28,7 +27,7 @@ from tuneloom.scheduling.messages import (
 )
 from tuneloom.scheduling.moves import JOB_FINISHING, JOB_RUNNING, JOB_WAITING, JobState
 from tuneloom.scheduling.policies.base import Policy
-from tuneloom.scheduling.records import STAGE_RUNNING, EndedJob, Job
+from tuneloom.scheduling.records import STAGE_RUNNING, EndedJob, Job, KnownJobs
 from tuneloom.scheduling.stage_queue import StageQueue
 
 

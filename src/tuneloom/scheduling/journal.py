@@ -1,43 +1,23 @@
 """The log of a core as plain data: what it was told and what it answered, written and read back.
 
 A core that begins is an entry of its own: after a restart a new core decides, and what
-the one before it knew is gone.
+the one before it knew is gone. What has its usual value is not written.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, assert_never
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, assert_never, get_args
 
 from tuneloom.errors import SchedulingError
-from tuneloom.scheduling.messages import (
-    Command,
-    Event,
-    FinishJob,
-    JobCancelled,
-    JobPaused,
-    JobReprioritised,
-    JobResumed,
-    JobSubmitted,
-    RefuseJob,
-    ResourceAdded,
-    ResourceLost,
-    ShareUsed,
-    StageFinished,
-    StageLost,
-    StartStage,
-    StopStage,
-)
-from tuneloom.scheduling.plain import (
-    request_from_plain,
-    request_to_plain,
-    resource_from_plain,
-    resource_to_plain,
-    ticket_from_plain,
-    ticket_to_plain,
-)
+from tuneloom.model import Device, Host
+from tuneloom.scheduling.messages import Command, Event, FinishJob, RefuseJob, StartStage, StopStage
+from tuneloom.scheduling.stages import Demand, DeviceDemand, JobTicket, SlotDemand, StageRequest
 
 BEGAN = "CoreBegan"
+_EVENTS = {event.__name__: event for event in get_args(Event)}
 _COMMANDS = "commands"
+_ATOMS = frozenset((str, int, float, bool))
 
 Outline = tuple[Any, ...]
 """What a command orders, in short: its kind, whom it concerns, and what it grants."""
@@ -63,34 +43,36 @@ Entry = CoreBegan | Decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlainEntry:
-    """An entry as a store keeps it: `body` is data that JSON can carry."""
+class EventRecord:
+    """An entry as a store keeps it: `kind` is the name of its class, `body` is data that JSON can carry."""
 
     at_s: float
     kind: str
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] = field(default_factory=dict)
 
 
-def written_start(began: CoreBegan) -> PlainEntry:
+def written_start(began: CoreBegan) -> EventRecord:
     """The beginning of a core as plain data."""
-    return PlainEntry(at_s=began.at_s, kind=BEGAN, body={"policy": began.policy})
+    return EventRecord(at_s=began.at_s, kind=BEGAN, body={"policy": began.policy})
 
 
-def written(event: Event, commands: Sequence[Command]) -> PlainEntry:
-    """A decision as plain data."""
-    body = _body(event)
+def written(event: Event, commands: Sequence[Command]) -> EventRecord:
+    """A decision as plain data; the job of its stages is told once."""
+    body = _plain(event)
+    del body["at_s"]
+    for request in body.get("ready", ()):
+        del request["job"]
     body[_COMMANDS] = [outline(command) for command in commands]
-    return PlainEntry(at_s=event.at_s, kind=type(event).__name__, body=body)
+    return EventRecord(at_s=event.at_s, kind=type(event).__name__, body=body)
 
 
-def read(entry: PlainEntry) -> Entry:
+def read(entry: EventRecord) -> Entry:
     """The entry that was written; raises SchedulingError for one that nobody wrote."""
-    body = entry.body
     try:
         if entry.kind == BEGAN:
-            return CoreBegan(at_s=entry.at_s, policy=str(body["policy"]))
-        event = _event(entry.kind, entry.at_s, body)
-        commands = body.get(_COMMANDS)
+            return CoreBegan(at_s=entry.at_s, policy=str(entry.body["policy"]))
+        event = _event(entry)
+        commands = entry.body.get(_COMMANDS)
     except (KeyError, TypeError, ValueError) as error:
         raise SchedulingError(f"an entry {entry.kind!r} of the log can't be read: {error!r}") from error
     if commands is None:
@@ -113,61 +95,49 @@ def outline(command: Command) -> Outline:
             assert_never(command)
 
 
-def _body(event: Event) -> dict[str, Any]:
-    match event:
-        case StageFinished():
-            body: dict[str, Any] = {"job": event.job, "stage": event.stage}
-            if event.ready:
-                body["ready"] = [request_to_plain(request) for request in event.ready]
-            if event.done:
-                body["done"] = True
-            return body
-        case StageLost():
-            return {"job": event.job, "stage": event.stage}
-        case JobSubmitted():
-            ready = [request_to_plain(request) for request in event.ready]
-            return {"ticket": ticket_to_plain(event.ticket), "ready": ready}
-        case ResourceAdded():
-            return {"resource": resource_to_plain(event.resource)}
-        case ResourceLost():
-            return {"name": event.name}
-        case JobCancelled() | JobPaused() | JobResumed():
-            return {"job": event.job}
-        case JobReprioritised():
-            return {"job": event.job, "priority": event.priority}
-        case ShareUsed():
-            return {"share": event.share, "key": event.key, "seconds": event.seconds}
-        case _:
-            assert_never(event)
+@cache
+def _usual(kind: type) -> tuple[tuple[str, Any], ...]:
+    """The fields of a dataclass with their defaults."""
+    return tuple((each.name, each.default) for each in fields(kind))
 
 
-def _event(kind: str, at_s: float, body: Mapping[str, Any]) -> Event:
-    match kind:
-        case "StageFinished":
-            job = body["job"]
-            ready = tuple(request_from_plain(job, plain) for plain in body.get("ready", ()))
-            done = bool(body.get("done"))
-            return StageFinished(at_s=at_s, job=job, stage=body["stage"], ready=ready, done=done)
-        case "StageLost":
-            return StageLost(at_s=at_s, job=body["job"], stage=body["stage"])
-        case "JobSubmitted":
-            ticket = ticket_from_plain(body["ticket"])
-            ready = tuple(request_from_plain(ticket.id, plain) for plain in body["ready"])
-            return JobSubmitted(at_s=at_s, ticket=ticket, ready=ready)
-        case "ResourceAdded":
-            return ResourceAdded(at_s=at_s, resource=resource_from_plain(body["resource"]))
-        case "ResourceLost":
-            return ResourceLost(at_s=at_s, name=body["name"])
-        case "JobCancelled":
-            return JobCancelled(at_s=at_s, job=body["job"])
-        case "JobPaused":
-            return JobPaused(at_s=at_s, job=body["job"])
-        case "JobResumed":
-            return JobResumed(at_s=at_s, job=body["job"])
-        case "JobReprioritised":
-            return JobReprioritised(at_s=at_s, job=body["job"], priority=int(body["priority"]))
-        case "ShareUsed":
-            share, key, seconds = body["share"], body["key"], float(body["seconds"])
-            return ShareUsed(at_s=at_s, share=share, key=key, seconds=seconds)
-        case _:
-            raise ValueError("no such kind of event")
+def _plain(value: Any) -> dict[str, Any]:
+    """A dataclass as plain data without what has its default; sets in order."""
+    plain = {}
+    kind: type = type(value)
+    for name, default in _usual(kind):
+        each = getattr(value, name)
+        if each is default or each == default:
+            continue
+        if type(each) in _ATOMS:
+            plain[name] = each
+        elif isinstance(each, frozenset):
+            plain[name] = sorted(each)
+        else:
+            plain[name] = [_plain(one) for one in each] if isinstance(each, tuple) else _plain(each)
+    return plain
+
+
+def _event(entry: EventRecord) -> Event:
+    given = {name: value for name, value in entry.body.items() if name != _COMMANDS}
+    if "ticket" in given:
+        ticket = given["ticket"]
+        keys = frozenset(ticket.get("device_keys", ()))
+        given["ticket"] = JobTicket(**{**ticket, "device_keys": keys})
+    if "resource" in given:
+        resource = given["resource"]
+        given["resource"] = Host(**resource) if "slots" in resource else Device(**resource)
+    if "ready" in given:
+        job = given["ticket"].id if "ticket" in given else given["job"]
+        given["ready"] = tuple(_request(job, plain) for plain in given["ready"])
+    event: Event = _EVENTS[entry.kind](at_s=entry.at_s, **given)
+    return event
+
+
+def _request(job: str, plain: Mapping[str, Any]) -> StageRequest:
+    then = _demand(plain["then"]) if plain.get("then") is not None else None
+    return StageRequest(**{**plain, "job": job, "needs": _demand(plain["needs"]), "then": then})
+
+
+def _demand(plain: Mapping[str, Any]) -> Demand:
+    return DeviceDemand(key=plain["key"]) if "key" in plain else SlotDemand(**plain)

@@ -24,14 +24,11 @@ _FIRST = "default"
 
 def first_token(place: str | None) -> str | None:
     """A token for the administrator of a store that has no tenants yet; None if it has."""
-    store = open_store(place)
-    try:
+    with open_store(place) as store:
         if store.tenants():
             return None
         store.add_tenant(_FIRST, TenantLimits(most_priority=100, shares_records=True))
         return make_token(store, _FIRST, "first", Role.ADMINISTRATOR)[1]
-    finally:
-        store.close()
 
 
 class DrainingServer(uvicorn.Server):

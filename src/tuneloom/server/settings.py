@@ -1,16 +1,15 @@
 """How a server works, from the command line and from `serve.toml`."""
 
 import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 from tuneloom.app.hosting.retention import Retention
-from tuneloom.app.requests.fields import nearest
+from tuneloom.app.requests.schema import nearest
 from tuneloom.errors import InputError
-from tuneloom.model.fields import TEXT, FieldType, Words
-from tuneloom.model.numbers import BYTES, COUNT, NATURAL, POSITIVE, NumberKind
+from tuneloom.model.fields import BYTES, COUNT, NATURAL, POSITIVE, TEXT, FieldType, NumberKind, Words
 
 _PORT = NumberKind(words="a port from 0 to 65535", least=0, most=65535, whole=True)
 _TEXTS = Words(
@@ -33,6 +32,11 @@ _NETWORKS = Words(
 )
 
 
+def _setting(kind: FieldType, default: Any = None) -> Any:
+    """An attribute that has to be of this kind."""
+    return field(default=default, metadata={"kind": kind})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """What an operator may decide.
@@ -46,27 +50,27 @@ class ServerSettings:
     executors. What is older than the days given is removed; without days it is kept for ever.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8321
-    store: str | None = None
-    executors: int = 1
-    device_cores: int = 1
-    policy: str = "load-aware"
-    tuners: tuple[str, ...] = ("tvm",)
-    formats: tuple[str, ...] = (".onnx", ".tflite")
-    most_model_bytes: int = 2 * 2**30
-    most_body_bytes: int = 2**20
-    most_streams: int = 256
-    rate: float = 50.0
-    burst: int = 200
-    proxies: tuple[str, ...] = ()
-    certificate: str | None = None
-    private_key: str | None = None
-    files: str | None = None
-    farm: str | None = None
-    keep_bundles_days: float | None = None
-    keep_models_days: float | None = None
-    keep_logs_days: float | None = None
+    host: str = _setting(TEXT, "127.0.0.1")
+    port: int = _setting(_PORT, 8321)
+    store: str | None = _setting(TEXT)
+    executors: int = _setting(NATURAL, 1)
+    device_cores: int = _setting(COUNT, 1)
+    policy: str = _setting(TEXT, "load-aware")
+    tuners: tuple[str, ...] = _setting(_TEXTS, ("tvm",))
+    formats: tuple[str, ...] = _setting(_TEXTS, (".onnx", ".tflite"))
+    most_model_bytes: int = _setting(BYTES, 2 * 2**30)
+    most_body_bytes: int = _setting(BYTES, 2**20)
+    most_streams: int = _setting(COUNT, 256)
+    rate: float = _setting(POSITIVE, 50.0)
+    burst: int = _setting(COUNT, 200)
+    proxies: tuple[str, ...] = _setting(_NETWORKS, ())
+    certificate: str | None = _setting(TEXT)
+    private_key: str | None = _setting(TEXT)
+    files: str | None = _setting(TEXT)
+    farm: str | None = _setting(TEXT)
+    keep_bundles_days: float | None = _setting(POSITIVE)
+    keep_models_days: float | None = _setting(POSITIVE)
+    keep_logs_days: float | None = _setting(POSITIVE)
 
     @property
     def retention(self) -> Retention:
@@ -78,39 +82,15 @@ class ServerSettings:
         )
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            kind = _KINDS[field.name]
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
             if value is not None and not kind.fits(value):
-                words = f"{field.name!r} must be {kind.words_for(value)}, got {value!r}"
-                raise InputError(words, field=field.name)
+                raise InputError(f"{name!r} must be {kind.words_for(value)}, got {value!r}", field=name)
         if (self.certificate is None) != (self.private_key is None):
             raise InputError("TLS needs both, 'certificate' and 'private_key'", field="certificate")
 
 
-_KINDS: dict[str, FieldType] = {
-    "host": TEXT,
-    "port": _PORT,
-    "store": TEXT,
-    "executors": NATURAL,
-    "device_cores": COUNT,
-    "policy": TEXT,
-    "tuners": _TEXTS,
-    "formats": _TEXTS,
-    "most_model_bytes": BYTES,
-    "most_body_bytes": BYTES,
-    "most_streams": COUNT,
-    "rate": POSITIVE,
-    "burst": COUNT,
-    "proxies": _NETWORKS,
-    "certificate": TEXT,
-    "private_key": TEXT,
-    "files": TEXT,
-    "farm": TEXT,
-    "keep_bundles_days": POSITIVE,
-    "keep_models_days": POSITIVE,
-    "keep_logs_days": POSITIVE,
-}
+_KINDS: dict[str, FieldType] = {each.name: each.metadata["kind"] for each in fields(ServerSettings)}
 
 
 def read_settings(path: Path | None, given: dict[str, Any]) -> ServerSettings:

@@ -11,8 +11,7 @@ from fastapi import Depends, Request
 from tuneloom.app.hosting.seeing import device_keys
 from tuneloom.server.access.callers import Access
 from tuneloom.server.access.rates import RateLimits
-from tuneloom.server.background.inspector import Inspector
-from tuneloom.server.background.sweeper import Sweeper
+from tuneloom.server.background.chores import Inspector, Sweeper
 from tuneloom.server.metrics import Metrics
 from tuneloom.server.settings import ServerSettings
 from tuneloom.server.stores import StorePool
@@ -65,11 +64,8 @@ class ServerState:
 
     def blob(self, digest: str) -> Iterator[bytes]:
         """A file of the store, piece by piece, with a store of its own: who downloads may be slow."""
-        store = open_store(self.settings.store, files=self.settings.files)
-        try:
+        with open_store(self.settings.store, files=self.settings.files) as store:
             yield from store.blob(digest)
-        finally:
-            store.close()
 
     @property
     def draining(self) -> bool:

@@ -6,10 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from tuneloom.app.hosting.expecting import Expectation
-from tuneloom.app.hosting.overview import Overview
-from tuneloom.app.hosting.seeing import SeenResource, without_others
+from tuneloom.app.hosting.seeing import Overview, without_others
 from tuneloom.server.bodies.accounts import TenantTold, TokenTold
-from tuneloom.server.bodies.jobs import BundleTold, ExpectationTold, JobDetails, JobTold
+from tuneloom.server.bodies.jobs import BundleTold, JobDetails, JobTold
 from tuneloom.server.bodies.knowledge import ModelTold
 from tuneloom.store import (
     BundleRecord,
@@ -50,16 +49,11 @@ def job_details(
     """A job with all that is known of it."""
     return JobDetails(
         **_line(job),
-        expectation=None if expected is None else expectation_told(expected),
+        expectation=expected,
         progress=finite(without_others(view)) if view is not None else None,
         result=finite({key: value for key, value in job.result.items() if key not in _NOT_TOLD}),
         bundle=bundle_told(bundle),
     )
-
-
-def expectation_told(expected: Expectation) -> ExpectationTold:
-    """What a job may come to."""
-    return ExpectationTold(**asdict(expected))
 
 
 def bundle_told(bundle: BundleRecord | None) -> BundleTold | None:
@@ -77,7 +71,7 @@ def overview_told(seen: Overview, *, in_detail: bool) -> dict[str, Any]:
     return {
         "counts": dict(seen.counts),
         "jobs": finite(jobs),
-        "devices": finite([_resource(resource, in_detail) for resource in seen.resources]),
+        "devices": finite([asdict(each if in_detail else each.for_others()) for each in seen.resources]),
     }
 
 
@@ -86,11 +80,6 @@ def _progress(picture: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     names = ("stage", "spent", "budget", "left_s", "measured", "kernels")
     return {name: picture.get(name) for name in names} | {"best_ms": in_ms(picture.get("best_s"))}
-
-
-def _resource(resource: SeenResource, in_detail: bool) -> dict[str, Any]:
-    words = resource.now if in_detail else "busy" if resource.taken else "idle"
-    return asdict(resource) | {"now": words}
 
 
 def tenant_told(tenant: TenantRecord, usage: TenantUsage) -> TenantTold:

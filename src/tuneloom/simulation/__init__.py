@@ -1,12 +1,19 @@
 """The scheduling core under a virtual clock, on recorded or invented stage times."""
 
 from tuneloom.simulation.bounds import LowerBound, lower_bound
-from tuneloom.simulation.jobs import THESIS_STAGES, ChainJob, RoundsJob, SimulatedJob
+from tuneloom.simulation.jobs import (
+    THESIS_STAGES,
+    ChainJob,
+    RoundsJob,
+    SimulatedJob,
+    Workload,
+    arriving,
+    poisson_arrivals,
+)
+from tuneloom.simulation.ledger import HeldSpan, ResourceUse, SimulationResult
 from tuneloom.simulation.recorded import RecordedJob, load_recorded
-from tuneloom.simulation.results import HeldSpan, ResourceUse, SimulationResult
 from tuneloom.simulation.simulator import simulate
 from tuneloom.simulation.steps import TimedStep
-from tuneloom.simulation.workload import Workload, arriving, poisson_arrivals
 
 __all__ = [
     "THESIS_STAGES",

@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 from tuneloom.model import Device, Host
 from tuneloom.scheduling.stages import DeviceDemand
-from tuneloom.simulation.capacity import Capacity
-from tuneloom.simulation.chain_times import ChainTimes
-from tuneloom.simulation.gap_bounds import gap_bound
+from tuneloom.simulation.chain_times import Capacity, ChainTimes
 from tuneloom.simulation.jobs import SimulatedJob
-from tuneloom.simulation.pool_bounds import LaneDemand, busy_bound
+from tuneloom.simulation.pool_bounds import LaneDemand, busy_bound, gap_bound
 from tuneloom.simulation.steps import TimedStep
 
 Counts = Callable[[TimedStep], bool]

@@ -21,13 +21,10 @@ from tuneloom.scheduling.messages import (
 )
 from tuneloom.scheduling.policies import Policy
 from tuneloom.scheduling.stages import Grant
-from tuneloom.simulation.agenda import Agenda, Arrival, Happening, SharedEnd, StageEnd
-from tuneloom.simulation.jobs import SimulatedJob
-from tuneloom.simulation.ledger import Ledger
+from tuneloom.simulation.agenda import Agenda, Arrival, Happening, Key, SharedEnd, SharedResource, StageEnd
+from tuneloom.simulation.jobs import SimulatedJob, Workload
+from tuneloom.simulation.ledger import Ledger, SimulationResult
 from tuneloom.simulation.progress import Progress
-from tuneloom.simulation.results import SimulationResult
-from tuneloom.simulation.sharing import Key, SharedResource
-from tuneloom.simulation.workload import Workload
 
 
 @dataclass(slots=True)

@@ -1,12 +1,12 @@
 """Jobs, records and events in SQLite or PostgreSQL: one schema, one interface."""
 
+from tuneloom.scheduling.journal import EventRecord
 from tuneloom.store.database.addresses import default_place
-from tuneloom.store.database.fencing import taken_over
+from tuneloom.store.database.queries import taken_over
 from tuneloom.store.files.places import digest_of
 from tuneloom.store.opening import Store, open_existing, open_store
 from tuneloom.store.records import (
     BankRow,
-    EventRecord,
     JobRecord,
     JobStatus,
     Json,
@@ -23,7 +23,7 @@ from tuneloom.store.records import (
     WishKind,
     WorkloadRecord,
 )
-from tuneloom.store.running.names import owner_of
+from tuneloom.store.running.runs import owner_of
 from tuneloom.store.tenancy.records import (
     AuditEntry,
     BundleRecord,

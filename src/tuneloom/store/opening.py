@@ -12,18 +12,14 @@ from tuneloom.store.database.addresses import shown, url_of
 from tuneloom.store.database.connections import Database
 from tuneloom.store.database.migrations import LATEST, refuse_newer, upgrade, version_of
 from tuneloom.store.files.blobs import BlobQueries
-from tuneloom.store.running.jobs import JobQueries
+from tuneloom.store.running.jobs import JobQueries, WaitingQueries
 from tuneloom.store.running.logs import LogQueries
-from tuneloom.store.running.waiting import WaitingQueries
 from tuneloom.store.running.wishes import WishQueries
-from tuneloom.store.tenancy.audit import AuditQueries
-from tuneloom.store.tenancy.models import ModelQueries
-from tuneloom.store.tenancy.retention import RetentionQueries
-from tuneloom.store.tenancy.sessions import SessionQueries
+from tuneloom.store.tenancy.models import ModelQueries, RetentionQueries
 from tuneloom.store.tenancy.shares import ShareQueries
 from tuneloom.store.tenancy.submissions import SubmissionQueries
-from tuneloom.store.tenancy.tenants import TenantQueries
-from tuneloom.store.tenancy.watching import WatchQueries
+from tuneloom.store.tenancy.tenants import SessionQueries, TenantQueries
+from tuneloom.store.tenancy.watching import AuditQueries, WatchQueries
 
 FILES = "TUNELOOM_FILES"
 """The variable that says where files lie."""
@@ -63,8 +59,14 @@ class Store(
         """The file or address of the store, without a password."""
         return self._database.place
 
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Let go of the database; the store can't be used afterwards."""
+        """Let go of the database; the store can't be used afterwards, nor after a `with` block of it."""
         self._database.close()
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tuneloom.model import Measurement, Task, Trial
+from tuneloom.scheduling.journal import EventRecord
 
 Json = Any
 """A value that JSON can carry: None, bool, int, float, str, list, or dict with str keys."""
@@ -221,15 +222,6 @@ class SpanRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventRecord:
-    """One line of the core's log, as JSON; `kind` is the name of the event's class."""
-
-    at_s: float
-    kind: str
-    body: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """What an executor noted about one run since it last wrote; `view` is None if it looks the same."""
 
@@ -262,7 +254,7 @@ class KnownKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankRow:
-    """What the bank knows of one kernel class on one target family."""
+    """Records of one kernel class on one target family."""
 
     kernel_class: str
     family: str

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tuneloom.model import Decision, Lesson, Seed, SketchSpace, TaskSpace, TileDomain
-from tuneloom.model.configuration import TVM, implementer_of
+from tuneloom.model.space import TVM, implementer_of
 from tuneloom.transfer.fitting import VARIANTS, fit_decisions
 from tuneloom.transfer.forms import DoesNotFit, Form, form_of, likeness
 

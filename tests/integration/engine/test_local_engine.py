@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.conducting.calling import end_of
-from tuneloom.engine.api import Engine
+from tuneloom.engine.api import Engine, EngineReport, ResourceLeft
 from tuneloom.engine.calls import (
     Call,
     CallBegan,
@@ -26,7 +26,6 @@ from tuneloom.engine.calls import (
     Returned,
 )
 from tuneloom.engine.local import LocalEngine, Watch
-from tuneloom.engine.reports import EngineReport, ResourceLeft
 from tuneloom.engine.sharing.locks import holding
 from tuneloom.engine.workers import MOST_CALLS, MOST_IDLE_S
 from tuneloom.testing.contracts.engine import EngineContract

@@ -8,13 +8,13 @@ import pytest
 
 from support.engines.several_machines import SeveralMachines, small_machine
 from tuneloom.app.conducting.conductor import Conductor
-from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.tuning.task_job import TaskJob
-from tuneloom.engine.api import Engine
+from tuneloom.engine.api import Engine, ResourceJoined
 from tuneloom.engine.calls import Place
-from tuneloom.engine.reports import ResourceJoined
 from tuneloom.model import Budget, JobSpec, Task, Trial
 from tuneloom.scheduling import Core, policy_named
+from tuneloom.store import SpanRecord
 from tuneloom.testing.contracts.engine import EngineContract
 from tuneloom.tuners.mock.kernel import mock_tasks
 
@@ -47,7 +47,7 @@ class Unplugger(Listener):
     def __init__(self, engine: SeveralMachines) -> None:
         self.engine = engine
         self.program: TaskJob | None = None
-        self.spans: list[Span] = []
+        self.spans: list[SpanRecord] = []
         self.ended: list[tuple[str, bool]] = []
         self.failed: list[Exception] = []
         self._plan = [
@@ -58,7 +58,7 @@ class Unplugger(Listener):
             (70, lambda: engine.lose("one")),
         ]
 
-    def ran(self, span: Span) -> None:
+    def ran(self, span: SpanRecord) -> None:
         self.spans.append(span)
 
     def job_ended(self, job: str, *, cancelled: bool) -> None:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.engines.surveys import SMALL
-from tuneloom.engine.api import Engine
+from tuneloom.engine.api import Engine, MachineLost, ResourceJoined
 from tuneloom.engine.calls import CallEnded, Place, Returned
 from tuneloom.engine.ray.engine import PATIENCE_S, RayEngine
 from tuneloom.engine.ray.messages import AgentSpec
-from tuneloom.engine.reports import MachineLost, ResourceJoined
 from tuneloom.model import Host
 from tuneloom.testing.contracts.engine import EngineContract
 

@@ -18,7 +18,7 @@ from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.asking import control
 from tuneloom.app.runs.asking.log_replay import replay_log
 from tuneloom.app.runs.settings import RunSettings
-from tuneloom.app.runs.submitting.submission import submit
+from tuneloom.app.runs.submitting import submit
 from tuneloom.model import JobSpec
 from tuneloom.store import JobStatus, RunStatus, Store, open_store
 

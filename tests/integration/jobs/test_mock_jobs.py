@@ -7,28 +7,30 @@ import pytest
 
 from support.jobs.mock import MockJob, MockStage
 from tuneloom.app.conducting.conductor import Conductor
-from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.calls import Call, Died, Returned
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.machine import Machine
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import POLICIES, Core, policy_named
-from tuneloom.store import JobStatus
+from tuneloom.store import JobStatus, SpanRecord
 
 pytestmark = pytest.mark.integration
 
-MACHINE = Machine(host=Host(name="host", slots=2), devices=(Device(name="bench0", key="bench"),), cores={})
+MACHINE = Fleet(
+    offers=(Offer(resource=Host(name="host", slots=2)), Offer(resource=Device(name="bench0", key="bench")))
+)
 
 
 class Watcher(Listener):
     def __init__(self) -> None:
-        self.spans: list[Span] = []
+        self.spans: list[SpanRecord] = []
         self.ended: list[str] = []
 
-    def ran(self, span: Span) -> None:
+    def ran(self, span: SpanRecord) -> None:
         self.spans.append(span)
 
     def job_ended(self, job: str, *, cancelled: bool) -> None:

@@ -15,10 +15,10 @@ from tuneloom.app.runs.executing.held_run import HeldRun
 from tuneloom.app.runs.executing.in_process import resume, tune
 from tuneloom.app.runs.files import files_of, kept_files, localised
 from tuneloom.app.runs.settings import RunSettings
-from tuneloom.app.runs.submitting.submission import submit
+from tuneloom.app.runs.submitting import submit
 from tuneloom.app.runs.view import RunView
 from tuneloom.model import JobSpec
-from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store
+from tuneloom.store import JobStatus, Page, RunStatus, SpanRecord, Store, open_store
 
 pytestmark = pytest.mark.integration
 
@@ -165,5 +165,5 @@ def test_spans_are_kept_on_the_clock_of_the_run(place: str) -> None:
     with closing(open_store(place)) as store:
         run = store.submit_run("tune", []).id
         span = SpanRecord(job="j", task="t", kind="build", resource="host", start_s=1.0, end_s=30.0)
-        store.add_spans(run, [span])
+        store.write_pages([Page(run=run, spans=(span,))])
         assert Book(store, run, began_s=100.0).on_run_clock(105.0) == pytest.approx(35.0)

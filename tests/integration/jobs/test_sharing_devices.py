@@ -14,7 +14,7 @@ from support.warm import WarmInterpreter
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executing.serving import MOST_RUNS
 from tuneloom.app.runs.settings import RunSettings
-from tuneloom.app.runs.submitting.submission import submit
+from tuneloom.app.runs.submitting import submit
 from tuneloom.engine.sharing.locks import core_lock, holding
 from tuneloom.store import RunStatus, Store, open_existing, open_store
 

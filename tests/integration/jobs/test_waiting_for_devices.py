@@ -13,10 +13,10 @@ from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.view import RunView
+from tuneloom.engine.api import ResourceJoined, ResourceLeft
 from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.local import LocalEngine, Watch
-from tuneloom.engine.machine import Machine, Offer
-from tuneloom.engine.reports import ResourceJoined, ResourceLeft
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.gpus import InstalledGpu
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
@@ -24,7 +24,9 @@ from tuneloom.store import JobStatus, open_existing
 
 pytestmark = pytest.mark.integration
 
-MACHINE = Machine(host=Host(name="host", slots=1), devices=(Device(name="cpu0", key="cpu"),))
+MACHINE = Fleet(
+    offers=(Offer(resource=Host(name="host", slots=1)), Offer(resource=Device(name="cpu0", key="cpu")))
+)
 BOARD = Offer(resource=Device(name="board0", key="board"))
 
 

@@ -12,7 +12,7 @@ from tuneloom.app.kinds.kernel.specs import kernel_spec
 from tuneloom.app.runs.executing.in_process import execute
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.machine import Machine
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.kernel import Kernel, Space
 from tuneloom.model import Device, FailureKind, Host
 from tuneloom.store import JobStatus, open_store
@@ -20,12 +20,8 @@ from tuneloom.tuners.kernel.opening import keep_functions
 
 pytestmark = pytest.mark.integration
 
-MACHINE = Machine(
-    host=Host(name="host", slots=2),
-    devices=(Device(name="gpu0", key="gpu"),),
-    cores={},
-    residents=frozenset({"gpu0"}),
-)
+HOST = Offer(resource=Host(name="host", slots=2))
+MACHINE = Fleet(offers=(HOST, Offer(resource=Device(name="gpu0", key="gpu"), resident=True)))
 SPACE = Space({"level": [1, 2, 3, 4, 5, 6]})
 
 

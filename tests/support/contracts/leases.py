@@ -83,10 +83,8 @@ class LeaseContract(OpenedStore):
         assert lease is not None
         thief.release_run(lease, RunStatus.INTERRUPTED)
         thief.take_run(run, "other", TTL_S)
-        span = SpanRecord(job=job.id, task="t", kind="build", resource="host", start_s=0.0, end_s=1.0)
         writes: list[Callable[[], object]] = [
             lambda: store.set_job(job.id, JobStatus.RUNNING),
-            lambda: store.add_spans(run, [span]),
             lambda: store.set_note(run, "x", 1),
             lambda: store.set_plan(job.id, "t", {"donors": 1}),
             lambda: store.set_priority(job.id, 7),
@@ -95,6 +93,7 @@ class LeaseContract(OpenedStore):
         for write in writes:
             with pytest.raises(LeaseLost):
                 write()
+        span = SpanRecord(job=job.id, task="t", kind="build", resource="host", start_s=0.0, end_s=1.0)
         assert store.write_pages([Page(run=run, spans=(span,), view={})]) == [run]
         assert (store.spans(run), store.view(run)) == ([], None)
         assert store.jobs(run)[0].status is JobStatus.WAITING

@@ -11,6 +11,7 @@ from tuneloom.store import (
     AuditEntry,
     JobStatus,
     ModelState,
+    Page,
     Role,
     RunStatus,
     SpanRecord,
@@ -270,7 +271,7 @@ class WatchContract(OpenedStore):
 
     def test_spans_come_once_and_in_the_order_of_writing(self, store: Store, job: str) -> None:
         span = SpanRecord(job=f"{job}.1", task="k", kind="build", resource="host", start_s=1.0, end_s=2.0)
-        store.add_spans(job, [span, replace(span, start_s=0.5)])
+        store.write_pages([Page(run=job, spans=(span, replace(span, start_s=0.5)))])
         first = store.spans_after(job, 0, 1)
         assert [each["start_s"] for each in first] == [1.0]
         assert [each["start_s"] for each in store.spans_after(job, first[0]["id"], 9)] == [0.5]

@@ -19,6 +19,7 @@ from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, T
 from tuneloom.store import (
     EventRecord,
     JobStatus,
+    Page,
     PlannedTask,
     Provenance,
     RunStatus,
@@ -271,21 +272,20 @@ class TrialContract(OpenedStore):
 class BankContract(OpenedStore):
     """Records across jobs."""
 
-    def test_the_best_of_a_class_come_fastest_first(self, store: Store) -> None:
+    def test_the_best_of_a_workload_come_fastest_first(self, store: Store) -> None:
         first, second = job_with_tasks(store), job_with_tasks(store, "other")
         store.add_trials(first, CONV.key, [measured("slow", 3.0), measured("fast", 1.0), failed("bad")], HERE)
         store.add_trial(second, CONV.key, measured("middle", 2.0), HERE)
         store.add_trial(second, DENSE.key, measured("alien", 0.1), HERE)
-        assert keys(store.best_trials(CONV.kernel_class, "llvm", 2)) == ["fast", "middle"]
         assert keys(store.workload_trials(CONV.key, "llvm", 9)) == ["fast", "middle", "slow"]
+        assert keys(store.workload_trials(CONV.key, "llvm", 2)) == ["fast", "middle"]
 
-    def test_another_family_or_device_is_no_donor(self, store: Store) -> None:
+    def test_another_family_is_no_donor(self, store: Store) -> None:
         here, there = job_with_tasks(store), job_with_tasks(store, "gpu", THERE)
         store.add_trial(here, CONV.key, measured("cpu", 3.0), HERE)
         store.add_trial(there, CONV.key, measured("gpu", 1.0), THERE)
-        assert keys(store.best_trials(CONV.kernel_class, "llvm", 9)) == ["cpu"]
-        assert keys(store.best_trials(CONV.kernel_class, "cuda", 9, device_key="h200")) == ["gpu"]
-        assert store.best_trials(CONV.kernel_class, "cuda", 9, device_key="rtx4090") == []
+        assert keys(store.workload_trials(CONV.key, "llvm", 9)) == ["cpu"]
+        assert keys(store.workload_trials(CONV.key, "cuda", 9)) == ["gpu"]
 
     def test_every_workload_of_a_class_gives_its_few_best(self, store: Store) -> None:
         job = job_with_tasks(store)
@@ -344,8 +344,7 @@ class LogContract(OpenedStore):
         early = SpanRecord(
             job="j", task="t", kind="build", resource="host", start_s=1.0, end_s=3.5, ready_s=0.5, slots=2
         )
-        store.add_spans(run, [late, early])
-        store.add_spans(run, [])
+        store.write_pages([Page(run=run, spans=(late, early)), Page(run=run)])
         assert store.spans(run) == [early, late]
         assert store.spans("other") == []
 
@@ -353,14 +352,14 @@ class LogContract(OpenedStore):
         run = store.create_run("tune").id
         first = EventRecord(at_s=0.5, kind="JobSubmitted", body={"job": "j", "ready": [1, 2]})
         second = EventRecord(at_s=0.5, kind="StageFinished")
-        store.log_events(run, [first])
-        store.log_events(run, [second])
+        store.write_pages([Page(run=run, events=(first,))])
+        store.write_pages([Page(run=run, events=(second,))])
         assert store.events(run) == [first, second]
 
     def test_spans_of_an_unknown_run_are_refused(self, store: Store) -> None:
         span = SpanRecord(job="j", task="t", kind="build", resource="host", start_s=0.0, end_s=1.0)
         with pytest.raises(StoreError):
-            store.add_spans("nonesuch", [span])
+            store.write_pages([Page(run="nonesuch", spans=(span,))])
 
 
 class StoreContract(

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
+from tuneloom.engine.api import EngineReport
 from tuneloom.engine.calls import Call, CallEnded, CallResult
 from tuneloom.engine.local import Watch
-from tuneloom.engine.reports import EngineReport
 from tuneloom.engine.worker import carry_out
 
 LENGTHS = "TUNELOOM_PRETENDED"

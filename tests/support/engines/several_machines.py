@@ -3,19 +3,20 @@
 import time
 from collections.abc import Mapping, Sequence
 
+from tuneloom.engine.api import EngineReport, MachineLost, ResourceJoined
 from tuneloom.engine.calls import Call, CallEnded, Lost
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.machine import Machine, Offer
-from tuneloom.engine.reports import EngineReport, MachineLost, ResourceJoined
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.model import Device, Host
 
 _GLANCE_S = 0.002
 
 
-def small_machine(name: str, *, slots: int = 1, key: str = "cpu") -> Machine:
+def small_machine(name: str, *, slots: int = 1, key: str = "cpu") -> Fleet:
     """A machine with a host and one device, on whatever cores there are."""
     host = Host(name=f"{name}/host", slots=slots, machine=name)
-    return Machine(name=name, host=host, devices=(Device(name=f"{name}/{key}0", key=key, machine=name),))
+    device = Device(name=f"{name}/{key}0", key=key, machine=name)
+    return Fleet(offers=(Offer(resource=host), Offer(resource=device)))
 
 
 class SeveralMachines:
@@ -25,10 +26,10 @@ class SeveralMachines:
     unplugged, `join` brings it back with nothing in its memory.
     """
 
-    def __init__(self, machines: Sequence[Machine], warm_up: str | None = None) -> None:
+    def __init__(self, machines: Sequence[Fleet], warm_up: str | None = None) -> None:
         self._warm_up = warm_up
         self._environment: Mapping[str, str] = {}
-        self._machines = {machine.name: machine for machine in machines}
+        self._machines = {machine.offers[0].resource.machine: machine for machine in machines}
         self._engines: dict[str, LocalEngine] = {}
         self._at: dict[str, str] = {}
         self._reports: list[EngineReport] = []

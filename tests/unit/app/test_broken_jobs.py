@@ -10,7 +10,7 @@ from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import Step
 from tuneloom.engine.calls import Call, CallResult, Returned
-from tuneloom.engine.machine import Machine
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.errors import StoreError
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
@@ -61,7 +61,14 @@ class BadJob(MockJob):
 def conduct(heard: Heard, *jobs: MockJob) -> Conductor:
     engine = ScriptedEngine(lambda _call: Returned(value=None))
     conductor = Conductor(Core(policy_named("load-aware")), engine, heard)
-    conductor.add_machine(Machine(host=Host(name="host", slots=2), devices=(Device(name="cpu0", key="cpu"),)))
+    conductor.add_machine(
+        Fleet(
+            offers=(
+                Offer(resource=Host(name="host", slots=2)),
+                Offer(resource=Device(name="cpu0", key="cpu")),
+            )
+        )
+    )
     for job in jobs:
         conductor.submit(job)
     conductor.run()

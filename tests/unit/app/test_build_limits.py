@@ -6,17 +6,19 @@ from support.jobs.small import small_spec, small_task
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import Program, Step
-from tuneloom.app.tuning.build_limits import BuildLimits
+from tuneloom.app.tuning.stage_calls import BuildLimits
 from tuneloom.app.tuning.task_job import TaskJob
 from tuneloom.engine.calls import Call, Returned
-from tuneloom.engine.machine import HOST, Machine
+from tuneloom.engine.machine import HOST, Fleet, Offer
 from tuneloom.model import Artifact, Device, FailureKind, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.stages import ANY_CORE, JobTicket, StageRequest
 from tuneloom.testing.engines.scripted import ScriptedEngine
 from tuneloom.testing.jobs.fake_stages import FakeStages
 
-MACHINE = Machine(host=Host(name=HOST, slots=2), devices=(Device(name="cpu0", key="cpu"),))
+MACHINE = Fleet(
+    offers=(Offer(resource=Host(name=HOST, slots=2)), Offer(resource=Device(name="cpu0", key="cpu")))
+)
 
 
 def limits_of(seconds: float, count: int = 20, kernel_class: str = "conv2d") -> BuildLimits:

@@ -8,14 +8,15 @@ import pytest
 from support.jobs.mock import MockJob, MockStage
 from support.jobs.small import small_spec, small_task
 from tuneloom.app.conducting.conductor import Conductor
-from tuneloom.app.conducting.listening import Listener, Span
+from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.tuning.task_job import TaskJob, tune_tasks
+from tuneloom.engine.api import EngineReport, MachineLost
 from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned
-from tuneloom.engine.machine import Machine
-from tuneloom.engine.reports import EngineReport, MachineLost
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.errors import StoreError
 from tuneloom.model import Device, Host, JobSpec, Trial
 from tuneloom.scheduling import Core, policy_named
+from tuneloom.store import SpanRecord
 from tuneloom.testing.engines.scripted import ScriptedEngine
 from tuneloom.testing.jobs.fake_stages import FakeStages
 
@@ -23,22 +24,19 @@ POLICIES = ["load-aware", "interleaved", "sequential", "synchronous"]
 TASKS = [small_task("a"), small_task("b"), small_task("c")]
 
 
-def machine(residents: frozenset[str] = frozenset()) -> Machine:
-    return Machine(
-        host=Host(name="host", slots=2),
-        devices=(Device(name="cpu0", key="cpu"),),
-        cores={"host": frozenset({0, 1}), "cpu0": frozenset({2})},
-        residents=residents,
-    )
+def machine(*, resident: bool = False) -> Fleet:
+    host = Offer(resource=Host(name="host", slots=2), cores=frozenset({0, 1}))
+    device = Device(name="cpu0", key="cpu")
+    return Fleet(offers=(host, Offer(resource=device, cores=frozenset({2}), resident=resident)))
 
 
 class Heard(Listener):
     def __init__(self) -> None:
-        self.spans: list[Span] = []
+        self.spans: list[SpanRecord] = []
         self.ended: list[tuple[str, bool]] = []
         self.refused: list[str] = []
 
-    def ran(self, span: Span) -> None:
+    def ran(self, span: SpanRecord) -> None:
         self.spans.append(span)
 
     def job_ended(self, job: str, *, cancelled: bool) -> None:
@@ -60,7 +58,7 @@ def conducted(engine: ScriptedEngine, heard: Heard, *jobs: tuple[TaskJob, float]
     return conductor
 
 
-def overlaps(spans: Sequence[Span]) -> int:
+def overlaps(spans: Sequence[SpanRecord]) -> int:
     """How many spans start before an earlier one has ended."""
     ordered = sorted(spans, key=lambda span: span.start_s)
     return sum(late.start_s < early.end_s for early, late in pairwise(ordered))
@@ -92,7 +90,7 @@ def test_stages_run_on_the_cores_of_their_resource() -> None:
 
 def test_stages_on_a_device_with_an_owner_go_to_that_one_process() -> None:
     engine = ScriptedEngine(FakeStages())
-    tune_tasks(TASKS, small_spec(12), engine, machine(frozenset({"cpu0"})))
+    tune_tasks(TASKS, small_spec(12), engine, machine(resident=True))
     profiles = [call for call in engine.started if call.function.endswith(":profile")]
     assert profiles and {call.worker for call in profiles} == {"resident:cpu0"}
 
@@ -180,7 +178,7 @@ def test_what_was_reported_with_an_end_that_could_not_be_kept_is_heard_when_the_
     class Full(Heard):
         lost = ""
 
-        def ran(self, span: Span) -> None:
+        def ran(self, span: SpanRecord) -> None:
             if not self.lost and len(engine.started) > 6:
                 self.lost = span.job
                 raise StoreError("another executor has its run")
@@ -216,7 +214,7 @@ def waiting_job(name: str) -> MockJob:
 
 def one_slot(engine: ScriptedEngine, listener: Listener, *names: str) -> Conductor:
     conductor = Conductor(Core(policy_named("load-aware")), engine, listener)
-    conductor.add_machine(Machine(host=Host(name="host", slots=1), devices=()))
+    conductor.add_machine(Fleet(offers=(Offer(resource=Host(name="host", slots=1)),)))
     for name in names:
         conductor.submit(waiting_job(name))
     return conductor

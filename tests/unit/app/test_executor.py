@@ -15,7 +15,7 @@ from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executing.executor import Executor
 from tuneloom.app.runs.executing.heartbeat import Heartbeat
 from tuneloom.engine.calls import Call, Returned
-from tuneloom.engine.machine import Machine, Offer
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.errors import StoreError, TargetError
 from tuneloom.model import Candidate, Device, Host, JobSpec, Measurement, ModelSummary, Task, Trial
 from tuneloom.store import JobStatus, RunStatus, Store, WishKind, open_store
@@ -24,7 +24,9 @@ from tuneloom.testing.engines.scripted import ScriptedEngine
 SUMMARY = ModelSummary(
     name="net", digest="0", target="llvm", family="llvm", tasks=(Task(key="t", name="dense"),)
 )
-HERE = Machine(host=Host(name="host", slots=2), devices=(Device(name="cpu0", key="cpu"),))
+HERE = Fleet(
+    offers=(Offer(resource=Host(name="host", slots=2)), Offer(resource=Device(name="cpu0", key="cpu")))
+)
 RUNS = 25
 
 

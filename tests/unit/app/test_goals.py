@@ -8,8 +8,8 @@ import pytest
 from support.jobs.small import drive, small_context, small_spec, small_task
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.tuning.goals import Goal
 from tuneloom.app.tuning.outlook import Standing, forecast, outlook
+from tuneloom.app.tuning.spending import Goal
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import Budget, CheckResult, Measurement, ModelSummary

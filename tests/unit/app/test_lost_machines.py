@@ -7,9 +7,9 @@ from support.jobs.small import small_spec, small_task
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.tuning.task_job import TaskJob
+from tuneloom.engine.api import EngineReport, MachineLost, ResourceJoined, ResourceLeft
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost, Place, Returned
-from tuneloom.engine.machine import Machine, Offer
-from tuneloom.engine.reports import EngineReport, MachineLost, ResourceJoined, ResourceLeft
+from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.messages import Command, Event, ResourceAdded, ResourceLost
@@ -19,13 +19,11 @@ from tuneloom.testing.jobs.fake_stages import FakeStages
 TASKS = [small_task("a"), small_task("b"), small_task("c")]
 
 
-def machine(name: str, *, slots: int = 2) -> Machine:
-    return Machine(
-        name=name,
-        host=Host(name=f"{name}/host", slots=slots, machine=name),
-        devices=(Device(name=f"{name}/cpu0", key="cpu", machine=name),),
-        cores={f"{name}/host": frozenset({0, 1}), f"{name}/cpu0": frozenset({2})},
-    )
+def machine(name: str, *, slots: int = 2) -> Fleet:
+    host = Host(name=f"{name}/host", slots=slots, machine=name)
+    device = Device(name=f"{name}/cpu0", key="cpu", machine=name)
+    offers = (Offer(resource=host, cores=frozenset({0, 1})), Offer(resource=device, cores=frozenset({2})))
+    return Fleet(offers=offers)
 
 
 class Heard(Listener):
@@ -48,7 +46,7 @@ class Heard(Listener):
         self.ended.append((job, cancelled))
 
 
-def conductor_on(engine: ScriptedEngine, heard: Heard, *machines: Machine) -> Conductor:
+def conductor_on(engine: ScriptedEngine, heard: Heard, *machines: Fleet) -> Conductor:
     conductor = Conductor(Core(policy_named("load-aware")), engine, heard)
     for each in machines:
         conductor.add_machine(each)
@@ -176,7 +174,7 @@ def test_the_workers_of_a_job_that_ended_are_released() -> None:
 class FragileDevices(ScriptedEngine):
     """A device leaves together with every call that is lost there, and is back after five seconds."""
 
-    def __init__(self, answer: Callable[[Call], CallResult | Lost], *machines: Machine) -> None:
+    def __init__(self, answer: Callable[[Call], CallResult | Lost], *machines: Fleet) -> None:
         super().__init__(answer)
         self._offers = {offer.resource.name: offer for each in machines for offer in each.offers}
         self._places: dict[str, str] = {}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.runs.submitting.preflight import require_usable
+from tuneloom.app.runs.submitting import require_usable
+from tuneloom.engine.api import EngineReport
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
-from tuneloom.engine.reports import EngineReport
 from tuneloom.errors import ModelError, TargetError
 from tuneloom.model import Budget, JobSpec
 from tuneloom.testing.engines.scripted import ScriptedEngine

@@ -1,6 +1,6 @@
 """The note about resources: all that ever joined, and who is there now."""
 
-from tuneloom.app.runs.executing.resources import ResourceList, present_keys
+from tuneloom.app.runs.executing.bookkeeping import ResourceList, present_keys
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Device, Host
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.requests.shapes import shape_sets
+from tuneloom.app.requests.job_specs import job_spec, shape_sets
 from tuneloom.cli.job_options import shapes_of
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec, ModelRecipe

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.reports.stage_times import stage_times
-from tuneloom.store import SpanRecord, open_store
+from tuneloom.store import Page, SpanRecord, open_store
 
 RESOURCES = [{"name": "host", "slots": 1}, {"name": "cpu0", "slots": 1, "device_key": "cpu"}]
 
@@ -34,7 +34,7 @@ def test_a_stage_on_lent_cores_needs_a_host_all_the_same(
         span = SpanRecord(
             job="j", task=task, kind=kind, resource="cpu0", slots=1, ready_s=0, start_s=1, end_s=3
         )
-        store.add_spans(run, [span])
+        store.write_pages([Page(run=run, spans=(span,))])
     (line,) = stage_times("last", place)
     assert line["seconds"] == 2 and {name: line[name] for name in needs} == needs
     assert ("slots" in line) != ("device_key" in line)

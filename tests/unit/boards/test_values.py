@@ -7,9 +7,8 @@ from importlib.metadata import version
 import pytest
 
 from support.boards.local import BoardProcess
-from tuneloom.app.devices.base import MachineCores
-from tuneloom.app.devices.entries import DeviceEntry
-from tuneloom.app.devices.finding import device_kind
+from tuneloom.app.devices.base import DeviceEntry, MachineCores
+from tuneloom.app.devices.describing import device_kind
 from tuneloom.compiler import linking
 from tuneloom.compiler.linking import linker_of, machine_of, require_linker, triple_of
 from tuneloom.errors import TargetError

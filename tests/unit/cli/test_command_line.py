@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.cli import numbers
+from tuneloom.cli import parsing
 from tuneloom.cli.local.tune import job_specs
 from tuneloom.cli.main import main, parser
 from tuneloom.errors import InputError
@@ -187,7 +187,7 @@ def test_every_option_that_takes_a_number_is_among_those_tried() -> None:
     found = set()
     for words in (*(command.split()[0] for command in NUMBERS), "kernel tune", "kernel replay", "bank prune"):
         for action in _options_of(words.split()):
-            if getattr(action.type, "__module__", "") == numbers.__name__ or action.type in (int, float):
+            if getattr(action.type, "__module__", "") == parsing.__name__ or action.type in (int, float):
                 found |= {option for option in action.option_strings if option.startswith("--")}
     assert found <= {option for _, option in OPTIONS}
 

@@ -13,7 +13,7 @@ from tuneloom.app.devices.base import MachineCores
 from tuneloom.app.devices.cuda import CudaKind
 from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.reports.notes import disturbed_facts
-from tuneloom.app.runs.executing.resources import ResourceList
+from tuneloom.app.runs.executing.bookkeeping import ResourceList
 from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.engine.machine import Offer
 from tuneloom.errors import TargetError

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuneloom.engine.calls import Call
-from tuneloom.engine.quiet import keep_quiet
-from tuneloom.engine.workers import Running, Worker
+from tuneloom.engine.workers import Running, Worker, keep_quiet
 
 
 @dataclass

@@ -12,14 +12,12 @@ from threading import Event
 import pytest
 
 from tuneloom.app.reports.notes import shared_facts
-from tuneloom.app.runs.executing.resources import ResourceList
+from tuneloom.app.runs.executing.bookkeeping import ResourceList
 from tuneloom.engine.calls import Call
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.quiet import keep_quiet
-from tuneloom.engine.sharing.folder import shared_folder
-from tuneloom.engine.sharing.locks import holding
+from tuneloom.engine.sharing.locks import holding, shared_folder
 from tuneloom.engine.sharing.reservations import Neighbour, Reservation, chosen_cores
-from tuneloom.engine.workers import Running
+from tuneloom.engine.workers import Running, keep_quiet
 from tuneloom.errors import EngineError
 from tuneloom.model import Device
 from tuneloom.report import Fact

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.base import DeviceEntry
 from tuneloom.app.farm.aiming import for_board, require_own_machine
-from tuneloom.app.farm.entries import FarmFile
+from tuneloom.app.farm.reading import FarmFile
 from tuneloom.errors import TargetError
 from tuneloom.model import Budget, JobSpec
 

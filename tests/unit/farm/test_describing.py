@@ -8,14 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from tuneloom.app.devices import describing
-from tuneloom.app.devices.base import DeviceState
+from tuneloom.app.devices.base import DeviceEntry, DeviceState
 from tuneloom.app.devices.describing import Description, MachineOrder, SeenDevice, describe
-from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.watching import DeviceWatch, occupied
+from tuneloom.engine.api import ResourceDisturbed, ResourceJoined, ResourceLeft, ResourceShared
 from tuneloom.engine.calls import Call
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Fleet, Offer
-from tuneloom.engine.reports import ResourceDisturbed, ResourceJoined, ResourceLeft, ResourceShared
 from tuneloom.gpus import GpuUser, InstalledGpu
 from tuneloom.model import Device, Host
 

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 
 from support.boards.local import BoardProcess
-from tuneloom.app.devices import cpu, cuda, finding, rpc
-from tuneloom.app.devices.base import DeviceKind
-from tuneloom.app.devices.describing import MachineOrder, describe
-from tuneloom.app.devices.entries import DeviceEntry
-from tuneloom.app.devices.finding import device_kind, device_kinds, key_for, plain_targets
+from tuneloom.app.devices import cpu, cuda, describing, rpc
+from tuneloom.app.devices.base import DeviceEntry, DeviceKind
+from tuneloom.app.devices.describing import (
+    MachineOrder,
+    describe,
+    device_kind,
+    device_kinds,
+    key_for,
+    plain_targets,
+)
 from tuneloom.app.farm.reading import read_farm
 from tuneloom.errors import FarmError, JobsFileError
 from tuneloom.gpus import InstalledGpu
@@ -64,7 +69,7 @@ def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "[tuneloom.devices]\nabacus = strangers_abacus:KIND\nbroken = strangers_nothing:KIND\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    finding._loaded.cache_clear()
+    describing._loaded.cache_clear()
     return tmp_path
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.engines.several_machines import small_machine
+from tuneloom.engine.api import MachineLost, ResourceJoined, ResourceLeft
 from tuneloom.engine.calls import (
     Call,
     CallBegan,
@@ -22,22 +23,26 @@ from tuneloom.engine.calls import (
     Returned,
 )
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.ray.api import AgentLine, FromAgent, Gone, Inbox, LiveNodes, Node
 from tuneloom.engine.ray.cargo import Receipt
 from tuneloom.engine.ray.engine import READY_S, SILENCE_S, START_S, RayEngine
 from tuneloom.engine.ray.messages import (
     AgentBroke,
+    AgentLine,
     AgentReports,
     AgentSpec,
     CargoMissing,
     Drop,
     FilesGone,
+    FromAgent,
+    Gone,
     Hello,
+    Inbox,
+    LiveNodes,
+    Node,
     Order,
     Start,
     Stop,
 )
-from tuneloom.engine.reports import MachineLost, ResourceJoined, ResourceLeft
 from tuneloom.errors import EngineError
 from tuneloom.model import Artifact, Device
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.app.devices.entries import DeviceEntry
-from tuneloom.app.farm.entries import FarmFile, HostEntry
+from tuneloom.app.devices.base import DeviceEntry
 from tuneloom.app.farm.joining import order_for
-from tuneloom.app.farm.reading import read_farm
+from tuneloom.app.farm.reading import FarmFile, HostEntry, read_farm
 from tuneloom.errors import JobsFileError
 
 ARM = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72", "mattr": ["+neon"]}'

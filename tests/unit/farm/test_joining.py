@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.base import DeviceEntry
 from tuneloom.app.farm.aiming import aimed_at, for_devices, require_usable_device, with_listed_target
-from tuneloom.app.farm.entries import FarmFile, HostEntry
 from tuneloom.app.farm.joining import JoinedFarm, order_for, require_nodes, require_same_versions
+from tuneloom.app.farm.reading import FarmFile, HostEntry
 from tuneloom.app.farm.surveying import versions
 from tuneloom.app.grids.grid import Combination
 from tuneloom.engine.calls import CallResult, Lost, Returned

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from tuneloom.app.conducting.conductor import Conductor
+from tuneloom.app.conducting.inventory import FIRST_PAUSE_S, STRIKES, Quarantine
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.conducting.quarantine import FIRST_PAUSE_S, STRIKES, Quarantine
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Returned
 from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.model import Device

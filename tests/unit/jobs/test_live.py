@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from support.jobs.small import small_context
-from tuneloom.app.kinds.tuner.job import TaskListJob
+from tuneloom.app.kinds.tuner.kind import TaskListJob
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.view import JobPicture, ResourcePicture, RunView, job_picture, resource_pictures
 from tuneloom.app.tasks.progress import TaskProgress

@@ -19,8 +19,7 @@ from tuneloom.cli.local.tune import job_specs as specs_of_words
 from tuneloom.cli.main import parser
 from tuneloom.errors import BudgetError, InputError, JobsFileError
 from tuneloom.model import JOB_FIELDS, Budget, JobField, JobSpec
-from tuneloom.model.fields import fields_of, job_field
-from tuneloom.model.numbers import COUNT
+from tuneloom.model.fields import COUNT, fields_of, job_field
 from tuneloom.model.options import JobOptions
 from tuneloom.server.bodies.asked import JobAsked, job_body
 

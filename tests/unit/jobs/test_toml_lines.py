@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from tuneloom.app.requests.toml_lines import TomlLines
+from tuneloom.app.requests.toml import TomlLines
 
 TEXT = '''\
 # jobs = 1

@@ -3,7 +3,7 @@
 import pytest
 
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
-from tuneloom.model.configuration import configured
+from tuneloom.model.space import configured
 from tuneloom.report import CurvePoint, TaskTrial, failure_counts, progress_of, task_result
 from tuneloom.report.data import ReportData
 from tuneloom.report.sections.kernels import kernels_section

@@ -14,7 +14,7 @@ from tuneloom.cli.local import runs as runs_command
 from tuneloom.errors import OutputError, StoreError
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.report import DriftPoint, Gift, ResourceInfo, render_report
-from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, open_store
+from tuneloom.store import JobStatus, Page, RunStatus, SpanRecord, Store, open_store
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,9 +42,8 @@ def tuned(store: Store) -> str:
     store.set_plan(job, CONV.key, {"representative": CONV.key})
     gift = {"donor": CONV.key, "source": "here", "after_s": 0.5, "used": True}
     store.set_plan(job, DENSE.key, {"representative": CONV.key, "gifts": [gift]})
-    store.add_spans(
-        run, [SpanRecord(job=job, task=CONV.key, kind="build", resource="host", start_s=0.0, end_s=9.0)]
-    )
+    span = SpanRecord(job=job, task=CONV.key, kind="build", resource="host", start_s=0.0, end_s=9.0)
+    store.write_pages([Page(run=run, spans=(span,))])
     store.set_note(run, "resources", [{"name": "host", "slots": 2}, {"name": "cpu:1", "device_key": "cpu"}])
     store.set_note(run, "canary", [[1.0, 1.01]])
     store.set_note(run, "versions", {"tvm": "0.27", "patched": True})

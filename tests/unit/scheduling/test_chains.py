@@ -4,9 +4,9 @@ import pytest
 
 from tuneloom.model import Device, Host
 from tuneloom.scheduling.floor import Floor
-from tuneloom.scheduling.policies.load_aware.appetites import Appetite
 from tuneloom.scheduling.policies.load_aware.chains import Chains
 from tuneloom.scheduling.policies.load_aware.fairness import CHAIN_STAGES, LEVEL_STAGES, Account, Pool
+from tuneloom.scheduling.policies.load_aware.pressure import Appetite
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import JobTicket, SlotDemand, StageRequest
 from tuneloom.simulation import RoundsJob, Workload, lower_bound, simulate

@@ -14,8 +14,7 @@ from tuneloom.scheduling.messages import (
     StartStage,
 )
 from tuneloom.scheduling.policies.load_aware.policy import LoadAware
-from tuneloom.scheduling.policies.load_aware.predictions import Estimate, Predictions
-from tuneloom.scheduling.policies.load_aware.speeds import Speeds
+from tuneloom.scheduling.policies.load_aware.predictions import Estimate, Predictions, Speeds
 from tuneloom.scheduling.stages import Demand, DeviceDemand, JobTicket, SlotDemand, StageRequest
 from tuneloom.simulation import RoundsJob, Workload, lower_bound, simulate
 

@@ -7,7 +7,7 @@ import pytest
 from tuneloom.errors import SchedulingError
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named, replay
-from tuneloom.scheduling.journal import BEGAN, CoreBegan, Decided, Entry, PlainEntry, outline, read, written
+from tuneloom.scheduling.journal import BEGAN, CoreBegan, Decided, Entry, EventRecord, outline, read, written
 from tuneloom.scheduling.messages import (
     Event,
     FinishJob,
@@ -78,14 +78,14 @@ def test_commands_are_logged_in_short() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        PlainEntry(at_s=0.0, kind="JobDanced", body={}),
-        PlainEntry(at_s=0.0, kind="StageLost", body={"job": "a"}),
-        PlainEntry(at_s=0.0, kind="ResourceAdded", body={"resource": {"name": "x", "wheels": 4}}),
-        PlainEntry(at_s=0.0, kind=BEGAN, body={}),
+        EventRecord(at_s=0.0, kind="JobDanced", body={}),
+        EventRecord(at_s=0.0, kind="StageLost", body={"job": "a"}),
+        EventRecord(at_s=0.0, kind="ResourceAdded", body={"resource": {"name": "x", "wheels": 4}}),
+        EventRecord(at_s=0.0, kind=BEGAN, body={}),
     ],
     ids=str,
 )
-def test_an_entry_that_nobody_wrote_is_refused(entry: PlainEntry) -> None:
+def test_an_entry_that_nobody_wrote_is_refused(entry: EventRecord) -> None:
     with pytest.raises(SchedulingError, match=entry.kind):
         read(entry)
 

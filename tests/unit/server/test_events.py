@@ -9,7 +9,7 @@ import pytest
 from support.contracts.store import HERE, measured
 from tuneloom.model import Task
 from tuneloom.server.streams import events as server_events
-from tuneloom.server.streams import glances
+from tuneloom.server.streams import open_streams
 from tuneloom.server.streams.events import Mark, mark_of
 from tuneloom.store import JobStatus, Page
 
@@ -98,7 +98,7 @@ def test_an_event_is_made_once_for_all_who_listen(served: Served, monkeypatch: p
         return await asyncio.gather(*(heard() for _ in range(20)))
 
     monkeypatch.setattr(server_events, "_made", counted)
-    monkeypatch.setattr(glances, "EVERY_S", 1e6)
+    monkeypatch.setattr(open_streams, "EVERY_S", 1e6)
     told = asyncio.run(all_heard())
     assert all(stream == told[0] for stream in told)
     assert [text.count("event: ") for text in told[0]] == [0, 3], "all that happened is sent at once"

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tuneloom.server.page.document import FILES
-from tuneloom.server.page.serving import ADDRESSES, page_files
+from tuneloom.server.page.serving import ADDRESSES, FILES, page_files
 
 from .conftest import Served
 

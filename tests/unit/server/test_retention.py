@@ -10,7 +10,7 @@ import pytest
 from support.contracts.service import submission
 from tuneloom.app.hosting.retention import Retention, collect
 from tuneloom.cli.main import main
-from tuneloom.store import JobStatus, RunStatus, SpanRecord, Store, TenantLimits, open_store
+from tuneloom.store import JobStatus, Page, RunStatus, SpanRecord, Store, TenantLimits, open_store
 
 DAY_S = 86_400.0
 OLD = Retention(bundles_days=10, models_days=10, logs_days=10)
@@ -34,10 +34,8 @@ def fill(place: str, status: JobStatus) -> str:
     lease = store.take_run(run, "executor", 30.0)
     bundle = store.put_blob([b"bundle"], f"bundle:{run}")
     store.keep_bundle(run, bundle, 6)
-    store.add_spans(
-        run,
-        [SpanRecord(job="j", task="t", kind="build", resource="h", slots=1, ready_s=0, start_s=0, end_s=1)],
-    )
+    span = SpanRecord(job="j", task="t", kind="build", resource="h", slots=1, ready_s=0, start_s=0, end_s=1)
+    store.write_pages([Page(run=run, spans=(span,))])
     store.set_job(f"{run}.1", status)
     if status.ended:
         store.finish_run(run, RunStatus.FINISHED)

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from tuneloom.app.hosting.inspecting import look_into
-from tuneloom.app.hosting.uploads import require_file_name
+from tuneloom.app.hosting.uploads import look_into, require_file_name
 from tuneloom.app.runs.files import localised
 from tuneloom.errors import ModelError
 from tuneloom.model import JobSpec

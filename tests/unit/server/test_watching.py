@@ -75,7 +75,7 @@ def test_only_administrators_watch_other_tenants(served: Served) -> None:
 def test_a_timeline_is_told_piece_by_piece(served: Served) -> None:
     job = submitted(served)
     span = SpanRecord(job=f"{job}.1", task="k", kind="build", resource="host", start_s=0.0, end_s=1.0)
-    served.store.add_spans(job, [span, span])
+    served.store.write_pages([Page(run=job, spans=(span, span))])
     served.store.set_note(job, "resources", [{"name": "host", "slots": 2, "machine": "", "joined_s": 0.0}])
     address = f"/api/v1/jobs/{job}/timeline"
     told = served.client.get(address, headers=served.headers()).json()

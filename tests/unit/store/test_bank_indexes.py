@@ -11,7 +11,6 @@ from sqlalchemy.engine import Engine
 from tuneloom.store import Store, open_store
 
 QUESTIONS: dict[str, Callable[[Store], object]] = {
-    "trials_of_class": lambda store: store.best_trials("conv2d", "llvm", 10),
     "trials_of_workload": lambda store: store.workload_trials("k", "llvm", 10),
     "workloads_of_class": lambda store: store.workloads("conv2d", "llvm"),
 }

@@ -10,7 +10,7 @@ from tuneloom.errors import StoreError
 from tuneloom.model import Measurement
 from tuneloom.store import JobStatus, RunStatus, open_store
 from tuneloom.store.database.migrations import LATEST, STEPS, upgrade
-from tuneloom.store.database.tables.runs import METADATA
+from tuneloom.store.database.tables import METADATA
 
 FIRST_FORMAT_ROWS = """
 INSERT INTO runs VALUES (1, 'old-loom-10', 5.0, 9.0, 'tune', '{}', 'finished', '', 'h', 'b', 7, '1');
@@ -51,7 +51,7 @@ def test_a_store_of_any_earlier_format_opens_with_all_it_had(tmp_path: Path, ver
     assert store.notes("old-loom-10") == {"seed": 42}
     assert store.job("old-loom-10.1").status is JobStatus.FINISHED
     assert store.tasks("old-loom-10.1")[0].task.payload == b"abc"
-    (best,) = store.best_trials("conv2d", "llvm", 5)
+    (best,) = store.workload_trials("k", "llvm", 5)
     assert best.trial.outcome == Measurement(seconds=(0.5, 0.25), profile_s=0.1)
     assert best.features == {}
     assert store.spans("old-loom-10") == []

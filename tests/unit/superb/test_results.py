@@ -11,8 +11,7 @@ import pytest
 from tuneloom.app.grids import running as superb_running
 from tuneloom.app.grids.grid import Combination, Grid
 from tuneloom.app.grids.running import RunResult, known_result
-from tuneloom.app.grids.superb import grid_data, superb, write_results
-from tuneloom.app.grids.tables import aggregate_rows, as_csv, run_rows
+from tuneloom.app.grids.superb import aggregate_rows, as_csv, grid_data, run_rows, superb, write_results
 from tuneloom.report.superb.page import render_grid
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.engines.pretended_calls import PretendedCalls, takes_s
-from tuneloom.engine.api import Engine
+from tuneloom.engine.api import Engine, MachineLost
 from tuneloom.engine.calls import Place
-from tuneloom.engine.reports import MachineLost
 from tuneloom.testing.contracts.engine import EngineContract
 from tuneloom.testing.engines.scripted import ScriptedEngine
 

@@ -12,7 +12,7 @@ from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.implementers import Claim, Implementer, Insert, ModelKernel, Requirement
 from tuneloom.errors import BundleError
 from tuneloom.model import Failure, SearchOptions, Task
-from tuneloom.model.configuration import configured
+from tuneloom.model.space import configured
 from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.models.compiling import kernels

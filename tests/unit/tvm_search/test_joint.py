@@ -5,7 +5,7 @@ from typing import Any
 
 from tuneloom.backends.implementers import Configuration, Knobs
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, SearchOptions, Seed, Task, Trial
-from tuneloom.model.configuration import TVM, configured, implementer_of, values_in
+from tuneloom.model.space import TVM, configured, implementer_of, values_in
 from tuneloom.tuners.tvm.search.claimed import ClaimSearch
 from tuneloom.tuners.tvm.search.joint import JointSearch
 

@@ -10,15 +10,22 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.bank.looking import bank_store
 from tuneloom.errors import OutputError, RecordsError
 from tuneloom.model import Candidate, Measurement, Task, Trial
-from tuneloom.store import Provenance, RunStatus, Store, TrialRecord, WorkloadRecord, open_store
+from tuneloom.store import (
+    Provenance,
+    RunStatus,
+    Store,
+    TrialRecord,
+    WorkloadRecord,
+    open_existing,
+    open_store,
+)
 from tuneloom.transfer import DoesNotFit, form_of
 
 FORMAT, VERSION = "tuneloom-bank", 1
@@ -41,7 +48,7 @@ def export_bank(path: Path, place: str | None = None, family: str | None = None)
     goal = path.absolute()  # a path such as `.` has no name
     unfinished = goal.with_name(f".{goal.name}.unfinished")
     try:
-        with bank_store(place) as store, unfinished.open("w", encoding="utf-8") as file:
+        with open_existing(place) as store, unfinished.open("w", encoding="utf-8") as file:
             file.write(json.dumps({"format": FORMAT, "version": VERSION}) + "\n")
             count = 0
             for line in _lines(store, family):
@@ -113,7 +120,7 @@ def import_bank(path: Path, place: str | None = None) -> BankImport:
                 reading.take(line)
     except OSError as error:
         raise RecordsError(f"can't read {path}: {error.strerror}") from error
-    with closing(open_store(place)) as store:
+    with open_store(place) as store:
         return _keep(store, path, reading)
 
 

@@ -1,12 +1,11 @@
 """Looking at the bank: what is known, of which kernels, from which devices."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tuneloom.errors import InputError
-from tuneloom.model.configuration import implementer_of
-from tuneloom.model.numbers import COUNT
+from tuneloom.model.fields import COUNT
+from tuneloom.model.space import implementer_of
 from tuneloom.store import BankRow, Store, open_existing
 
 
@@ -30,25 +29,15 @@ class KnownWorkload:
         return self.gflop / self.best_s
 
 
-@contextmanager
-def bank_store(place: str | None) -> Iterator[Store]:
-    """The store, which must be there if it is named, closed afterwards."""
-    store = open_existing(place)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
 def bank_stats(place: str | None = None) -> list[BankRow]:
     """How many workloads and records there are, by kernel class and target family."""
-    with bank_store(place) as store:
+    with open_existing(place) as store:
         return store.bank()
 
 
 def bank_class(kernel_class: str, place: str | None = None) -> list[KnownWorkload]:
     """The workloads of a class, fastest first; raises InputError naming classes if there is none."""
-    with bank_store(place) as store:
+    with open_existing(place) as store:
         rows = store.bank()
         families = [row.family for row in rows if row.kernel_class == kernel_class]
         if not families:
@@ -79,5 +68,5 @@ def _workloads(store: Store, kernel_class: str, family: str) -> Iterator[KnownWo
 def prune(keep: int, place: str | None = None) -> int:
     """Keep only so many records of every workload; returns how many were dropped."""
     COUNT.require("keep", keep)
-    with bank_store(place) as store:
+    with open_existing(place) as store:
         return store.prune_bank(keep)

@@ -1,4 +1,4 @@
-"""Where a bundle grows until it is complete: all of one or nothing."""
+"""Where a bundle grows until it is complete, and where what models lowered to is kept."""
 
 import os
 import shutil
@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tuneloom.errors import OutputError
+from tuneloom.store import default_place
 from tuneloom.tuners.tvm.bundles.one_file import SUFFIX, pack
 
 
@@ -60,3 +61,8 @@ def show(place: Path, bundle: Path) -> None:
 def discard(folder: Path) -> None:
     """Remove what was not finished."""
     shutil.rmtree(unfinished(folder), ignore_errors=True)
+
+
+def lowered_folder() -> str:
+    """A folder on this machine; runs on any store share it."""
+    return str(default_place().parent / "lowered")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.bundles.lowered import lowered_folder
+from tuneloom.app.bundles.folders import lowered_folder
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.model import ModelRecipe, ModelSummary, Shapes, Task
 from tuneloom.store import open_existing
@@ -36,11 +36,8 @@ def list_tasks(model: str, target: str, shape_sets: Sequence[Shapes], place: str
         lowered_folder=lowered_folder(),
     )
     summary = recall(recipe) or _opened(recipe)
-    store = open_existing(place)
-    try:
+    with open_existing(place) as store:
         return [_known(store, task, summary.family) for task in summary.tasks]
-    finally:
-        store.close()
 
 
 def _opened(recipe: ModelRecipe) -> ModelSummary:

@@ -7,10 +7,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tuneloom.engine.api import Engine
+from tuneloom.engine.api import Engine, MachineLost
 from tuneloom.engine.calls import Call, CallEnded, CallResult, CallWaits, Lost, Returned
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.reports import MachineLost
 from tuneloom.engine.sharing.locks import core_lock
 from tuneloom.errors import EngineError, TuneloomError
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from tuneloom.app.conducting.arrivals import Arrivals
-from tuneloom.app.conducting.dispatch import Dispatch
+from tuneloom.app.conducting.dispatch import Dispatch, JobEnd
 from tuneloom.app.conducting.hearing import Hearing
 from tuneloom.app.conducting.inbox import Answered
 from tuneloom.app.conducting.listening import Listener
-from tuneloom.app.conducting.outbox import JobEnd
-from tuneloom.app.conducting.programs import Program, Step
+from tuneloom.app.conducting.programs import Arrivals, Program, Step
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, ReadFiles
-from tuneloom.engine.machine import Resources
+from tuneloom.engine.machine import Fleet
 from tuneloom.scheduling import Core
 from tuneloom.scheduling.messages import (
     Event,
@@ -46,7 +44,7 @@ class Conductor:
         self.now_s = self._dispatch.now_s
         self.zero_s = self._dispatch.zero_s
 
-    def add_machine(self, machine: Resources) -> None:
+    def add_machine(self, machine: Fleet) -> None:
         """Use a machine, or several, known from the start; later ones are reported by the engine."""
         for offer in machine.offers:
             self._dispatch.inventory.joined(offer)

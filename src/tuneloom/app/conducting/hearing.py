@@ -7,8 +7,7 @@ from tuneloom.app.conducting.dispatch import Dispatch
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.conducting.underway import StepUnderway
-from tuneloom.engine.calls import CallBegan, CallEnded, CallResult, CallWaits, Died, Lost, TimedOut
-from tuneloom.engine.reports import (
+from tuneloom.engine.api import (
     EngineReport,
     MachineLost,
     ResourceDisturbed,
@@ -16,6 +15,7 @@ from tuneloom.engine.reports import (
     ResourceLeft,
     ResourceShared,
 )
+from tuneloom.engine.calls import CallBegan, CallEnded, CallResult, CallWaits, Died, Lost, TimedOut
 from tuneloom.scheduling.messages import StageFinished, StageLost
 from tuneloom.scheduling.stages import DeviceDemand
 

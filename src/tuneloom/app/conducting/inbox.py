@@ -4,9 +4,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tuneloom.engine.api import Engine
+from tuneloom.engine.api import Engine, EngineReport, MachineLost
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost
-from tuneloom.engine.reports import EngineReport, MachineLost
 
 Answered = Callable[[Sequence[CallResult | Lost]], None]
 """Told how calls ended that belong to no program, in the order in which they were asked."""

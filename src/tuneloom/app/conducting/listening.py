@@ -1,24 +1,10 @@
 """What the conductor tells of a run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tuneloom.engine.machine import Offer
 from tuneloom.scheduling.messages import Command, Event
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """A stage that ran: where, when, and since when it could have. Seconds of the run's clock."""
-
-    job: str
-    task: str
-    kind: str
-    resource: str
-    slots: int
-    ready_s: float
-    start_s: float
-    end_s: float
+from tuneloom.store import SpanRecord
 
 
 class Listener:
@@ -30,8 +16,8 @@ class Listener:
     def device_used(self, job: str, key: str, seconds: float) -> None:
         """A stage of a job held a device of this key for so long; not told of stages that borrowed one."""
 
-    def ran(self, span: Span) -> None:
-        """A stage came to its end."""
+    def ran(self, span: SpanRecord) -> None:
+        """A stage came to its end; times are seconds since the conductor began."""
 
     def resource_joined(self, offer: Offer, at_s: float) -> None:
         """A resource can be used from now on."""

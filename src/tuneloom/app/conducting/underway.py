@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tuneloom.app.conducting.listening import Span
 from tuneloom.app.conducting.programs import Step
 from tuneloom.engine.calls import Call, CallEnded
 from tuneloom.scheduling.stages import Grant
+from tuneloom.store import SpanRecord
 
 
 @dataclass(slots=True)
@@ -37,11 +37,11 @@ class StepUnderway:
         self.waiting = False
         return call
 
-    def span(self, ended: CallEnded, zero_s: float) -> Span:
+    def span(self, ended: CallEnded, zero_s: float) -> SpanRecord:
         """How it ran, on the clock of the run, which began at `zero_s` of the engine's."""
         assert self.grant is not None
         request = self.step.request
-        return Span(
+        return SpanRecord(
             job=request.job,
             task=request.task or request.lane,
             kind=request.kind,

@@ -3,8 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
-from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.base import DeviceEntry, DeviceKind, DeviceState, MachineCores
 from tuneloom.engine.machine import CPU_KEY, HOST, Offer
 from tuneloom.engine.sharing.locks import core_lock
 from tuneloom.model import Device

@@ -4,8 +4,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
-from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.base import DeviceEntry, DeviceKind, DeviceState, MachineCores
 from tuneloom.engine.machine import Offer
 from tuneloom.errors import TargetError
 from tuneloom.gpus import disturbance, users, visible_gpus

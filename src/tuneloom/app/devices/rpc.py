@@ -1,7 +1,6 @@
 """Boards: devices of machines on which nothing of ours runs but a server for TVM's RPC protocol."""
 
-from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
-from tuneloom.app.devices.entries import DeviceEntry
+from tuneloom.app.devices.base import DeviceEntry, DeviceKind, DeviceState, MachineCores
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Board, Device
 from tuneloom.tuners.tvm.boards.handshake import NoAnswer, hello

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from tuneloom.app.devices.describing import Description, MachineOrder, describe, wanted_cores
-from tuneloom.engine.calls import Call
-from tuneloom.engine.local import Watch
-from tuneloom.engine.machine import Offer
-from tuneloom.engine.reports import (
+from tuneloom.engine.api import (
     ResourceDisturbed,
     ResourceJoined,
     ResourceLeft,
     ResourceReport,
     ResourceShared,
 )
+from tuneloom.engine.calls import Call
+from tuneloom.engine.local import Watch
+from tuneloom.engine.machine import Offer
 from tuneloom.engine.sharing.reservations import Reservation
 
 _EVERY_S = 5.0

@@ -6,9 +6,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from tuneloom.app.conducting.calling import ends_of
-from tuneloom.app.devices.finding import device_kind
-from tuneloom.app.farm.entries import FarmFile
+from tuneloom.app.devices.describing import device_kind
 from tuneloom.app.farm.joining import JoinedFarm
+from tuneloom.app.farm.reading import FarmFile
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.compiler.linking import machine_of
 from tuneloom.engine.api import Engine

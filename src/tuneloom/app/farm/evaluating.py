@@ -6,15 +6,14 @@ from typing import Any
 
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.devices.base import MachineCores
-from tuneloom.app.devices.finding import device_kind
+from tuneloom.app.devices.describing import device_kind
+from tuneloom.app.farm.reading import FarmFile, read_farm
 from tuneloom.app.evaluating import LONGER, spread
-from tuneloom.app.farm.entries import FarmFile
-from tuneloom.app.farm.reading import read_farm
 from tuneloom.app.tasks.limits import OPEN_S
 from tuneloom.engine.machine import Offer
 from tuneloom.errors import FarmError
 from tuneloom.model import LOCAL, DeviceGone
-from tuneloom.model.numbers import POSITIVE
+from tuneloom.model.fields import POSITIVE
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
 
 _EVALUATE = "tuneloom.tuners.tvm.bundles.on_board:evaluate_on_board"

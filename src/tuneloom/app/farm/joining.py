@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tuneloom.app.devices.base import DeviceEntry
 from tuneloom.app.devices.describing import MachineOrder
-from tuneloom.app.devices.entries import DeviceEntry
 from tuneloom.app.devices.watching import DeviceWatch, occupied
-from tuneloom.app.farm.entries import RAY, FarmFile
+from tuneloom.app.farm.reading import RAY, FarmFile
 from tuneloom.app.farm.surveying import COMPARED, SURVEY, facts_of, versions
 from tuneloom.engine.api import Engine
 from tuneloom.engine.local import LocalEngine
@@ -115,9 +115,8 @@ def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedF
         from tuneloom.engine.ray.cluster import connect
     except ImportError as error:
         raise FarmError("Ray is not installed; install it with `pip install tuneloom[farm]`") from error
-    from tuneloom.engine.ray.api import Node
     from tuneloom.engine.ray.engine import RayEngine
-    from tuneloom.engine.ray.messages import AgentSpec
+    from tuneloom.engine.ray.messages import AgentSpec, Node
 
     def spec(node: Node) -> AgentSpec | None:
         order = order_for(farm, node.label, node.name, here=node.here, device_cores=settings.device_cores)

@@ -1,4 +1,4 @@
-"""The best schedules of a task side by side, and the default with them where it is near."""
+"""The best schedules of a task side by side, and the untuned model, which the tuned one is compared with."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from tuneloom.app.tasks.outcomes import built
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.app.tuning.stage_calls import STAGES
 from tuneloom.engine.calls import Call, CallResult, Returned
-from tuneloom.model import Artifact, JobSpec, StageKind, Trial
-from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequest
+from tuneloom.model import Artifact, JobSpec, ModelRecipe, StageKind, Trial
+from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, SlotDemand, StageRequest
 
 CONTEST = "tuneloom.tuners.tvm.measuring.contest:contest"
 _CONTEST_S = 120.0
@@ -147,3 +147,39 @@ def _contenders(progress: TaskProgress) -> list[Contender]:
     if default is not None and default.seconds < _NEAR * progress.best[0].seconds:
         found.append(default)
     return found
+
+
+_COMPILE = "tuneloom.tuners.tvm.models.making.compiled:compile_plain"
+
+Follow = Callable[[], Sequence[Step]]
+
+
+@dataclass(slots=True)
+class UntunedModel:
+    """Compiles the untuned model once, early or at the end of the job, whoever asks first.
+
+    If it fails, compiling the tuned model tries again and says what is wrong.
+    """
+
+    steps: FinishingSteps
+    recipe: ModelRecipe
+    begun: bool = False
+    running: bool = False
+    _waiting: list[Follow] = field(default_factory=list)
+
+    def begin(self, needs: SlotDemand, expected_s: float, limit_s: float) -> list[Step]:
+        """The step that compiles it; none if that was begun before."""
+        if self.begun:
+            return []
+        self.begun = self.running = True
+        call = Call(function=_COMPILE, arguments=(self.recipe,), worker=self.steps.home, timeout_s=limit_s)
+        kind = StageKind.FINALISE
+        return [self.steps.step("plain", 1, kind, "", needs, lambda: call, self._ended, expected_s)]
+
+    def then(self, follow: Follow) -> None:
+        """Ask for what follows when it is there; only while it is `running`."""
+        self._waiting.append(follow)
+
+    def _ended(self, _result: CallResult, _at_s: float) -> Sequence[Step]:
+        self.running = False
+        return [step for follow in self._waiting for step in follow()]

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.finishing.contests import Contests, FinishingSteps
-from tuneloom.app.finishing.untuned import UntunedModel
+from tuneloom.app.finishing.contests import HOST_PARTS, Contests, Ended, FinishingSteps, UntunedModel
 from tuneloom.app.finishing.verdicts import Verdict, fall_back, may_be_handed_over
 from tuneloom.app.tasks.limits import EXPORT_S, built_s, check_s, compile_s
-from tuneloom.app.tasks.origins import is_borrowed
-from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tasks.progress import TaskProgress, is_borrowed
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
 from tuneloom.errors import OutputError, in_short
 from tuneloom.model import (
@@ -29,6 +28,7 @@ COMPILING = "tuneloom.tuners.tvm.models.making.compiled"
 CHECKING = "tuneloom.tuners.tvm.models.checking"
 HAND_OVER = "tuneloom.tuners.tvm.models.rivals.choosing:choose"
 WEIGH = "tuneloom.tuners.tvm.models.in_model:slower_in_model"
+_COMPILES = 2
 
 
 @dataclass(slots=True)
@@ -99,25 +99,33 @@ class Finish:
         self._open -= 1
         return [] if self._open else [self._compile_step()]
 
+    def _step(
+        self,
+        step: int,
+        part: str,
+        ended: Ended,
+        function: str,
+        *more: Any,
+        limit_s: float,
+        recipe: ModelRecipe | None = None,
+        writes: str | None = None,
+    ) -> Step:
+        """A part of the end that calls a function with recipe and schedules, in the worker of the model."""
+        arguments = (recipe or self.recipe, self.schedules, *more)
+        call = Call(
+            function=function, arguments=arguments, worker=self._worker, timeout_s=limit_s, writes=writes
+        )
+        on_host = f"finish{part}" in HOST_PARTS
+        needs = ANY_CORE if on_host else DeviceDemand(key=self.spec.device_key)
+        expected_s = built_s(self.tasks) if step == _COMPILES else None
+        kind = StageKind.FINALISE
+        return self._steps.step("finish", step, kind, part, needs, lambda: call, ended, expected_s)
+
     def _compile_step(self) -> Step:
         self._steps.models += 1
         self._model_lost = False
-        call = Call(
-            function=f"{COMPILING}:compile_model",
-            arguments=(self.recipe, self.schedules),
-            worker=self._worker,
-            timeout_s=2 * compile_s(self.tasks),
-        )
-        return self._steps.step(
-            "finish",
-            2,
-            StageKind.FINALISE,
-            "/compile",
-            ANY_CORE,
-            lambda: call,
-            self._compiled,
-            built_s(self.tasks),
-        )
+        function = f"{COMPILING}:compile_model"
+        return self._step(_COMPILES, "/compile", self._compiled, function, limit_s=2 * compile_s(self.tasks))
 
     def _compiled(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
@@ -136,17 +144,9 @@ class Finish:
             self.verdicts[key].drop(f"not scheduled, since TVM can't compile its schedule: {why}")
 
     def _check_step(self) -> Step:
-        arguments = (self.recipe, self.schedules, self.spec.seed)
-        call = Call(
-            function=f"{CHECKING}:check_model",
-            arguments=arguments,
-            worker=self._worker,
-            timeout_s=2 * compile_s(self.tasks) + check_s(self.tasks),
-        )
-        demand = DeviceDemand(key=self.spec.device_key)
-        return self._steps.step(
-            "finish", 3, StageKind.FINALISE, "/check", demand, lambda: call, self._checked
-        )
+        limit_s = 2 * compile_s(self.tasks) + check_s(self.tasks)
+        function = f"{CHECKING}:check_model"
+        return self._step(3, "/check", self._checked, function, self.spec.seed, limit_s=limit_s)
 
     def _checked(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
@@ -173,19 +173,9 @@ class Finish:
         return kept | {key: best[0][1].trial.candidate.configuration for key, best in own.items() if best}
 
     def _weigh_step(self) -> Step:
-        arguments = (
-            self.recipe,
-            self.schedules,
-            self._borrowed,
-            self._instead,
-            self.spec.seed,
-        )
         limit_s = 3 * compile_s(self.tasks) + check_s(self.tasks)
-        call = Call(function=WEIGH, arguments=arguments, worker=self._worker, timeout_s=limit_s)
-        demand = DeviceDemand(key=self.spec.device_key)
-        return self._steps.step(
-            "finish", 4, StageKind.FINALISE, "/weigh", demand, lambda: call, self._weighed_up
-        )
+        more = (self._borrowed, self._instead, self.spec.seed)
+        return self._step(4, "/weigh", self._weighed_up, WEIGH, *more, limit_s=limit_s)
 
     def _weighed_up(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         """Best alone is not best in the model: borrowed schedules that lose there give way."""
@@ -209,22 +199,11 @@ class Finish:
         return [self._export_step()] if self.export_to else self._end()
 
     def _hand_over_step(self, pieces: bool = True) -> Step:
-        call = Call(
-            function=HAND_OVER,
-            arguments=(self.recipe, self.schedules, self.spec.seed, pieces),
-            worker=self._worker,
-            timeout_s=3 * compile_s(self.tasks) + check_s(self.tasks),
-        )
-        demand = DeviceDemand(key=self.spec.device_key)
-        return self._steps.step(
-            "finish",
-            4,
-            StageKind.FINALISE,
-            "/hand-over" if pieces else "/hand-over-whole",
-            demand,
-            lambda: call,
-            self._handed_over if pieces else self._handed_over_whole,
-        )
+        limit_s = 3 * compile_s(self.tasks) + check_s(self.tasks)
+        more = (HAND_OVER, self.spec.seed, pieces)
+        if pieces:
+            return self._step(4, "/hand-over", self._handed_over, *more, limit_s=limit_s)
+        return self._step(4, "/hand-over-whole", self._handed_over_whole, *more, limit_s=limit_s)
 
     def _handed_over(self, result: CallResult, at_s: float) -> Sequence[Step] | None:
         """Many programs are compiled for pieces: if that ends the worker, all and nothing are left to try."""
@@ -247,18 +226,9 @@ class Finish:
         return self._export_or_end()
 
     def _guilty_step(self) -> Step:
-        arguments = (self.recipe, self.schedules, self.spec.seed)
-        each_s = compile_s(self.tasks) + check_s(self.tasks)
-        call = Call(
-            function=f"{CHECKING}:guilty_kernels",
-            arguments=arguments,
-            worker=self._worker,
-            timeout_s=(1 + len(self.schedules)) * each_s,
-        )
-        demand = DeviceDemand(key=self.spec.device_key)
-        return self._steps.step(
-            "finish", 4, StageKind.FINALISE, "/guilty", demand, lambda: call, self._judged
-        )
+        limit_s = (1 + len(self.schedules)) * (compile_s(self.tasks) + check_s(self.tasks))
+        function = f"{CHECKING}:guilty_kernels"
+        return self._step(4, "/guilty", self._judged, function, self.spec.seed, limit_s=limit_s)
 
     def _judged(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
@@ -276,15 +246,11 @@ class Finish:
         return [self._compile_step()]
 
     def _export_step(self) -> Step:
-        call = Call(
-            function=f"{COMPILING}:export_model",
-            arguments=(self._exported_recipe, self.schedules, self.export_to),
-            worker=self._worker,
-            timeout_s=2 * compile_s(self.tasks) + EXPORT_S,
-            writes=self.export_to,
-        )
-        return self._steps.step(
-            "finish", 5, StageKind.FINALISE, "/export", ANY_CORE, lambda: call, self._exported
+        recipe = self.recipe if self.handover is None else self.recipe.leaving(self.handover.left)
+        function, place = f"{COMPILING}:export_model", self.export_to
+        limit_s = 2 * compile_s(self.tasks) + EXPORT_S
+        return self._step(
+            5, "/export", self._exported, function, place, limit_s=limit_s, recipe=recipe, writes=place
         )
 
     def _exported(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
@@ -308,10 +274,6 @@ class Finish:
     def _end(self) -> list[Step]:
         self.finished = True
         return []
-
-    @property
-    def _exported_recipe(self) -> ModelRecipe:
-        return self.recipe if self.handover is None else self.recipe.leaving(self.handover.left)
 
     @property
     def _worker(self) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from tuneloom.app.tasks.origins import is_borrowed
-from tuneloom.app.tasks.progress import Contender, TaskProgress
+from tuneloom.app.tasks.progress import Contender, TaskProgress, is_borrowed
 from tuneloom.errors import in_short
 from tuneloom.model import CheckResult, Trial
 

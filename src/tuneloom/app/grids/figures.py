@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from math import prod
 from statistics import median
 from typing import Any
@@ -16,7 +15,7 @@ def run_figures(place: str, name: str = "last") -> dict[str, Any]:
     Latencies are sums over the models of the run, in seconds; the speed-up is the
     geometric mean of the models'. Stage seconds count every slot held.
     """
-    with closing(open_existing(place)) as store:
+    with open_existing(place) as store:
         run = store.run(name)
         jobs, spans = store.jobs(run.id), store.spans(run.id)
         slots = {each["name"]: each["slots"] for each in store.notes(run.id).get("resources") or ()}

@@ -9,13 +9,12 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.requests.fields import shown
+from tuneloom.app.requests.schema import shown
 from tuneloom.app.requests.sources import located
-from tuneloom.app.requests.toml_values import TomlFile
+from tuneloom.app.requests.toml import TomlFile
 from tuneloom.errors import JobsFileError
-from tuneloom.model.fields import SHAPES, TEXT, YES_OR_NO, FieldType, PathKind, Words, one_of
+from tuneloom.model.fields import COUNT, POSITIVE, SHAPES, TEXT, YES_OR_NO, FieldType, PathKind, Words, one_of
 from tuneloom.model.job import JOB_FIELDS
-from tuneloom.model.numbers import COUNT, POSITIVE
 from tuneloom.scheduling import POLICIES
 
 SEEDS = "seed"

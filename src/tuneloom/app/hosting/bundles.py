@@ -7,10 +7,11 @@ import gzip
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tuneloom.errors import StoreError
 from tuneloom.model import JobSpec
 from tuneloom.store import Store, default_place
 
@@ -25,24 +26,33 @@ def with_folder(spec: JobSpec, run: str) -> JobSpec:
     """The job with a folder of this machine to make its bundle in, if that goes into the store."""
     if spec.out != KEPT:
         return spec
+    shutil.rmtree(_home() / run, ignore_errors=True)  # of an executor that died while it packed the bundle
     return replace(spec, out=str(_home() / run))
 
 
-def keep_bundle(store: Store, run: str, spec: JobSpec) -> None:
-    """Put the bundle of a job that has ended into the store, if it belongs there; its folder goes."""
-    if spec.out is None or Path(spec.out) != _home() / run or not Path(spec.out).is_dir():
-        return
+def goes_to_store(spec: JobSpec, run: str) -> bool:
+    """Whether the bundle of a job that has ended belongs into the store."""
+    return spec.out is not None and Path(spec.out) == _home() / run and Path(spec.out).is_dir()
+
+
+def put_bundle(opened: Callable[[], Store], run: str, folder: Path) -> tuple[str, int]:
+    """Pack a folder into one file of a store, which is opened for that; returns its digest and its size.
+
+    Raises StoreError if that can't be done, for lack of room too.
+    """
     size = 0
 
     def counted() -> Iterator[bytes]:
         nonlocal size
-        for piece in packed(Path(spec.out or "")):
+        for piece in packed(folder):
             size += len(piece)
             yield piece
 
-    digest = store.put_blob(counted(), bundle_owner(run))
-    store.keep_bundle(run, digest, size)
-    shutil.rmtree(spec.out, ignore_errors=True)
+    try:
+        with opened() as store:
+            return store.put_blob(counted(), bundle_owner(run)), size
+    except OSError as error:
+        raise StoreError(f"the bundle of {run} can't be packed: {error.strerror or error}") from error
 
 
 def bundle_owner(run: str) -> str:

@@ -26,10 +26,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What a job may come to. `jobs` is how many earlier ones say so; without any, nothing is expected.
+    """An estimate for a job, based on `jobs` earlier ones of its tenant; `words` sums it up.
 
-    `known_ms` is the best that this model has reached, `words` what its goal and deadline have to
-    expect.
+    `known_ms` is the best latency that this model has reached.
     """
 
     jobs: int

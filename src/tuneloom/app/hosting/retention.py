@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tuneloom.app.hosting.bundles import bundle_owner
 from tuneloom.app.hosting.uploads import blob_owner
 from tuneloom.errors import ConflictError
-from tuneloom.model.numbers import POSITIVE
+from tuneloom.model.fields import POSITIVE
 from tuneloom.store import Store
 
 _DAY_S = 86_400.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from tuneloom.store import AuditEntry, DeviceNotes, Store, SubmittedJob
 
@@ -31,10 +31,10 @@ def timeline_of(store: Store, run: str, after: int) -> JobTimeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """Something that happened to a job; `kind` is `state`, `request`, `failure` or `device`."""
+    """An event in the history of a job."""
 
     at: float
-    kind: str
+    kind: Literal["state", "request", "failure", "device"]
     text: str
     detail: str = ""
 
@@ -88,7 +88,7 @@ def _absences(store: Store, job: SubmittedJob) -> Iterator[LogEntry]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceAbsence:
-    """A time without a resource; `until` is None while it has not returned."""
+    """A time without a device; `until` is null while it has not returned."""
 
     name: str
     since: float

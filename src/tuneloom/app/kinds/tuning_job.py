@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuneloom.app.bundles.lowered import lowered_folder
+from tuneloom.app.bundles.folders import lowered_folder
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.kinds.base import JobContext, JobProgress
 from tuneloom.app.tasks.progress import TaskProgress
@@ -50,22 +50,8 @@ class TuningJob:
     @property
     def recipe(self) -> ModelRecipe:
         """How a worker opens the model."""
-        spec = self.spec
-        return ModelRecipe(
-            key=self.job,
-            source=spec.model,
-            shapes=spec.shapes,
-            more_shapes=spec.more_shapes,
-            target=spec.target,
-            layout=spec.layout,
-            only_tvm=spec.only_tvm,
-            dtype=spec.dtype,
-            state=spec.state or "",
-            samples=spec.samples or "",
-            tolerance=spec.tolerance,
-            cores=max(1, self._context.device_cores),
-            lowered_folder=lowered_folder(),
-        )
+        cores = max(1, self._context.device_cores)
+        return ModelRecipe.of(self.job, self.spec, cores=cores, lowered_folder=lowered_folder())
 
     @property
     def model_worker(self) -> str:

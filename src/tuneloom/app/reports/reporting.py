@@ -51,11 +51,8 @@ from tuneloom.store import (
 
 def known_runs(place: str | None = None, limit: int | None = None) -> list[RunRecord]:
     """The runs of a store, newest first."""
-    store = open_existing(place)
-    try:
+    with open_existing(place) as store:
         return store.runs(limit)
-    finally:
-        store.close()
 
 
 def write_report(run: str, path: Path, place: str | None = None) -> str:
@@ -63,11 +60,8 @@ def write_report(run: str, path: Path, place: str | None = None) -> str:
 
     Raises StoreError if there is no such run, OutputError if the file can't be written.
     """
-    store = open_existing(place)
-    try:
+    with open_existing(place) as store:
         data = report_data(store, run)
-    finally:
-        store.close()
     _write_whole(path, render_report(data))
     return data.run
 

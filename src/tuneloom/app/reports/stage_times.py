@@ -1,7 +1,6 @@
 """What the stages of a run took, one by one, in the form that `tuneloom simulate --recorded` reads."""
 
 from collections.abc import Mapping
-from contextlib import closing
 from typing import Any
 
 from tuneloom.app.finishing.contests import HOST_PARTS
@@ -18,7 +17,7 @@ CANARY = "canary"
 
 def stage_times(run: str, place: str | None = None) -> list[dict[str, Any]]:
     """One object for each stage, in the order of their ends; raises InputError if there is none."""
-    with closing(open_existing(place)) as store:
+    with open_existing(place) as store:
         record = store.run(run)
         names = {job.id: job.name for job in store.jobs(record.id)}
         resources = store.notes(record.id).get("resources") or ()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tuneloom.app.requests.schema import job_fields
 from tuneloom.model import JOB_FIELDS, JobField
-from tuneloom.model.fields import SHAPES, YES_OR_NO, Choice
-from tuneloom.model.numbers import NumberKind
+from tuneloom.model.fields import SHAPES, YES_OR_NO, Choice, NumberKind
 
 BEGIN, END = "<!-- fields of jobs: begin -->\n", "<!-- fields of jobs: end -->\n"
 _HEAD = "| key | value | default | meaning |\n| --- | --- | --- | --- |\n"

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.requests.fields import kinds_of
 from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.requests.schema import job_fields
+from tuneloom.app.requests.schema import job_fields, kinds_of
 from tuneloom.app.requests.sources import kind_of, located, numbered
-from tuneloom.app.requests.toml_values import TomlFile
+from tuneloom.app.requests.toml import TomlFile
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 from tuneloom.model.fields import PathKind

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from tuneloom.app.devices.finding import key_for
+from tuneloom.app.devices.describing import key_for
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import has_scheme, kind_for, kind_named
 from tuneloom.errors import InputError, TargetError

@@ -33,24 +33,9 @@ def survey(recipe: ModelRecipe) -> ModelSurvey | InputError:
 
 def plan_model(spec: JobSpec, place: str | None = None) -> tuple[JobPlan, tuple[Task, ...]]:
     """What a job would do now, and its tasks; nothing is measured or kept."""
-    recipe = ModelRecipe(
-        key="plan",
-        source=spec.model,
-        shapes=spec.shapes,
-        more_shapes=spec.more_shapes,
-        target=spec.target,
-        layout=spec.layout,
-        only_tvm=spec.only_tvm,
-        dtype=spec.dtype,
-        samples=spec.samples or "",
-        tolerance=spec.tolerance,
-    )
-    found: ModelSurvey = call_in_worker(_SURVEY, recipe)
-    store = open_existing(place)
-    try:
+    found: ModelSurvey = call_in_worker(_SURVEY, ModelRecipe.of("plan", spec))
+    with open_existing(place) as store:
         return plan_tasks(store, spec, found), found.summary.tasks
-    finally:
-        store.close()
 
 
 def plan_tasks(store: Store, spec: JobSpec, found: ModelSurvey) -> JobPlan:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from tuneloom.app.tasks.origins import SHARE, TRANSFER
-from tuneloom.app.tasks.progress import DEFAULT
+from tuneloom.app.tasks.progress import DEFAULT, SHARE, TRANSFER
 from tuneloom.model import Measurement, Task, Trial
 from tuneloom.store import Store, TrialRecord, WorkloadRecord
 from tuneloom.transfer import Donor, nearest, same_anchor, shape_distance

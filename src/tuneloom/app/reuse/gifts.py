@@ -1,11 +1,11 @@
-"""What tasks are given while a job goes on: first gifts, and later what others found since."""
+"""What tasks are given while a job goes on, and what that was worth."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tuneloom.app.reuse.donors import DonorBank
-from tuneloom.app.tasks.origins import SHARE
-from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tasks.progress import SHARE, TaskProgress, is_borrowed
 from tuneloom.model import Seed, Task, TaskSpace, Trial
 from tuneloom.transfer import Donor, FittedSeed, fitted_seeds
 
@@ -131,3 +131,28 @@ def beats(donor: Donor, progress: TaskProgress) -> bool:
 
 def _point(fit: FittedSeed) -> Point:
     return fit.seed.sketch, fit.seed.decisions or fit.seed.configuration
+
+
+def gifts_of(
+    progress: TaskProgress, used: str, donors: Mapping[str, Donor], names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The best of what every donor gave to a task; `used` is the candidate in the final model."""
+    gifts: dict[str, dict[str, Any]] = {}
+    for trial in progress.trials:
+        origin = trial.candidate.origin
+        if not is_borrowed(origin) or trial.seconds is None:
+            continue
+        gift = gifts.setdefault(origin, _gift(origin, donors.get(origin), names))
+        gift["after_s"] = min(trial.seconds, gift["after_s"] or trial.seconds)
+        gift["used"] = gift["used"] or trial.candidate.key == used
+    return list(gifts.values())
+
+
+def _gift(origin: str, donor: Donor | None, names: Mapping[str, str]) -> dict[str, Any]:
+    told = {"donor": origin.partition(":")[2], "source": origin, "after_s": None, "used": False}
+    if donor is None:
+        return told
+    if origin.startswith(SHARE):
+        return told | {"source": "this job"}
+    named = names.get(donor.task_key, donor.task_key)
+    return told | {"donor": named, "source": f"record {donor.record}, measured on {donor.device_key}"}

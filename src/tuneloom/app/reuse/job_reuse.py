@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.reuse.donors import TEACHERS, DonorBank
-from tuneloom.app.reuse.gifts import Gifts, Hints, of_others
+from tuneloom.app.reuse.gifts import Gifts, Hints, gifts_of, of_others
 from tuneloom.app.reuse.planning import (
     BORROWING_MODES,
     SHARING_MODES,
@@ -17,7 +17,6 @@ from tuneloom.app.reuse.planning import (
     TaskPlan,
     make_plan,
 )
-from tuneloom.app.reuse.worth import gifts_of
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace, Trial
 from tuneloom.store import RunStatus, Store, TrialRecord

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.farm.entries import FarmFile
-from tuneloom.app.farm.reading import read_farm
-from tuneloom.model.numbers import COUNT
+from tuneloom.app.farm.reading import FarmFile, read_farm
+from tuneloom.model.fields import COUNT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,13 @@ def _about(number: Any, digits: int) -> Any:
 
 
 def job_picture(
-    program: JobProgram, progress: JobProgress, core: JobView | None, status: JobStatus, wait_s: float = 0.0
+    program: JobProgram,
+    progress: JobProgress,
+    core: JobView | None,
+    status: JobStatus,
+    wait_s: float = 0.0,
+    *,
+    packing: bool = False,
 ) -> JobPicture:
     """A job as its program, the core and the store see it; `wait_s` is in how long it arrives."""
     going_on = core is not None and not status.ended and core.state is not JobState.PAUSED
@@ -117,7 +123,7 @@ def job_picture(
         id=program.ticket.id,
         name=program.spec.name,
         status=status.value,
-        stage=stage_words(core, status, wait_s),
+        stage="packing" if packing else stage_words(core, status, wait_s),
         measured=progress.measured,
         kernels=len(progress.kernels),
         spent=progress.spent,

@@ -1,6 +1,6 @@
-"""What carries out a run: this machine, or the machines of a farm."""
+"""What carries out a run: an engine on this machine, or the machines of a farm."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneloom.app.devices.describing import MachineOrder, require_cores
@@ -14,14 +14,53 @@ from tuneloom.app.farm.aiming import (
     settled,
     with_listed_target,
 )
-from tuneloom.app.farm.entries import FarmFile
-from tuneloom.app.farm.joining import FarmSettings, JoinedFarm, join
+from tuneloom.app.farm.joining import FarmSettings, JoinedFarm, Warmth, join
+from tuneloom.app.farm.reading import FarmFile
 from tuneloom.app.kinds.base import JobKind
-from tuneloom.app.runs.engines import engine_for_kinds, environment_for, kinds_of, warmth_for
+from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.api import Engine
-from tuneloom.engine.machine import Resources
+from tuneloom.engine.local import LocalEngine, Watch
+from tuneloom.engine.machine import Fleet
 from tuneloom.model import JobSpec
+from tuneloom.tuners import warming
+
+_WARM_UP = "tuneloom.tuners.warming:warm_up"
+
+
+def engine_for(specs: Sequence[JobSpec]) -> LocalEngine:
+    """An engine on this machine that is warm for these jobs; others can be run on it, too."""
+    return engine_for_kinds(kinds_of(specs), environment=environment_for(specs))
+
+
+def environment_for(specs: Sequence[JobSpec]) -> dict[str, str]:
+    """The variables that workers for these jobs find on this machine."""
+    environment: dict[str, str] = {}
+    for kind in kinds_of(specs):
+        environment |= kind.environment([spec for spec in specs if spec.tuner == kind.name])
+    return environment
+
+
+def engine_for_kinds(
+    kinds: Sequence[JobKind],
+    watch: Watch | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> LocalEngine:
+    """An engine on this machine that is warm for jobs of these kinds."""
+    warmth = warmth_for(kinds)
+    return LocalEngine(warmth.warm_up, dict(warmth.environment) | dict(environment or {}), watch)
+
+
+def warmth_for(kinds: Sequence[JobKind]) -> Warmth:
+    """How workers for jobs of these kinds are prepared, on any machine."""
+    names = list(dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up))
+    told = {warming.WARM_UPS: ",".join(names), warming.TUNERS: ",".join(kind.name for kind in kinds)}
+    return Warmth(warm_up=_WARM_UP, environment=told)
+
+
+def kinds_of(specs: Iterable[JobSpec]) -> list[JobKind]:
+    """The kinds of these jobs."""
+    return [kind_named(name) for name in dict.fromkeys(spec.tuner for spec in specs)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +68,7 @@ class Workforce:
     """An engine and what it has from the start; whoever gets it closes the engine."""
 
     engine: Engine
-    resources: Resources
+    resources: Fleet
     farm: JoinedFarm | None = None
 
     def aimed(self, spec: JobSpec) -> JobSpec:

@@ -1,11 +1,19 @@
-"""How far the tuning of one task is."""
+"""How the origin of a candidate tells whether another task gave it."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tuneloom.app.tasks.origins import is_borrowed
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Task, Trial
+
+TRANSFER, SHARE = "transfer:", "share:"
+"""How origins of borrowed candidates begin: from the bank, from a task of the same job."""
+
+
+def is_borrowed(origin: str) -> bool:
+    """Whether a candidate with this origin came from another task."""
+    return origin.startswith((TRANSFER, SHARE))
+
 
 DEFAULT = "default"
 _CONTENDERS = 3

@@ -10,7 +10,7 @@ from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import Keep, TaskTuning
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import CallResult
-from tuneloom.engine.machine import Resources
+from tuneloom.engine.machine import Fleet
 from tuneloom.model import JobSpec, Task
 from tuneloom.scheduling import Core, policy_named
 from tuneloom.scheduling.stages import JobTicket
@@ -59,7 +59,7 @@ def tune_tasks(
     tasks: Sequence[Task],
     spec: JobSpec,
     engine: Engine,
-    machine: Resources,
+    machine: Fleet,
     *,
     policy: str = "load-aware",
     lanes: int = 3,

@@ -10,9 +10,8 @@ from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.allocation import next_task
-from tuneloom.app.tuning.build_limits import BuildLimits
 from tuneloom.app.tuning.spending import Spending
-from tuneloom.app.tuning.stage_calls import StageCalls
+from tuneloom.app.tuning.stage_calls import BuildLimits, StageCalls
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.model import (
     Artifact,

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 
-from tuneloom.cli.local.tune import add_farm_options
+from tuneloom.cli.local.tune import add_farm_options, run_settings
 from tuneloom.cli.parsing import Commands, add_command
 
 DESCRIPTION = """\
@@ -35,18 +35,10 @@ def add_parser(subparsers: Commands) -> None:
 def run_executor(options: argparse.Namespace) -> int:
     """Serve until asked to end."""
     from tuneloom.app.runs.executing.serving import serve_runs
-    from tuneloom.app.runs.settings import RunSettings
 
     if options.attached:
         threading.Thread(target=_end_with_input, name="attached", daemon=True).start()
-    settings = RunSettings(
-        policy=options.policy,
-        store=options.store,
-        device_cores=options.device_cores,
-        farm=options.farm,
-        insecure=options.insecure,
-    )
-    serve_runs(settings, until_idle=options.until_idle, began=_say_so)
+    serve_runs(run_settings(options), until_idle=options.until_idle, began=_say_so)
     return 0
 
 

@@ -6,8 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneloom.cli.parsing import Commands, add_command, add_insecure, add_run
-from tuneloom.cli.tables import print_rows
+from tuneloom.cli.parsing import Commands, add_command, add_insecure, add_run, print_rows
 from tuneloom.errors import FarmError
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 def run_status(options: argparse.Namespace) -> int:
     """Print a row for every resource of a run, with why it is away if it is."""
-    from tuneloom.app.farm.status import farm_status
+    from tuneloom.app.farm.checking import farm_status
 
     rows = farm_status(options.run, options.store)
     if options.json:

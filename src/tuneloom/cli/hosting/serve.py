@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneloom.cli.numbers import count, natural
-from tuneloom.cli.parsing import Commands, add_command
+from tuneloom.cli.parsing import Commands, add_command, count, natural
 
 if TYPE_CHECKING:
     from tuneloom.server.settings import ServerSettings
@@ -51,13 +50,12 @@ def add_parser(subparsers: Commands) -> None:
 
 def _collect(settings: "ServerSettings", *, dry_run: bool) -> int:
     """Remove what is too old, or print what would be; returns the exit code."""
-    from contextlib import closing
 
     from tuneloom.app.hosting.retention import collect
     from tuneloom.store import open_existing
 
     count, size = 0, 0
-    with closing(open_existing(settings.store, files=settings.files)) as store:
+    with open_existing(settings.store, files=settings.files) as store:
         for removal in collect(store, settings.retention, dry_run=dry_run):
             print(f"{removal.kind}  {removal.name}")
             count, size = count + 1, size + (removal.size_bytes or 0)

@@ -126,7 +126,7 @@ def run_export(options: argparse.Namespace) -> int:
 
 
 def _export(run: str, options: argparse.Namespace, *, to: Path, job: str | None = None) -> None:
-    from tuneloom.app.bank.kernel_export import export_kernel
+    from tuneloom.app.bank.exchange import export_kernel
 
     count = export_kernel(run, to, options.format, job, options.store)
     print(f"{count} trials written to {to}", file=sys.stderr if vars(options).get("json") else sys.stdout)

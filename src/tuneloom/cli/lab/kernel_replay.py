@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneloom.cli.job_options import add_job_options, fields_named
-from tuneloom.cli.numbers import count
-from tuneloom.cli.parsing import Commands, add_command
+from tuneloom.cli.parsing import Commands, add_command, count
 from tuneloom.errors import InputError, RecordsError
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 

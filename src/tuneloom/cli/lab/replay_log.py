@@ -1,10 +1,9 @@
 """`tuneloom replay-log`: were a run's scheduling decisions what its events ask for?"""
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Any
 
-from tuneloom.cli.parsing import Commands, add_command, add_run
+from tuneloom.cli.parsing import Commands, add_command, add_run, tell
 
 if TYPE_CHECKING:
     from tuneloom.scheduling.replaying import Difference, Replay
@@ -31,10 +30,7 @@ def replay_run(options: argparse.Namespace) -> int:
     from tuneloom.app.runs.asking.log_replay import replay_log
 
     run, found = replay_log(options.run, options.store)
-    if options.json:
-        print(json.dumps(_data(run, found), indent=2))
-    else:
-        print("\n".join(_lines(run, found)))
+    tell(options, _data(run, found), *_lines(run, found), indent=2)
     return 1 if found.differences else 0
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tuneloom.cli.numbers import count, seed
-from tuneloom.cli.parsing import Commands, add_command
+from tuneloom.cli.parsing import Commands, add_command, count, seed
 from tuneloom.errors import InputError
 from tuneloom.model import ROUND, Device, Host
 from tuneloom.scheduling import POLICIES, policy_named

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from tuneloom.app.bank.files import export_bank, import_bank
 from tuneloom.app.bank.looking import bank_class, bank_stats, prune
-from tuneloom.cli.numbers import count
-from tuneloom.cli.parsing import Commands, add_command
-from tuneloom.cli.tables import print_rows
-from tuneloom.model.configuration import TVM
+from tuneloom.cli.parsing import Commands, add_command, count, print_rows, tell
+from tuneloom.model.space import TVM
 
 DESCRIPTION = """\
 The bank holds the records of all runs; later runs start from them.
@@ -89,27 +87,19 @@ def show_class(options: argparse.Namespace) -> int:
 def prune_bank(options: argparse.Namespace) -> int:
     """Drop records."""
     dropped = prune(options.keep, options.store)
-    print(json.dumps({"dropped": dropped}) if options.json else f"{dropped} records deleted")
-    return 0
+    return tell(options, {"dropped": dropped}, f"{dropped} records deleted")
 
 
 def export_to(options: argparse.Namespace) -> int:
     """Write a bank."""
     written = export_bank(options.path, options.store, options.family)
-    if options.json:
-        print(json.dumps({"records": written, "file": str(options.path)}))
-    else:
-        print(f"{written} records written to {options.path}")
-    return 0
+    told = {"records": written, "file": str(options.path)}
+    return tell(options, told, f"{written} records written to {options.path}")
 
 
 def import_from(options: argparse.Namespace) -> int:
     """Read a bank."""
     done = import_bank(options.path, options.store)
-    if options.json:
-        print(json.dumps(asdict(done)))
-        return 0
-    print(f"{done.added} records of {done.workloads} kernels imported as run {done.run}")
-    for reason, skipped in done.skipped.items():
-        print(f"  skipped: {skipped} × {reason}")
-    return 0
+    skipped = [f"  skipped: {count} × {reason}" for reason, count in done.skipped.items()]
+    words = f"{done.added} records of {done.workloads} kernels imported as run {done.run}"
+    return tell(options, asdict(done), words, *skipped)

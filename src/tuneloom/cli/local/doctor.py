@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from tuneloom.app.doctor import machine, noise, software
 from tuneloom.app.doctor.findings import Finding, Severity, examined
-from tuneloom.cli.parsing import Commands, add_command
-from tuneloom.cli.tables import print_rows
+from tuneloom.cli.parsing import Commands, add_command, print_rows
 from tuneloom.errors import BudgetError
 
 DESCRIPTION = """\

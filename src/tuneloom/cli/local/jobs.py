@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tuneloom.cli.job_options import add_job_options
 from tuneloom.cli.local.tune import job_specs
-from tuneloom.cli.parsing import Commands, add_command, add_run
+from tuneloom.cli.parsing import Commands, add_command, add_run, tell
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 
@@ -121,12 +121,8 @@ def unpause_job(options: argparse.Namespace) -> int:
 
 
 def _tell(options: argparse.Namespace, jobs: "Sequence[JobRecord]", words: str) -> int:
-    if options.json:
-        print(json.dumps([{"run": job.run, "job": job.name} for job in jobs]))
-        return 0
-    for job in jobs:
-        print(words.format(job=job.name, run=job.run))
-    return 0
+    named = [{"run": job.run, "job": job.name} for job in jobs]
+    return tell(options, named, *(words.format(**each) for each in named))
 
 
 def print_stages(options: argparse.Namespace) -> int:

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneloom.cli.job_options import add_job_options, fields_named, shapes_of
-from tuneloom.cli.numbers import count, positive
-from tuneloom.cli.parsing import Commands, add_command
-from tuneloom.cli.tables import print_rows
+from tuneloom.cli.parsing import Commands, add_command, count, positive, print_rows, tell
 
 if TYPE_CHECKING:
     from tuneloom.app.bundles.models import KnownTask
@@ -91,7 +89,7 @@ def _add_bundle_parsers(subparsers: Commands) -> None:
 def show_tasks(options: argparse.Namespace) -> int:
     """Print the tasks of a model."""
     from tuneloom.app.bundles.models import list_tasks
-    from tuneloom.app.requests.shapes import shape_sets
+    from tuneloom.app.requests.job_specs import shape_sets
     from tuneloom.app.requests.sources import located
 
     sets = shape_sets(shapes_of(options.shapes))
@@ -166,15 +164,12 @@ def evaluate_there(options: argparse.Namespace) -> int:
     if options.against or options.device_cores:
         raise InputError("a board is timed alone; give --farm without --against and --device-cores")
     found = evaluate_on_farm(options.bundle, options.farm, options.seconds, options.device)
-    if options.json:
-        print(json.dumps(found))
-        return 0
-    print(f"{found['name']} on {found['device']}: {found['median_s'] * 1e3:.3f} ms {_spread(found)}")
+    words = f"{found['name']} on {found['device']}: {found['median_s'] * 1e3:.3f} ms {_spread(found)}"
     if found["difference"] is None:
-        print(f"its outputs were not compared: {found['uncompared']}")
+        more = f"its outputs were not compared: {found['uncompared']}"
     else:
-        print(f"outputs differ by {found['difference']:.1e} from those of the model's own runtime here")
-    return 0
+        more = f"outputs differ by {found['difference']:.1e} from those of the model's own runtime here"
+    return tell(options, found, words, more)
 
 
 def compare_it(options: argparse.Namespace) -> int:
@@ -203,5 +198,4 @@ def show_zoo(options: argparse.Namespace) -> int:
     from tuneloom.tuners.tvm.zoo.listing import zoo_names
 
     names = [f"zoo:{name}" for name in zoo_names()]
-    print(json.dumps(names) if options.json else "\n".join(names))
-    return 0
+    return tell(options, names, *names)

@@ -8,8 +8,7 @@ from tuneloom.app.requests.sources import located
 from tuneloom.app.reuse.asking import plan_model
 from tuneloom.app.reuse.planning import Action, JobPlan, TaskPlan
 from tuneloom.cli.job_options import add_job_options, fields_named, job_values
-from tuneloom.cli.parsing import Commands, add_command
-from tuneloom.cli.tables import print_rows
+from tuneloom.cli.parsing import Commands, add_command, print_rows
 from tuneloom.model import Task
 
 DESCRIPTION = """\

@@ -1,11 +1,10 @@
 """`tuneloom export|import`: records for and from stock MetaSchedule."""
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 
-from tuneloom.cli.parsing import Commands, add_command, add_run
+from tuneloom.cli.parsing import Commands, add_command, add_run, tell
 from tuneloom.errors import InputError
 
 FORMAT = "metaschedule"
@@ -46,28 +45,20 @@ def add_parser(subparsers: Commands) -> None:
 
 def export_run(options: argparse.Namespace) -> int:
     """Write records for stock MetaSchedule."""
-    from tuneloom.app.bank.metaschedule import export_records
+    from tuneloom.app.bank.exchange import export_records
 
     form, folder = options.to
     if form != FORMAT:
         raise InputError(f"no format {form!r}; known: {FORMAT!r}")
     count = export_records(options.run, Path(folder), options.store)
-    if options.json:
-        print(json.dumps({"records": count, "folder": folder}))
-    else:
-        print(f"{count} records written to {folder}")
-    return 0
+    return tell(options, {"records": count, "folder": folder}, f"{count} records written to {folder}")
 
 
 def import_folder(options: argparse.Namespace) -> int:
     """Take records from stock MetaSchedule."""
-    from tuneloom.app.bank.metaschedule import import_records
+    from tuneloom.app.bank.exchange import import_records
 
     summary = import_records(options.folder, options.device, options.store)
-    if options.json:
-        print(json.dumps(asdict(summary)))
-        return 0
-    print(f"{summary.added} records of {summary.tasks} tasks imported as run {summary.run}")
-    for reason, count in summary.skipped.items():
-        print(f"  skipped: {count} × {reason}")
-    return 0
+    skipped = [f"  skipped: {count} × {reason}" for reason, count in summary.skipped.items()]
+    words = f"{summary.added} records of {summary.tasks} tasks imported as run {summary.run}"
+    return tell(options, asdict(summary), words, *skipped)

@@ -1,10 +1,9 @@
 """`tuneloom report`: a run as one self-contained page."""
 
 import argparse
-import json
 from pathlib import Path
 
-from tuneloom.cli.parsing import Commands, add_command, add_run
+from tuneloom.cli.parsing import Commands, add_command, add_run, tell
 
 DESCRIPTION = """\
 Write an HTML report about a run: which stage used which resource when, how busy the
@@ -37,8 +36,5 @@ def report(options: argparse.Namespace) -> int:
     from tuneloom.app.reports.reporting import write_report
 
     run = write_report(options.run, options.out, options.store)
-    if options.json:
-        print(json.dumps({"run": run, "page": str(options.out)}))
-    else:
-        print(f"report on {run} written to {options.out}")
-    return 0
+    told = {"run": run, "page": str(options.out)}
+    return tell(options, told, f"report on {run} written to {options.out}")

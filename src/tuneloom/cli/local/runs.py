@@ -6,9 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tuneloom.cli.numbers import count
-from tuneloom.cli.parsing import Commands, add_command
-from tuneloom.cli.tables import print_rows
+from tuneloom.cli.parsing import Commands, add_command, count, print_rows
 
 if TYPE_CHECKING:
     from tuneloom.store import RunRecord

@@ -16,12 +16,14 @@ from tuneloom.cli.parsing import (
     add_insecure,
     add_quiet,
     add_run,
+    tell,
 )
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
 
 if TYPE_CHECKING:
     from tuneloom.app.runs.executing.in_process import RunOutcome
+    from tuneloom.app.runs.settings import RunSettings
 
 DESCRIPTION = """\
 Tune models for a device: find fast kernels by trial, build the model with them, check its
@@ -82,25 +84,25 @@ def add_farm_options(parser: argparse.ArgumentParser) -> None:
     add_insecure(parser)
 
 
+def run_settings(options: argparse.Namespace) -> "RunSettings":
+    """How runs are carried out, as the options say."""
+    from tuneloom.app.runs.settings import RunSettings
+
+    names = ("policy", "store", "device_cores", "farm", "insecure")
+    return RunSettings(**{name: getattr(options, name) for name in names})
+
+
 def run_tune(options: argparse.Namespace) -> int:
     """Tune and print what came out."""
     from tuneloom.app.runs.executing.in_process import tune
-    from tuneloom.app.runs.settings import RunSettings
-    from tuneloom.app.runs.submitting.submission import detach
+    from tuneloom.app.runs.submitting import detach
     from tuneloom.cli.live import display_for
 
-    settings = RunSettings(
-        policy=options.policy,
-        store=options.store,
-        device_cores=options.device_cores,
-        farm=options.farm,
-        insecure=options.insecure,
-    )
+    settings = run_settings(options)
     command = shlex.join(["tuneloom", *sys.argv[1:]])
     if options.detach:
         run = detach(job_specs(options), settings, command)
-        print(json.dumps({"run": run}) if options.json else f"submitted as {run}")
-        return 0
+        return tell(options, {"run": run}, f"submitted as {run}")
     with display_for(quiet=options.quiet or options.json) as display:
         outcome = tune(job_specs(options), settings, command, display)
     return finish(outcome, options.json)

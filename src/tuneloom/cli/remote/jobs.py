@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneloom.cli.job_options import add_job_options, job_values, remote_fields
-from tuneloom.cli.numbers import count
-from tuneloom.cli.parsing import Commands, add_command
-from tuneloom.cli.tables import print_rows
+from tuneloom.cli.parsing import Commands, add_command, count, print_rows, tell
 from tuneloom.errors import InputError, TuneloomError
 
 if TYPE_CHECKING:
@@ -106,7 +104,7 @@ def submit_job(options: argparse.Namespace) -> int:
     with client_of(options) as client:
         jobs = [each.job for each in submitted(client, options, [options.model], options.name, options.key)]
     for job in jobs:
-        tell(options, job.details, job.id)
+        tell(options, job.details, job.id, indent=2)
     return 0
 
 
@@ -182,7 +180,7 @@ def watch_job(options: argparse.Namespace) -> int:
     """Show a job as it goes on; the exit code says how it ended."""
     with client_of(options) as client:
         job = watched(client.job(options.job), quiet=options.json)
-    tell(options, job.details, f"{job.id} {job.status}")
+    tell(options, job.details, f"{job.id} {job.status}", indent=2)
     return exit_code(job)
 
 
@@ -203,8 +201,8 @@ def fetch_bundle(options: argparse.Namespace) -> int:
     """Download a bundle."""
     with client_of(options) as client:
         folder = client.job(options.job).fetch(Path(options.out))
-    tell(options, {"job": options.job, "folder": str(folder)}, f"bundle of {options.job} in {folder}")
-    return 0
+    told = {"job": options.job, "folder": str(folder)}
+    return tell(options, told, f"bundle of {options.job} in {folder}", indent=2)
 
 
 def log_in(options: argparse.Namespace) -> int:
@@ -228,11 +226,6 @@ def exit_code(job: "RemoteJob") -> int:
     if job.status == "failed":
         raise TuneloomError(str(job.details.get("failure") or f"job {job.id} failed"))
     return 0 if job.status == "finished" else 1
-
-
-def tell(options: argparse.Namespace, data: dict[str, Any], words: str) -> None:
-    """Print data for programs, or words for people."""
-    print(json.dumps(data, indent=2) if options.json else words)
 
 
 def cells(job: dict[str, Any]) -> list[str]:

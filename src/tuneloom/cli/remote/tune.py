@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from tuneloom.app.bundles.folders import require_free
 from tuneloom.cli.job_options import add_job_options, remote_fields
-from tuneloom.cli.parsing import Commands, add_quiet
+from tuneloom.cli.parsing import Commands, add_quiet, tell
 from tuneloom.cli.remote.jobs import (
     add_job_command,
     add_server_command,
     client_of,
     exit_code,
     submitted,
-    tell,
     watched,
 )
 
@@ -36,8 +35,7 @@ def cancel_job(options: argparse.Namespace) -> int:
     """End a job."""
     with client_of(options) as client:
         job = client.job(options.job).cancel()
-    tell(options, job.details, f"{job.id} is being cancelled; what it measured is kept")
-    return 0
+    return tell(options, job.details, f"{job.id} is being cancelled; what it measured is kept", indent=2)
 
 
 def tune_models(options: argparse.Namespace) -> int:
@@ -50,7 +48,8 @@ def tune_models(options: argparse.Namespace) -> int:
             job = watched(each.job, quiet=options.quiet or options.json)
             if options.out is not None and job.status == "finished":
                 job.fetch(Path(options.out) / each.folder)
-            tell(options, job.details, _told(job, options.out and Path(options.out) / each.folder))
+            folder = options.out and Path(options.out) / each.folder
+            tell(options, job.details, _told(job, folder), indent=2)
             code = code or exit_code(job)
     return code
 

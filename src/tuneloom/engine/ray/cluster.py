@@ -19,9 +19,18 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutErro
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tuneloom.engine.ray.agent import Agent
-from tuneloom.engine.ray.api import AgentLine, FromAgent, Gone, Inbox, LiveNodes, Node
 from tuneloom.engine.ray.cargo import MissingCargo, Receipt
-from tuneloom.engine.ray.messages import AgentSpec, KeepFile, Order
+from tuneloom.engine.ray.messages import (
+    AgentLine,
+    AgentSpec,
+    FromAgent,
+    Gone,
+    Inbox,
+    KeepFile,
+    LiveNodes,
+    Node,
+    Order,
+)
 from tuneloom.errors import FarmError
 
 _FETCHING_S = 20.0

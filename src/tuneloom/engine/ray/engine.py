@@ -5,22 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import Empty
 from typing import Any, assert_never
 
-from tuneloom.engine.calls import Call, CallBegan, CallEnded, CallWaits, Lost
-from tuneloom.engine.machine import Offer
-from tuneloom.engine.ray.api import AgentLine, Cluster, FromAgent, Gone, LiveNodes, Node
-from tuneloom.engine.ray.links import Absence, Link, facts_of, pause_s
-from tuneloom.engine.ray.messages import (
-    AgentBroke,
-    AgentReport,
-    AgentReports,
-    AgentSpec,
-    CallWrote,
-    CargoMissing,
-    FilesGone,
-    Hello,
-)
-from tuneloom.engine.ray.sending import RemoteCalls
-from tuneloom.engine.reports import (
+from tuneloom.engine.api import (
     EngineReport,
     MachineLost,
     ResourceDisturbed,
@@ -29,6 +14,26 @@ from tuneloom.engine.reports import (
     ResourceReport,
     ResourceShared,
 )
+from tuneloom.engine.calls import Call, CallBegan, CallEnded, CallWaits, Lost
+from tuneloom.engine.machine import Offer
+from tuneloom.engine.ray.links import Absence, Link, facts_of, pause_s
+from tuneloom.engine.ray.messages import (
+    AgentBroke,
+    AgentLine,
+    AgentReport,
+    AgentReports,
+    AgentSpec,
+    CallWrote,
+    CargoMissing,
+    Cluster,
+    FilesGone,
+    FromAgent,
+    Gone,
+    Hello,
+    LiveNodes,
+    Node,
+)
+from tuneloom.engine.ray.sending import RemoteCalls
 from tuneloom.errors import EngineError
 
 PATIENCE_S = 5.0

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tuneloom.engine.ray.api import AgentLine, Node
-from tuneloom.engine.ray.messages import Hello, Order
+from tuneloom.engine.ray.messages import AgentLine, Hello, Node, Order
 
 _CLOCK_S = 30.0
 _WORSE = 1.5

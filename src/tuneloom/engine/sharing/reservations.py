@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tuneloom.engine.calls import Call
-from tuneloom.engine.sharing.folder import open_shared, shared_folder
-from tuneloom.engine.sharing.locks import core_lock
+from tuneloom.engine.sharing.locks import core_lock, open_shared, shared_folder
 
 _RESERVATIONS = "reservations"
 _CHOOSING = "choosing"

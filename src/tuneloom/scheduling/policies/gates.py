@@ -1,7 +1,8 @@
 """One stage after the other: what the three published strategies have in common."""
 
 from tuneloom.errors import SchedulingError
-from tuneloom.scheduling.records import Stage, StageState
+from tuneloom.scheduling.floor import Floor, Seat
+from tuneloom.scheduling.records import Job, Stage, StageState
 
 StageName = tuple[str, int]
 
@@ -55,3 +56,55 @@ class StageGate:
             running = any(part.state is StageState.RUNNING for part in parts)
             if running and name != self.open:
                 raise SchedulingError(f"broken invariant: step {name} runs before {self.open} is done")
+
+
+class GatedPolicy:
+    """A policy under which nothing of a job overlaps but the parts of one stage.
+
+    `_waiting` are the stages that the gate of each job has let through; resources are read afresh at every
+    choice, so there is nothing to note of them.
+    """
+
+    overlaps = False
+
+    def __init__(self) -> None:
+        self._floor = Floor()
+        self._gates: dict[Job, StageGate] = {}
+        self._waiting: dict[Job, dict[Stage, None]] = {}
+
+    def attach(self, floor: Floor) -> None:
+        self._floor = floor
+
+    def job_entered(self, job: Job) -> None:
+        self._gates[job] = StageGate()
+        self._waiting[job] = {}
+
+    def job_left(self, job: Job) -> None:
+        del self._gates[job], self._waiting[job]
+
+    def queued(self, stage: Stage, at_s: float) -> None:
+        self._waiting[stage.job].update(dict.fromkeys(self._gates[stage.job].admit(stage)))
+
+    def withdrawn(self, stage: Stage) -> None:
+        if self._gates[stage.job].withdraw(stage):
+            self._waiting[stage.job].pop(stage, None)
+
+    def started(self, stage: Stage, at_s: float) -> None:
+        del self._waiting[stage.job][stage]
+
+    def ended(self, stage: Stage, at_s: float, *, finished: bool) -> None:
+        if finished:
+            self._waiting[stage.job].update(dict.fromkeys(self._gates[stage.job].done(stage)))
+
+    def resource_came(self, seat: Seat) -> None:
+        return
+
+    def resource_went(self, seat: Seat) -> None:
+        return
+
+    def share_used(self, share: str, key: str, seconds: float) -> None:
+        return
+
+    def check(self) -> None:
+        for gate in self._gates.values():
+            gate.check()

@@ -1,14 +1,13 @@
 """Sequential: one job after the other, one stage at a time."""
 
-from tuneloom.scheduling.floor import Floor, Seat
 from tuneloom.scheduling.invariants import require
 from tuneloom.scheduling.policies.base import Choice
-from tuneloom.scheduling.policies.gates import StageGate
+from tuneloom.scheduling.policies.gates import GatedPolicy
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
 
 
-class Sequential:
+class Sequential(GatedPolicy):
     """Runs the job that was submitted first to its end, then the next one.
 
     It shows what tuning costs without sharing. Parts of one stage may run side by side;
@@ -17,51 +16,20 @@ class Sequential:
     """
 
     name = "sequential"
-    overlaps = False
 
     def __init__(self) -> None:
-        self._floor = Floor()
-        self._gates: dict[str, StageGate] = {}
-        self._waiting: dict[Job, dict[Stage, None]] = {}
+        super().__init__()
         self._running: dict[Job, int] = {}
 
-    def attach(self, floor: Floor) -> None:
-        self._floor = floor
-
-    def job_entered(self, job: Job) -> None:
-        self._gates[job.id] = StageGate()
-        self._waiting[job] = {}
-
-    def job_left(self, job: Job) -> None:
-        del self._gates[job.id]
-        del self._waiting[job]
-
-    def queued(self, stage: Stage, at_s: float) -> None:
-        self._let_through(stage.job, self._gates[stage.job.id].admit(stage))
-
-    def withdrawn(self, stage: Stage) -> None:
-        if self._gates[stage.job.id].withdraw(stage):
-            self._waiting[stage.job].pop(stage, None)
-
     def started(self, stage: Stage, at_s: float) -> None:
-        del self._waiting[stage.job][stage]
+        super().started(stage, at_s)
         self._running[stage.job] = self._running.get(stage.job, 0) + 1
 
     def ended(self, stage: Stage, at_s: float, *, finished: bool) -> None:
         self._running[stage.job] -= 1
         if not self._running[stage.job]:
             del self._running[stage.job]
-        if finished:
-            self._let_through(stage.job, self._gates[stage.job.id].done(stage))
-
-    def resource_came(self, seat: Seat) -> None:
-        """Nothing to note: the floor is read afresh at every choice."""
-
-    def resource_went(self, seat: Seat) -> None:
-        """Nothing to note: the floor is read afresh at every choice."""
-
-    def share_used(self, share: str, key: str, seconds: float) -> None:
-        return
+        super().ended(stage, at_s, finished=finished)
 
     def choose(self, at_s: float) -> Choice | None:
         for job in self._running or self._waiting:
@@ -73,11 +41,7 @@ class Sequential:
 
     def check(self) -> None:
         require(len(self._running) <= 1, "one job runs at a time")
-        for gate in self._gates.values():
-            gate.check()
-
-    def _let_through(self, job: Job, stages: list[Stage]) -> None:
-        self._waiting[job].update(dict.fromkeys(stages))
+        super().check()
 
     def _grant_for(self, stage: Stage) -> Grant | None:
         needs = stage.request.needs

@@ -2,15 +2,15 @@
 
 from collections import Counter
 
-from tuneloom.scheduling.floor import Floor, Seat
+from tuneloom.scheduling.floor import Seat
 from tuneloom.scheduling.invariants import require
 from tuneloom.scheduling.policies.base import Choice
-from tuneloom.scheduling.policies.gates import StageGate
+from tuneloom.scheduling.policies.gates import GatedPolicy
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
 
 
-class Synchronous:
+class Synchronous(GatedPolicy):
     """Starts one stage of every job together and waits until all of them are done.
 
     It exists to show interference, so its grants are marked shared: each job uses the
@@ -27,49 +27,27 @@ class Synchronous:
     overlaps = True
 
     def __init__(self) -> None:
-        self._floor = Floor()
-        self._gates: dict[Job, StageGate] = {}
-        self._waiting: dict[Job, dict[Stage, None]] = {}
+        super().__init__()
         self._round: dict[Job, tuple[str, int]] = {}
         self._held: dict[Job, dict[Stage, Grant]] = {}
 
-    def attach(self, floor: Floor) -> None:
-        self._floor = floor
-
     def job_entered(self, job: Job) -> None:
-        self._gates[job] = StageGate()
-        self._waiting[job] = {}
+        super().job_entered(job)
         self._held[job] = {}
 
     def job_left(self, job: Job) -> None:
-        for books in (self._gates, self._waiting, self._held, self._round):
-            books.pop(job, None)
-
-    def queued(self, stage: Stage, at_s: float) -> None:
-        self._let_through(stage.job, self._gates[stage.job].admit(stage))
-
-    def withdrawn(self, stage: Stage) -> None:
-        if self._gates[stage.job].withdraw(stage):
-            self._waiting[stage.job].pop(stage, None)
+        super().job_left(job)
+        del self._held[job]
+        self._round.pop(job, None)
 
     def started(self, stage: Stage, at_s: float) -> None:
         assert stage.grant is not None
-        del self._waiting[stage.job][stage]
+        super().started(stage, at_s)
         self._held[stage.job][stage] = stage.grant
 
     def ended(self, stage: Stage, at_s: float, *, finished: bool) -> None:
         del self._held[stage.job][stage]
-        if finished:
-            self._let_through(stage.job, self._gates[stage.job].done(stage))
-
-    def resource_came(self, seat: Seat) -> None:
-        """Nothing to note: the floor is read afresh at every choice."""
-
-    def resource_went(self, seat: Seat) -> None:
-        """Nothing to note: the floor is read afresh at every choice."""
-
-    def share_used(self, share: str, key: str, seconds: float) -> None:
-        return
+        super().ended(stage, at_s, finished=finished)
 
     def choose(self, at_s: float) -> Choice | None:
         start = self._next_of_round()
@@ -81,11 +59,7 @@ class Synchronous:
     def check(self) -> None:
         kinds = {stage.request.kind for held in self._held.values() for stage in held}
         require(len(kinds) <= 1, f"one kind of stage runs at a time, not {sorted(kinds)}")
-        for gate in self._gates.values():
-            gate.check()
-
-    def _let_through(self, job: Job, stages: list[Stage]) -> None:
-        self._waiting[job].update(dict.fromkeys(stages))
+        super().check()
 
     def _next_of_round(self) -> Choice | None:
         for job, stage_name in list(self._round.items()):

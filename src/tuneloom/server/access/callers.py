@@ -6,9 +6,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from tuneloom.server.access.credentials import bearer
+from tuneloom.server.access.credentials import bearer, found_session, require_meant, secret_of
 from tuneloom.server.access.rates import RateLimits
-from tuneloom.server.access.sessions import found_session, require_meant, secret_of
 from tuneloom.server.problems import Problem
 from tuneloom.server.stores import StorePool
 from tuneloom.store import AuditEntry, Role, Store, TokenRecord

@@ -1,8 +1,10 @@
 """What answers about tenants, tokens, sessions and the server itself look like."""
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+
+from tuneloom.store import AuditEntry
 
 
 class TenantTold(BaseModel):
@@ -51,23 +53,11 @@ class TokensTold(BaseModel):
     tokens: list[TokenTold]
 
 
-class AuditTold(BaseModel):
-    """One line of the audit log."""
-
-    number: int
-    at: float
-    tenant: str
-    token: str
-    action: str
-    subject: str
-    request_id: str
-    detail: dict[str, Any]
-
-
 class AuditPage(BaseModel):
     """A page of entries, newest first; pass `next` as `before` to get the following page."""
 
-    entries: list[AuditTold]
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+    entries: list[AuditEntry]
     next: int | None
 
 

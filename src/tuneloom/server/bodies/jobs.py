@@ -4,6 +4,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from tuneloom.app.hosting.expecting import Expectation
+from tuneloom.app.hosting.watching import LogEntry
+from tuneloom.report.data import Fact
+
 Status = Literal["waiting", "running", "paused", "finished", "cancelled", "failed"]
 
 
@@ -41,28 +45,10 @@ class JobTold(BaseModel):
     failure: str | None
 
 
-class RangeTold(BaseModel):
-    """An expected value and its likely range."""
-
-    expected: float
-    low: float
-    high: float
-
-
-class ExpectationTold(BaseModel):
-    """An estimate for a job, based on `jobs` earlier ones of your tenant; `words` sums it up."""
-
-    jobs: int
-    latency_ms: RangeTold | None
-    seconds: RangeTold | None
-    known_ms: float | None
-    words: str
-
-
 class JobDetails(JobTold):
     """Everything known about one job, with an estimate while it waits."""
 
-    expectation: ExpectationTold | None
+    expectation: Expectation | None
     progress: dict[str, Any] | None
     result: dict[str, Any]
     bundle: BundleTold | None
@@ -135,26 +121,11 @@ class TimelineTold(BaseModel):
     complete: bool
 
 
-class LogEntryTold(BaseModel):
-    """An event in the history of a job."""
-
-    at: float
-    kind: Literal["state", "request", "failure", "device"]
-    text: str
-    detail: str
-
-
 class LogTold(BaseModel):
     """The history of a job, newest first."""
 
-    entries: list[LogEntryTold]
-
-
-class FactTold(BaseModel):
-    """One line about how a job was measured."""
-
-    name: str
-    value: str
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+    entries: list[LogEntry]
 
 
 class GiftTold(BaseModel):
@@ -171,6 +142,6 @@ class GiftTold(BaseModel):
 class ProvenanceTold(BaseModel):
     """How a job was measured; `canary` has pairs of a time and the canary's slowdown at that time."""
 
-    facts: list[FactTold]
+    facts: list[Fact]
     canary: list[list[float]]
     reused: list[GiftTold]

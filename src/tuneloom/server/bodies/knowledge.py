@@ -2,7 +2,11 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
+
+from tuneloom.app.hosting.seeing import SeenResource
+from tuneloom.app.hosting.watching import DeviceHistory
+from tuneloom.store import BankRow
 
 
 class ModelTold(BaseModel):
@@ -23,20 +27,10 @@ class ModelPage(BaseModel):
     next: int | None
 
 
-class BankRowTold(BaseModel):
-    """Records of one kernel class on one target family."""
-
-    kernel_class: str
-    family: str
-    workloads: int
-    measured: int
-    failed: int
-
-
 class BankTold(BaseModel):
     """What is known."""
 
-    rows: list[BankRowTold]
+    rows: list[BankRow]
 
 
 class KernelTold(BaseModel):
@@ -60,45 +54,14 @@ class KernelPage(BaseModel):
     next: str | None
 
 
-class DeviceTold(BaseModel):
-    """A resource of a live executor, idle or not."""
-
-    executor: str
-    name: str
-    key: str | None
-    slots: int
-    taken: int
-    utilisation: float
-    queue: int
-    now: str
-
-
 class DevicesTold(BaseModel):
     """All resources."""
 
-    devices: list[DeviceTold]
-
-
-class AbsenceTold(BaseModel):
-    """A time without a device; `until` is null while it has not returned."""
-
-    name: str
-    since: float
-    until: float | None
-    reason: str
-
-
-class DeviceHistoryTold(BaseModel):
-    """What recent jobs noted about the devices with one key; times are seconds since the epoch."""
-
-    key: str
-    names: list[str]
-    last_seen: float
-    canary: list[list[float]]
-    absences: list[AbsenceTold]
+    devices: list[SeenResource]
 
 
 class DeviceHistoriesTold(BaseModel):
     """Devices over time."""
 
-    devices: list[DeviceHistoryTold]
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+    devices: list[DeviceHistory]

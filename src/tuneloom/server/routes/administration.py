@@ -10,14 +10,13 @@ from tuneloom.server.access.callers import Administrator
 from tuneloom.server.access.credentials import make_token
 from tuneloom.server.bodies.accounts import (
     AuditPage,
-    AuditTold,
     TenantsTold,
     TenantTold,
     TokenMade,
     TokensTold,
 )
 from tuneloom.server.bodies.asked import LimitsAsked, TenantAsked, TokenAsked
-from tuneloom.server.paging import Before, Limit, next_of
+from tuneloom.server.parameters import Before, Limit, next_of
 from tuneloom.server.problems import Problem, documented
 from tuneloom.server.state import Served
 from tuneloom.server.telling import tenant_told, token_told
@@ -104,4 +103,4 @@ def show_audit(
     """Who did what, newest first."""
     with service.stores.lent() as store:
         found = store.audit(tenant, before=before, limit=limit)
-    return AuditPage(entries=[AuditTold(**asdict(entry)) for entry in found], next=next_of(found, limit))
+    return AuditPage(entries=found, next=next_of(found, limit))

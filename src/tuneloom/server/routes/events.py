@@ -7,7 +7,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from tuneloom.server.access.callers import Reader
-from tuneloom.server.finding import JobId, TenantFilter, found_job, seen_tenant
+from tuneloom.server.parameters import JobId, TenantFilter, found_job, seen_tenant
 from tuneloom.server.problems import Problem, documented
 from tuneloom.server.state import Served, ServerState
 from tuneloom.server.streams.events import job_events, mark_of, overview_events

@@ -4,17 +4,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
-from tuneloom.app.hosting.expecting import as_submission, expectation
+from tuneloom.app.hosting.expecting import Expectation, as_submission, expectation
 from tuneloom.app.hosting.submitting import Requester, submission_of
-from tuneloom.app.runs.asking.wishing import wish
+from tuneloom.app.runs.asking.control import wish
 from tuneloom.server.access.callers import Principal, Reader, Submitter
 from tuneloom.server.bodies.asked import JobAsked, PriorityAsked
-from tuneloom.server.bodies.jobs import ExpectationTold, JobDetails, JobPage, Status
-from tuneloom.server.finding import JobId, TenantFilter, found_job, seen_tenant
-from tuneloom.server.paging import Before, Limit, next_of
+from tuneloom.server.bodies.jobs import JobDetails, JobPage, Status
+from tuneloom.server.parameters import Before, JobId, Limit, TenantFilter, found_job, next_of, seen_tenant
 from tuneloom.server.problems import Problem, documented
 from tuneloom.server.state import Served, ServerState
-from tuneloom.server.telling import expectation_told, job_details, job_told
+from tuneloom.server.telling import job_details, job_told
 from tuneloom.store import JobStatus, Store, SubmittedJob, WishKind
 
 ROUTER = APIRouter(prefix="/jobs", tags=["jobs"])
@@ -48,12 +47,12 @@ def submit_job(
 
 
 @ROUTER.post("/expectation", responses=documented(413, 422))
-def expect_job(service: Served, caller: Reader, asked: JobAsked) -> ExpectationTold:
+def expect_job(service: Served, caller: Reader, asked: JobAsked) -> Expectation:
     """Estimate what a job would take and gain; nothing is stored."""
     values = {field: value for field, value in asked.model_dump().items() if value is not None}
     with service.stores.lent() as store:
         submission = submission_of(store, values, _requester(service, store, caller))
-        return expectation_told(expectation(store, submission))
+        return expectation(store, submission)
 
 
 def _requester(service: ServerState, store: Store, caller: Principal) -> Requester:

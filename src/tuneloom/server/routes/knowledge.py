@@ -11,19 +11,16 @@ from tuneloom.app.hosting.watching import device_histories
 from tuneloom.server.access.callers import Reader
 from tuneloom.server.bodies.accounts import AcceptedTold, SelfTold
 from tuneloom.server.bodies.knowledge import (
-    BankRowTold,
     BankTold,
     DeviceHistoriesTold,
-    DeviceHistoryTold,
     DevicesTold,
-    DeviceTold,
     KernelPage,
     KernelTold,
 )
-from tuneloom.server.paging import Limit
+from tuneloom.server.parameters import Limit
 from tuneloom.server.problems import documented
 from tuneloom.server.state import Served
-from tuneloom.server.telling import finite, in_ms, tenant_told
+from tuneloom.server.telling import in_ms, tenant_told
 
 ROUTER = APIRouter(tags=["knowledge"])
 
@@ -54,7 +51,7 @@ def show_self(service: Served, caller: Reader) -> SelfTold:
 def show_bank(service: Served, caller: Reader) -> BankTold:
     """Records your jobs can start from, by kernel class and target family; administrators see all."""
     with service.stores.lent() as store:
-        return BankTold(rows=[BankRowTold(**asdict(row)) for row in store.bank(reader=caller.sees)])
+        return BankTold(rows=store.bank(reader=caller.sees))
 
 
 @ROUTER.get("/bank/kernels", responses=documented(422))
@@ -92,16 +89,13 @@ def search_bank(
 def list_devices(service: Served, caller: Reader) -> DevicesTold:
     """Hosts and devices of the executors, idle ones included."""
     with service.stores.lent() as store:
-        resources = seen_resources(store)
-    told = [asdict(resource) for resource in resources]
-    if caller.sees is not None:
-        told = [each | {"now": "busy" if each["taken"] else "idle"} for each in told]
-    return DevicesTold(devices=[DeviceTold(**each) for each in told])
+        seen = seen_resources(store)
+    in_detail = caller.sees is None
+    return DevicesTold(devices=[resource if in_detail else resource.for_others() for resource in seen])
 
 
 @ROUTER.get("/devices/history", responses=documented())
 def show_device_history(service: Served, caller: Reader) -> DeviceHistoriesTold:
     """How quiet devices were, and when they were lost and returned, according to recent jobs."""
     with service.stores.lent() as store:
-        found = device_histories(store)
-    return DeviceHistoriesTold(devices=[DeviceHistoryTold(**finite(asdict(each))) for each in found])
+        return DeviceHistoriesTold(devices=device_histories(store))

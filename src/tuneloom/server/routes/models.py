@@ -1,19 +1,58 @@
 """Models: upload, list, look at, remove."""
 
+import hashlib
+import pathlib
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from tuneloom.app.hosting.uploads import blob_owner, keep_upload
 from tuneloom.app.requests.schema import uploads
 from tuneloom.server.access.callers import Reader, Submitter
 from tuneloom.server.bodies.knowledge import ModelPage, ModelTold
-from tuneloom.server.paging import Before, Limit, next_of
+from tuneloom.server.parameters import Before, Limit, next_of
 from tuneloom.server.problems import Problem, documented
-from tuneloom.server.spooling import spooled
 from tuneloom.server.state import Served
 from tuneloom.server.telling import model_told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spooled:
+    """A complete body in a file that lives as long as its request."""
+
+    path: pathlib.Path
+    digest: str
+    size_bytes: int
+
+
+@asynccontextmanager
+async def spooled(request: Request, most_bytes: int) -> AsyncIterator[Spooled]:
+    """Write the body to a file under a name of ours.
+
+    Raises Problem if it is empty, too large, or breaks off; then nothing stays.
+    """
+    digest, size = hashlib.sha256(), 0
+    with tempfile.NamedTemporaryFile(prefix="tuneloom-upload-") as file:
+        try:
+            async for piece in request.stream():
+                size += len(piece)
+                if size > most_bytes:
+                    raise Problem(413, f"a model may have at most {most_bytes} bytes")
+                digest.update(piece)
+                await run_in_threadpool(file.write, piece)
+        except ClientDisconnect as error:
+            raise Problem(400, "the upload broke off; send it again") from error
+        if size == 0:
+            raise Problem(422, "the body is empty; send the model's file", "body")
+        await run_in_threadpool(file.flush)
+        yield Spooled(path=pathlib.Path(file.name), digest=digest.hexdigest(), size_bytes=size)
+
 
 ROUTER = APIRouter(prefix="/models", tags=["models"])
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="the SHA-256 of the file")]

@@ -9,7 +9,7 @@ from tuneloom.app.reports.reporting import report_data
 from tuneloom.report import render_report
 from tuneloom.server.access.callers import Reader
 from tuneloom.server.bodies.jobs import CurveTold, TasksTold, TaskTold
-from tuneloom.server.finding import JobId, found_job
+from tuneloom.server.parameters import JobId, found_job
 from tuneloom.server.problems import Problem, documented
 from tuneloom.server.state import Served
 from tuneloom.server.telling import in_ms

@@ -3,8 +3,8 @@
 from fastapi import APIRouter, Request, Response
 
 from tuneloom import __version__
-from tuneloom.server.access.credentials import bearer
-from tuneloom.server.access.sessions import (
+from tuneloom.server.access.credentials import (
+    bearer,
     begin_session,
     end_session,
     found_session,

@@ -1,6 +1,5 @@
 """A job as people follow it: its timeline, its log, how it was measured and what it reused."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -10,16 +9,14 @@ from tuneloom.app.reports.reporting import report_data
 from tuneloom.report import ReportData
 from tuneloom.server.access.callers import Reader
 from tuneloom.server.bodies.jobs import (
-    FactTold,
     GiftTold,
-    LogEntryTold,
     LogTold,
     ProvenanceTold,
     ResourceTold,
     SpanTold,
     TimelineTold,
 )
-from tuneloom.server.finding import JobId, found_job
+from tuneloom.server.parameters import JobId, found_job
 from tuneloom.server.problems import documented
 from tuneloom.server.state import Served
 from tuneloom.server.telling import finite, in_ms
@@ -49,7 +46,7 @@ def show_log(service: Served, caller: Reader, job: JobId) -> LogTold:
     """What happened to a job: its states, who asked for what, failed trials, devices lost and returned."""
     with service.stores.lent() as store:
         entries = log_of(store, found_job(store, job, caller))
-    return LogTold(entries=[LogEntryTold(**asdict(entry)) for entry in entries])
+    return LogTold(entries=entries)
 
 
 @ROUTER.get("/provenance", responses=documented(404, 422))
@@ -58,7 +55,7 @@ def show_provenance(service: Served, caller: Reader, job: JobId) -> ProvenanceTo
     with service.stores.lent() as store:
         data = report_data(store, found_job(store, job, caller).id)
     return ProvenanceTold(
-        facts=[FactTold(name=fact.name, value=fact.value) for fact in data.facts],
+        facts=list(data.facts),
         canary=finite([[point.at_s, point.ratio] for point in data.drift]),
         reused=_gifts(data),
     )

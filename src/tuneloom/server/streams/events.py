@@ -13,8 +13,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from tuneloom.server.streams.glances import EVERY_S
-from tuneloom.server.streams.open_streams import OpenStreams
+from tuneloom.server.streams.open_streams import EVERY_S, OpenStreams
 from tuneloom.server.telling import finite
 
 _SILENCE_S = 15.0

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, distinct, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, distinct, func, or_, select
 
 from tuneloom.errors import StoreError
-from tuneloom.store.bank.readers import readable_by
-from tuneloom.store.bank.trial_rows import RECORDS, readable
+from tuneloom.store.bank.trial_rows import RECORDS, readable, readable_by
 from tuneloom.store.database.encoding import from_row, unpack
-from tuneloom.store.database.queries import Queries
-from tuneloom.store.database.tables.runs import JOBS, PROVENANCES, RUNS, TRIALS, WORKLOADS
+from tuneloom.store.database.queries import Queries, given
+from tuneloom.store.database.tables import JOBS, PROVENANCES, RUNS, TRIALS, WORKLOADS
 from tuneloom.store.records import BankRow, KnownKernel, RunStatus, TrialRecord, WorkloadRecord
 
 PAGE = 1000
@@ -20,17 +19,6 @@ FASTEST = (TRIALS.c.best_s, TRIALS.c.id)
 
 class BankQueries(Queries):
     """What trials of all jobs tell."""
-
-    def best_trials(
-        self, kernel_class: str, family: str, limit: int, *, device_key: str | None = None
-    ) -> list[TrialRecord]:
-        """The fastest measured records of a class on a target family, fastest first."""
-        of_class = (TRIALS.c.kernel_class == kernel_class) & (TRIALS.c.family == family)
-        query = RECORDS.where(of_class & MEASURED).order_by(*FASTEST).limit(limit)
-        if device_key is not None:
-            query = query.where(PROVENANCES.c.device_key == device_key)
-        with self._database.reading() as connection:
-            return list(readable(connection.execute(query)))
 
     def workload_trials(
         self, task_key: str, family: str, limit: int, *, reader: str | None = None
@@ -59,25 +47,21 @@ class BankQueries(Queries):
     def kernel_classes(self, family: str) -> list[str]:
         """The kernel classes that have a workload on a target family, in alphabetical order."""
         query = select(WORKLOADS.c.kernel_class).where(WORKLOADS.c.family == family).distinct()
-        with self._database.reading() as connection:
-            return sorted(connection.execute(query).scalars())
+        return sorted(row.kernel_class for row in self._all(query))
 
     def workload(self, task_key: str, tvm_version: str | None = None) -> WorkloadRecord | None:
         """A workload with its payload, of this TVM version or the newest added."""
         query = select(WORKLOADS).where(WORKLOADS.c.task_key == task_key)
-        if tvm_version is not None:
-            query = query.where(WORKLOADS.c.tvm_version == tvm_version)
-        with self._database.reading() as connection:
-            row = connection.execute(query.order_by(WORKLOADS.c.number.desc()).limit(1)).first()
-            return None if row is None else _workload(row, unpack(row.payload))
+        query = query.where(*given(WORKLOADS.c.tvm_version, tvm_version)).order_by(WORKLOADS.c.number.desc())
+        return self._found(query, lambda row: _workload(row, unpack(row.payload)))
 
     def bank(self, *, reader: str | None = None) -> list[BankRow]:
         """What is known, by kernel class and target family."""
         groups = (TRIALS.c.kernel_class, TRIALS.c.family)
-        counts = (func.count(distinct(TRIALS.c.task_key)), func.count(TRIALS.c.best_s), func.count())
+        workloads = func.count(distinct(TRIALS.c.task_key)).label("workloads")
+        counts = (workloads, func.count(TRIALS.c.best_s).label("measured"), func.count().label("total"))
         query = select(*groups, *counts).where(readable_by(reader)).group_by(*groups).order_by(*groups)
-        with self._database.reading() as connection:
-            return [_bank_row(*row) for row in connection.execute(query)]
+        return [from_row(BankRow, row, failed=row.total - row.measured) for row in self._all(query)]
 
     def known_kernels(
         self,
@@ -106,11 +90,8 @@ class BankQueries(Queries):
 
     def all_trials(self, family: str | None = None) -> Iterator[TrialRecord]:
         """Every record of the bank in the order of commitment, fetched piece by piece (an export)."""
-        wanted: ColumnElement[bool] = TRIALS.c.id > 0
-        if family is not None:
-            wanted = wanted & (TRIALS.c.family == family)
-        seen = 0
-        while page := self._page(wanted, seen):
+        seen, query = 0, RECORDS.where(*given(TRIALS.c.family, family)).order_by(TRIALS.c.id).limit(PAGE)
+        while page := self._all(query.where(TRIALS.c.id > seen)):
             yield from readable(page)
             seen = page[-1].id
 
@@ -125,11 +106,6 @@ class BankQueries(Queries):
             return connection.execute(
                 delete(TRIALS).where(TRIALS.c.id.in_(_spare(keep_per_workload)))
             ).rowcount
-
-    def _page(self, wanted: ColumnElement[bool], seen: int) -> Sequence[Row[Any]]:
-        query = RECORDS.where(wanted & (TRIALS.c.id > seen)).order_by(TRIALS.c.id).limit(PAGE)
-        with self._database.reading() as connection:
-            return connection.execute(query).all()
 
 
 def _readable_fastest(
@@ -177,16 +153,10 @@ def _workloads(
 
 
 def _wanted(kernel_class: str | None, family: str | None, text: str | None) -> list[ColumnElement[bool]]:
-    wanted: list[ColumnElement[bool]] = []
-    if kernel_class is not None:
-        wanted.append(TRIALS.c.kernel_class == kernel_class)
-    if family is not None:
-        wanted.append(TRIALS.c.family == family)
+    wanted = [*given(TRIALS.c.kernel_class, kernel_class), *given(TRIALS.c.family, family)]
     if text is not None:
-        like = WORKLOADS.c.name.contains(text, autoescape=True) | WORKLOADS.c.shapes.contains(
-            text, autoescape=True
-        )
-        wanted.append(TRIALS.c.task_key.in_(select(WORKLOADS.c.task_key).where(like)))
+        parts = [column.contains(text, autoescape=True) for column in (WORKLOADS.c.name, WORKLOADS.c.shapes)]
+        wanted.append(TRIALS.c.task_key.in_(select(WORKLOADS.c.task_key).where(or_(*parts))))
     return wanted
 
 
@@ -202,31 +172,10 @@ def _kernels(described: Mapping[str, Row[Any]], rows: Sequence[Row[Any]]) -> lis
     for row in sorted(rows, key=lambda row: (row.task_key, row.family, row.device_key)):
         kernel = described.get(row.task_key)
         if kernel is not None:
-            found.append(
-                KnownKernel(
-                    key=row.task_key,
-                    name=kernel.name,
-                    kernel_class=kernel.kernel_class,
-                    shapes=kernel.shapes,
-                    gflop=kernel.gflop,
-                    family=row.family,
-                    device_key=row.device_key,
-                    best_s=row.best_s,
-                    measured=row.measured,
-                )
-            )
+            told = {name: getattr(kernel, name) for name in ("name", "kernel_class", "shapes", "gflop")}
+            found.append(from_row(KnownKernel, row, key=row.task_key, **told))
     return found
 
 
 def _workload(row: Row[Any], payload: bytes) -> WorkloadRecord:
     return from_row(WorkloadRecord, row, key=row.task_key, payload=payload)
-
-
-def _bank_row(kernel_class: str, family: str, workloads: int, measured: int, total: int) -> BankRow:
-    return BankRow(
-        kernel_class=kernel_class,
-        family=family,
-        workloads=workloads,
-        measured=measured,
-        failed=total - measured,
-    )

@@ -1,14 +1,14 @@
-"""Rows of the table of trials as records."""
+"""Rows of the table of trials: as records, and whose may be read by whom."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import ColumnElement, Row, select, true
 
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Outcome, Trial
-from tuneloom.store.database.encoding import from_json, unpack_text
-from tuneloom.store.database.tables.runs import PROVENANCES, TRIALS
+from tuneloom.store.database.encoding import from_json, from_row, unpack_text
+from tuneloom.store.database.tables import JOBS, PROVENANCES, SUBMISSIONS, TENANTS, TRIALS
 from tuneloom.store.records import Provenance, TrialRecord
 
 OK = "ok"
@@ -36,16 +36,12 @@ def record_of(row: Row[Any]) -> TrialRecord:
     """The record that one row of RECORDS holds."""
     configuration, features = unpack_text(row.configuration), from_json(row.features)
     candidate = Candidate(key=row.candidate, configuration=configuration, origin=row.origin)
-    return TrialRecord(
-        id=row.id,
-        job=row.job,
-        task_key=row.task_key,
-        kernel_class=row.kernel_class,
+    return from_row(
+        TrialRecord,
+        row,
         trial=Trial(candidate=candidate, outcome=_outcome(row, features)),
-        provenance=_provenance(row),
-        build_s=row.build_s,
+        provenance=from_row(Provenance, row),
         features={name: value for name, value in features.items() if not name.startswith(_COUNTED)},
-        created=row.created,
     )
 
 
@@ -66,11 +62,16 @@ def _outcome(row: Row[Any], features: Mapping[str, float]) -> Outcome:
     return Failure(kind=FailureKind(row.outcome), message=row.message)
 
 
-def _provenance(row: Row[Any]) -> Provenance:
-    return Provenance(
-        family=row.family,
-        target=row.target,
-        device_key=row.device_key,
-        measuring=row.measuring,
-        tvm_version=row.tvm_version,
-    )
+def readable_by(reader: str | None) -> ColumnElement[bool]:
+    """The condition for trials that a tenant may learn from; None reads everything.
+
+    Its own, those that no tenant made, and those of tenants who share theirs. A tenant that stops
+    sharing takes all of its records back, also those made before.
+    """
+    if reader is None:
+        return true()
+    owned = JOBS.join(SUBMISSIONS, SUBMISSIONS.c.run == JOBS.c.run)
+    owned = owned.join(TENANTS, TENANTS.c.id == SUBMISSIONS.c.tenant)
+    private = select(JOBS.c.id).select_from(owned).where(JOBS.c.id == TRIALS.c.job)
+    private = private.where(SUBMISSIONS.c.tenant != reader, TENANTS.c.shares_records == 0)
+    return ~private.correlate(TRIALS).exists()

@@ -1,6 +1,6 @@
 """Trials of jobs in the database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -10,9 +10,9 @@ from tuneloom.errors import StoreError
 from tuneloom.model import Measurement, Outcome, Trial
 from tuneloom.store.bank.trial_rows import OK, RECORDS, kept_features, record_of
 from tuneloom.store.database.encoding import pack_text, printable, to_json
-from tuneloom.store.database.queries import Queries, insert_all_once, insert_new, insert_once
-from tuneloom.store.database.tables.runs import PROVENANCES, TASKS, TRIALS
-from tuneloom.store.records import EMPTY, KeptTrial, Provenance, TrialRecord
+from tuneloom.store.database.queries import Queries, given, insert_all_once, insert_new, insert_once
+from tuneloom.store.database.tables import PROVENANCES, TASKS, TRIALS
+from tuneloom.store.records import KeptTrial, Provenance, TrialRecord
 
 _SAME_PROVENANCE = select(PROVENANCES.c.id).where(
     *(PROVENANCES.c[each.name] == bindparam(each.name) for each in fields(Provenance))
@@ -22,25 +22,12 @@ _SAME_PROVENANCE = select(PROVENANCES.c.id).where(
 class TrialQueries(Queries):
     """Trials of running jobs."""
 
-    def add_trial(
-        self,
-        job: str,
-        task_key: str,
-        trial: Trial,
-        provenance: Provenance,
-        *,
-        build_s: float = 0.0,
-        features: Mapping[str, float] = EMPTY,
-    ) -> bool:
-        """Commit a trial of a task added before; False if the job has this candidate already."""
-        kept = KeptTrial(
-            job=job,
-            task_key=task_key,
-            trial=trial,
-            provenance=provenance,
-            build_s=build_s,
-            features=features,
-        )
+    def add_trial(self, job: str, task_key: str, trial: Trial, provenance: Provenance, **build: Any) -> bool:
+        """Commit a trial of a task added before; False if the job has this candidate already.
+
+        `build` is what its build told: `build_s` and `features`.
+        """
+        kept = KeptTrial(job=job, task_key=task_key, trial=trial, provenance=provenance, **build)
         return self._add([kept]) == 1
 
     def add_trials(self, job: str, task_key: str, trials: Sequence[Trial], provenance: Provenance) -> int:
@@ -70,17 +57,13 @@ class TrialQueries(Queries):
 
     def trials(self, job: str, task_key: str | None = None) -> list[TrialRecord]:
         """The trials of a job, or of one task of it, in the order in which they were committed."""
-        query = RECORDS.where(TRIALS.c.job == job).order_by(TRIALS.c.id)
-        if task_key is not None:
-            query = query.where(TRIALS.c.task_key == task_key)
-        with self._database.reading() as connection:
-            return [record_of(row) for row in connection.execute(query)]
+        query = RECORDS.where(TRIALS.c.job == job, *given(TRIALS.c.task_key, task_key)).order_by(TRIALS.c.id)
+        return [record_of(row) for row in self._all(query)]
 
     def trial_count(self, job: str) -> int:
         """How many trials of the job are committed, failures among them."""
         query = select(func.count()).where(TRIALS.c.job == job)
-        with self._database.reading() as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(self._value(query))
 
     def _rows(self, connection: Connection, kept: Sequence[KeptTrial]) -> list[dict[str, Any]]:
         """What is told of trials in their table; tasks and provenances are looked up once each."""

@@ -20,7 +20,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
 
 from tuneloom.errors import StoreError
-from tuneloom.store.database.faults import told_as_store_errors
+from tuneloom.store.database.addresses import told_as_store_errors
 
 _AGAIN_S = 0.002
 POSTGRES_SETTINGS = "-c synchronous_commit=on -c lock_timeout={ms}"

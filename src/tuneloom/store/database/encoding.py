@@ -3,6 +3,7 @@
 import json
 import zlib
 from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Row
@@ -61,5 +62,10 @@ def printable(text: str) -> str:
 
 def from_row(kind: type[Record], row: Row[Any], /, **given: Any) -> Record:
     """The record with the columns of a row as its fields, but for those that are given."""
-    own = {field.name: getattr(row, field.name) for field in fields(kind) if field.name not in given}
+    own = {name: getattr(row, name) for name in _names(kind) if name not in given}
     return kind(**own, **given)
+
+
+@cache
+def _names(kind: type[Record]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))

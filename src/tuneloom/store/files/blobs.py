@@ -1,24 +1,34 @@
-"""Files by digest: what jobs need, so that any machine that reaches the store can get it.
-
-Beside a SQLite file they lie in a folder; in a database that other machines reach, they are
-rows; both can keep them in an object store instead. A blob belongs to its owners and goes with the
-last of them.
-"""
+"""Who needs which files; nobody looks for files without an owner while one gets an owner."""
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, select, text
 
 from tuneloom.errors import StoreError
-from tuneloom.store.database.queries import Queries
-from tuneloom.store.database.tables.runs import BLOB_USES
-from tuneloom.store.files.folder import FolderFiles
-from tuneloom.store.files.places import FilePlace
+from tuneloom.store.database.queries import Queries, insert_once
+from tuneloom.store.database.tables import BLOB_USES
+from tuneloom.store.files.places import FilePlace, FolderFiles, RowFiles
 from tuneloom.store.files.remote import RemoteFiles
-from tuneloom.store.files.rows import RowFiles
-from tuneloom.store.files.uses import add_use, alone
+
+_LOCK = 7_410_923_552
+
+
+def add_use(connection: Connection, digest: str, owner: str) -> None:
+    """Make an owner of a file inside the caller's transaction, alone until it ends.
+
+    Who removes files does so alone, too: a file is either there for its new owner, or gone before.
+    """
+    alone(connection)
+    insert_once(connection, BLOB_USES, {"digest": digest, "owner": owner})
+
+
+def alone(connection: Connection) -> None:
+    """Let nobody else change who needs which files until we commit; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+
 
 _YOUNG_S = 86_400.0  # a file that nobody owns may be on its way to an owner
 

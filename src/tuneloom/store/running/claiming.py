@@ -10,8 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from tuneloom.store.database.tables.runs import JOBS, RUNS
-from tuneloom.store.database.tables.tenancy import SUBMISSIONS, TENANTS
+from tuneloom.store.database.tables import JOBS, RUNS, SUBMISSIONS, TENANTS
 from tuneloom.store.records import JobStatus, RunStatus
 
 _NOBODY = ""

@@ -1,4 +1,4 @@
-"""Jobs and their tasks in the database."""
+"""Jobs and their tasks in the database, and wishes for jobs that nobody carries out yet."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,10 +8,9 @@ from sqlalchemy import Connection, Row, func, select, update
 from tuneloom.errors import StoreError
 from tuneloom.model import Task
 from tuneloom.store.database.encoding import from_json, from_row, pack, printable, to_json, unpack
-from tuneloom.store.database.queries import Queries, insert_new, insert_once
-from tuneloom.store.database.tables.runs import JOBS, TASKS, WORKLOADS
-from tuneloom.store.database.tables.tenancy import SUBMISSIONS
-from tuneloom.store.records import EMPTY, JobRecord, JobStatus, Json, PlannedTask, WishKind
+from tuneloom.store.database.queries import Queries, announce, insert_new, insert_once
+from tuneloom.store.database.tables import JOBS, RUNS, SUBMISSIONS, TASKS, WISHES, WORKLOADS
+from tuneloom.store.records import EMPTY, JobRecord, JobStatus, Json, PlannedTask, RunStatus, WishKind
 from tuneloom.store.running.wishes import insert_wish, require_open
 
 PAYLOADS = TASKS.join(
@@ -59,8 +58,7 @@ class JobQueries(Queries):
     def jobs(self, run: str) -> list[JobRecord]:
         """The jobs of a run in the order in which they were added."""
         query = select(JOBS).where(JOBS.c.run == run).order_by(JOBS.c.number)
-        with self._database.reading() as connection:
-            return [_record(row) for row in connection.execute(query)]
+        return [_record(row) for row in self._all(query)]
 
     def job(self, job: str) -> JobRecord:
         """One job by its id; raises StoreError if there is none."""
@@ -95,8 +93,7 @@ class JobQueries(Queries):
     def tasks(self, job: str) -> list[PlannedTask]:
         """The tasks of a job, payloads and all, in the order in which they were added."""
         query = select(TASKS, WORKLOADS.c.payload).select_from(PAYLOADS).where(TASKS.c.job == job)
-        with self._database.reading() as connection:
-            return [_planned(row) for row in connection.execute(query.order_by(TASKS.c.number))]
+        return [_planned(row) for row in self._all(query.order_by(TASKS.c.number))]
 
 
 def insert_job(connection: Connection, run: str, name: str, spec: Mapping[str, Json], now: float) -> str:
@@ -159,3 +156,60 @@ def _described(task: Task) -> dict[str, Any]:
 def _planned(row: Row[Any]) -> PlannedTask:
     task = from_row(Task, row, key=row.task_key, payload=unpack(row.payload))
     return PlannedTask(task=task, plan=from_json(row.plan))
+
+
+_ENDED = tuple(status.value for status in JobStatus if status.ended)
+
+
+class WaitingQueries(Queries):
+    """Wishes for runs that wait."""
+
+    def change_waiting(self, run: str, kind: WishKind, job: str, body: Mapping[str, Json] = EMPTY) -> bool:
+        """Pause, resume, cancel or prioritise a job of a run that waits, at once.
+
+        False, and nothing is changed, if an executor has the run or the job has ended. A run whose
+        last job is cancelled ends.
+        """
+        with self._database.writing() as connection:
+            # An executor that is about to take the run skips it while we hold the row, or had it first.
+            query = select(RUNS.c.status).where(RUNS.c.id == run).with_for_update()
+            if connection.execute(query).scalar() != RunStatus.WAITING.value or _wished(connection, run):
+                return False
+            row = connection.execute(select(JOBS).where(JOBS.c.id == job, JOBS.c.run == run)).first()
+            if row is None or row.status in _ENDED:
+                return False
+            self._change(connection, row, kind, body)
+        return True
+
+    def _change(
+        self, connection: Connection, job: Row[Any], kind: WishKind, body: Mapping[str, Json]
+    ) -> None:
+        match kind:
+            case WishKind.PAUSE:
+                _set(connection, job.id, status=JobStatus.PAUSED.value)
+            case WishKind.UNPAUSE:
+                _set(connection, job.id, status=JobStatus.WAITING.value)
+                announce(connection)
+            case WishKind.CANCEL:
+                _set(connection, job.id, status=JobStatus.CANCELLED.value, ended=self._clock())
+                self._end_if_done(connection, job.run)
+            case WishKind.PRIORITY:
+                change_priority(connection, job, int(body["priority"]))
+            case WishKind.ADD:
+                raise ValueError("a job is added with add_job")
+
+    def _end_if_done(self, connection: Connection, run: str) -> None:
+        query = select(func.count()).where(JOBS.c.run == run, JOBS.c.status.not_in(_ENDED))
+        if not connection.execute(query).scalar_one():
+            change = {"status": RunStatus.FINISHED.value, "message": "", "ended": self._clock()}
+            connection.execute(update(RUNS).where(RUNS.c.id == run).values(**change))
+
+
+def _wished(connection: Connection, run: str) -> bool:
+    """Whether somebody wanted something before us, when an executor had the run: wishes keep their order."""
+    query = select(WISHES.c.number).where(WISHES.c.run == run, WISHES.c.applied.is_(None))
+    return connection.execute(query.where(WISHES.c.kind != WishKind.ADD.value).limit(1)).first() is not None
+
+
+def _set(connection: Connection, job: str, **columns: Any) -> None:
+    connection.execute(update(JOBS).where(JOBS.c.id == job).values(**columns))

@@ -15,9 +15,8 @@ from sqlalchemy import Connection, Row, delete, func, select, update
 
 from tuneloom.errors import StoreError
 from tuneloom.store.database.encoding import from_row
-from tuneloom.store.database.fencing import is_lease, taken_over
-from tuneloom.store.database.queries import Queries, insert_or_replace
-from tuneloom.store.database.tables.runs import JOBS, LEASES, RUNS
+from tuneloom.store.database.queries import Queries, insert_or_replace, is_lease, taken_over
+from tuneloom.store.database.tables import JOBS, LEASES, RUNS
 from tuneloom.store.records import Lease, RunStatus
 from tuneloom.store.running.claiming import next_waiting, tenants_of
 from tuneloom.store.running.owner import Owner, is_alive, this_process
@@ -91,9 +90,7 @@ class LeaseQueries(Queries):
 
     def lease_of(self, run: str) -> Lease | None:
         """The lease of a run, expired or not."""
-        with self._database.reading() as connection:
-            row = _lease_row(connection, run)
-            return None if row is None else _record(row)
+        return self._found(select(LEASES).where(LEASES.c.run == run), _record)
 
     def _taken(self, connection: Connection, run: str, holder: str, until: float) -> Lease:
         old = connection.execute(select(func.max(LEASES.c.epoch)).where(LEASES.c.run == run)).scalar()

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import Connection, func, insert, select
 
-from tuneloom.store.database.encoding import from_json, printable, to_json
+from tuneloom.scheduling.journal import EventRecord
+from tuneloom.store.database.encoding import from_json, from_row, printable, to_json
 from tuneloom.store.database.queries import Queries, replace_all
-from tuneloom.store.database.tables.runs import EVENTS, NOTES, SPANS, VIEWS
-from tuneloom.store.records import EventRecord, Json, Page, SpanRecord
+from tuneloom.store.database.tables import EVENTS, NOTES, SPANS, VIEWS
+from tuneloom.store.records import Json, Page, SpanRecord
 
 _OF_SPAN = tuple(each.name for each in fields(SpanRecord))
 
@@ -17,40 +18,20 @@ _OF_SPAN = tuple(each.name for each in fields(SpanRecord))
 class LogQueries(Queries):
     """What happened when; append-only and written in batches."""
 
-    def add_spans(self, run: str, spans: Sequence[SpanRecord]) -> None:
-        """Append spans."""
-        if spans:
-            with self._database.writing() as connection:
-                self._guard(connection, run)
-                connection.execute(insert(SPANS), [_span_row(run, span) for span in spans])
-
     def clock_of(self, run: str) -> float:
         """When the last span of a run ended; 0 without one."""
         query = select(func.coalesce(func.max(SPANS.c.end_s), 0.0)).where(SPANS.c.run == run)
-        with self._database.reading() as connection:
-            return float(connection.execute(query).scalar_one())
+        return float(self._value(query))
 
     def spans(self, run: str) -> list[SpanRecord]:
         """All spans of a run by their start."""
         query = select(SPANS).where(SPANS.c.run == run).order_by(SPANS.c.start_s, SPANS.c.id)
-        with self._database.reading() as connection:
-            return [_span(row) for row in connection.execute(query)]
-
-    def log_events(self, run: str, events: Sequence[EventRecord]) -> None:
-        """Append to the core's log."""
-        if events:
-            with self._database.writing() as connection:
-                self._guard(connection, run)
-                connection.execute(insert(EVENTS), [_event_row(run, event) for event in events])
+        return [from_row(SpanRecord, row) for row in self._all(query)]
 
     def events(self, run: str) -> list[EventRecord]:
         """The core's log in the order in which it was written."""
         query = select(EVENTS).where(EVENTS.c.run == run).order_by(EVENTS.c.id)
-        with self._database.reading() as connection:
-            return [
-                EventRecord(at_s=row.at_s, kind=row.kind, body=from_json(row.body))
-                for row in connection.execute(query)
-            ]
+        return [from_row(EventRecord, row, body=from_json(row.body)) for row in self._all(query)]
 
     def write_pages(self, pages: Sequence[Page]) -> list[str]:
         """Write what was noted about several runs in one transaction; none at all if all pages are blank.
@@ -80,9 +61,8 @@ class LogQueries(Queries):
 
     def view(self, run: str) -> Mapping[str, Json] | None:
         """What the run looked like last."""
-        with self._database.reading() as connection:
-            content = connection.execute(select(VIEWS.c.content).where(VIEWS.c.run == run)).scalar()
-            return None if content is None else from_json(content)
+        query = select(VIEWS.c.content).where(VIEWS.c.run == run)
+        return self._found(query, lambda row: from_json(row.content))
 
 
 def _note_row(run: str, name: str, value: Json) -> dict[str, Any]:
@@ -99,7 +79,3 @@ def _event_row(run: str, event: EventRecord) -> dict[str, Any]:
 
 def _span_row(run: str, span: SpanRecord) -> dict[str, Any]:
     return {"run": run} | {name: getattr(span, name) for name in _OF_SPAN}
-
-
-def _span(row: Row[Any]) -> SpanRecord:
-    return SpanRecord(**{name: getattr(row, name) for name in _OF_SPAN})

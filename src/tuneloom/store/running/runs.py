@@ -1,5 +1,6 @@
 """Runs and their notes in the database."""
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,13 +10,37 @@ from sqlalchemy import Connection, Row, delete, func, select, update
 from tuneloom.errors import StoreError
 from tuneloom.store.database.encoding import from_json, from_row, printable, to_json
 from tuneloom.store.database.queries import announce, insert_once, insert_or_replace
-from tuneloom.store.database.tables.runs import JOBS, LEASES, NOTES, RUNS, TRIALS
+from tuneloom.store.database.tables import JOBS, LEASES, NOTES, RUNS, TRIALS
 from tuneloom.store.records import EMPTY, Json, RunRecord, RunStatus
 from tuneloom.store.running.jobs import insert_job
 from tuneloom.store.running.leases import LeaseQueries, is_free
-from tuneloom.store.running.names import fresh_name
 from tuneloom.store.running.owner import this_process
 from tuneloom.store.running.wishes import wished
+
+ADJECTIVES = (
+    "amber ashen brisk calm clear coral crisp dusky eager early fair fleet fresh gentle glad golden green "
+    "hazel ivory jolly keen late level light lilac lively lucid mellow merry misty mossy neat noble olive "
+    "opal pale plain proud quick quiet rapid rosy rustic sandy sharp silent silver sleek smooth snowy soft "
+    "solar spry steady still sunny swift tidy tranquil vivid warm wide wild wise"
+)
+NOUNS = (
+    "alder badger beaver birch bison bobbin brook cedar crane creek curlew dale dune egret elm falcon fern "
+    "finch fjord flax fox glade grouse harbor hare hazel heron hill ibis iris jay juniper kestrel lake lark "
+    "linden loom lotus lynx maple marten meadow merlin moor newt oak osprey otter owl pine plover quail "
+    "raven reed robin shuttle spindle swan teal thistle thrush tern vale weaver willow wren yarrow"
+)
+
+
+def fresh_name() -> str:
+    """A random name such as `amber-heron-42`; the caller makes sure that it is not taken."""
+    adjective, noun = secrets.choice(ADJECTIVES.split()), secrets.choice(NOUNS.split())
+    return f"{adjective}-{noun}-{secrets.randbelow(90) + 10}"
+
+
+def owner_of(run: str) -> str:
+    """The owner of the files that a run needs."""
+    return f"run:{run}"
+
 
 JOB_COUNT = select(func.count()).where(JOBS.c.run == RUNS.c.id).scalar_subquery()
 TRIAL_COUNT = (
@@ -102,8 +127,7 @@ class RunQueries(LeaseQueries):
     def notes(self, run: str) -> dict[str, Json]:
         """All notes of a run, in the order in which their keys were first set."""
         query = select(NOTES.c.name, NOTES.c.content).where(NOTES.c.run == run).order_by(NOTES.c.number)
-        with self._database.reading() as connection:
-            return {row.name: from_json(row.content) for row in connection.execute(query)}
+        return {row.name: from_json(row.content) for row in self._all(query)}
 
     def _insert(
         self, connection: Connection, command: str, options: Mapping[str, Json], status: RunStatus

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 from tuneloom.errors import StoreError
 from tuneloom.store.database.encoding import from_json, from_row, to_json
 from tuneloom.store.database.queries import Queries, announce
-from tuneloom.store.database.tables.runs import RUNS, WISHES
+from tuneloom.store.database.tables import RUNS, WISHES
 from tuneloom.store.records import EMPTY, Json, RunStatus, Wish, WishKind
 
 ENDED = (RunStatus.FINISHED.value, RunStatus.FAILED.value)
@@ -28,8 +28,7 @@ class WishQueries(Queries):
     def open_wishes(self, *runs: str) -> list[Wish]:
         """Wishes for these runs that were not applied yet, in the order in which they came."""
         query = select(WISHES).where(WISHES.c.run.in_(runs), WISHES.c.applied.is_(None))
-        with self._database.reading() as connection:
-            return [_record(row) for row in connection.execute(query.order_by(WISHES.c.number))]
+        return [_record(row) for row in self._all(query.order_by(WISHES.c.number))]
 
     def close_wish(self, wish: Wish) -> None:
         """Note that a wish was applied."""

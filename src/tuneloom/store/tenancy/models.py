@@ -1,17 +1,26 @@
-"""Uploaded models in the database."""
+"""Uploaded models in the database, and what is old enough to be removed and needed by nobody."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import Row, delete, func, insert, select, update
 
 from tuneloom.errors import ConflictError, QuotaError
 from tuneloom.store.database.encoding import from_json, from_row, printable, to_json
 from tuneloom.store.database.queries import Queries
-from tuneloom.store.database.tables.runs import JOBS
-from tuneloom.store.database.tables.tenancy import MODELS, SUBMISSIONS
-from tuneloom.store.records import Json
-from tuneloom.store.tenancy.records import ModelRecord, ModelState
+from tuneloom.store.database.tables import (
+    BUNDLES,
+    EVENTS,
+    JOBS,
+    LEASES,
+    MODELS,
+    RUNS,
+    SPANS,
+    SUBMISSIONS,
+    VIEWS,
+)
+from tuneloom.store.records import Json, RunStatus
+from tuneloom.store.tenancy.records import BundleRecord, ModelRecord, ModelState
 from tuneloom.store.tenancy.tenants import GOING_ON, locked_limits, usage_of
 
 
@@ -47,24 +56,20 @@ class ModelQueries(Queries):
 
     def model(self, tenant: str, digest: str) -> ModelRecord | None:
         """A model of a tenant."""
-        with self._database.reading() as connection:
-            row = connection.execute(select(MODELS).where(is_model(tenant, digest))).first()
-            return None if row is None else model_of(row)
+        return self._found(select(MODELS).where(is_model(tenant, digest)), model_of)
 
     def models(self, tenant: str, *, before: int | None = None, limit: int = 50) -> list[ModelRecord]:
         """A page of a tenant's models, newest first; `before` is the number of the last one seen."""
         query = select(MODELS).where(MODELS.c.tenant == tenant).order_by(MODELS.c.number.desc()).limit(limit)
         if before is not None:
             query = query.where(MODELS.c.number < before)
-        with self._database.reading() as connection:
-            return [model_of(row) for row in connection.execute(query)]
+        return [model_of(row) for row in self._all(query)]
 
     def unchecked_models(self, limit: int) -> list[ModelRecord]:
         """Models that nobody has looked into yet, oldest first."""
         waiting = MODELS.c.state == ModelState.CHECKING.value
         query = select(MODELS).where(waiting).order_by(MODELS.c.number).limit(limit)
-        with self._database.reading() as connection:
-            return [model_of(row) for row in connection.execute(query)]
+        return [model_of(row) for row in self._all(query)]
 
     def remove_model(self, tenant: str, digest: str) -> bool:
         """Forget a model; raises ConflictError while a job that has not ended needs it."""
@@ -87,3 +92,45 @@ def is_model(tenant: str, digest: str) -> Any:
 def model_of(row: Row[Any]) -> ModelRecord:
     """The record of one row."""
     return from_row(ModelRecord, row, state=ModelState(row.state), summary=from_json(row.summary))
+
+
+_ENDED = (RunStatus.FINISHED.value, RunStatus.FAILED.value)
+_LOGS = (EVENTS, SPANS, VIEWS)
+
+
+class RetentionQueries(Queries):
+    """What may be removed after a time; nothing that a job needs is ever among it."""
+
+    def old_bundles(self, before: float) -> list[BundleRecord]:
+        """Bundles made before then, of runs that ended before then."""
+        ended = select(RUNS.c.id).where(RUNS.c.status.in_(_ENDED), RUNS.c.ended < before)
+        query = select(BUNDLES).where(BUNDLES.c.created < before, BUNDLES.c.run.in_(ended))
+        return [from_row(BundleRecord, row) for row in self._all(query.order_by(BUNDLES.c.created))]
+
+    def remove_bundle(self, run: str) -> None:
+        """Forget the bundle of a run; its file goes with its owner."""
+        with self._database.writing() as connection:
+            connection.execute(delete(BUNDLES).where(BUNDLES.c.run == run))
+
+    def old_models(self, before: float) -> list[ModelRecord]:
+        """Models uploaded before then that no job has needed since."""
+        used = SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
+        lately = select(SUBMISSIONS.c.run).select_from(used)
+        lately = lately.where(SUBMISSIONS.c.tenant == MODELS.c.tenant, SUBMISSIONS.c.model == MODELS.c.digest)
+        lately = lately.where(JOBS.c.status.in_(GOING_ON) | (func.coalesce(JOBS.c.ended, before) >= before))
+        query = select(MODELS).where(MODELS.c.created < before, ~lately.correlate(MODELS).exists())
+        return [model_of(row) for row in self._all(query.order_by(MODELS.c.number))]
+
+    def old_logs(self, before: float) -> list[str]:
+        """Runs that ended before then and still have a log: events, spans, their last view."""
+        old = select(RUNS.c.id).where(RUNS.c.status.in_(_ENDED), RUNS.c.ended < before)
+        old = old.where(RUNS.c.id.not_in(select(LEASES.c.run)))
+        kept = [select(table.c.run).where(table.c.run == RUNS.c.id).exists() for table in _LOGS]
+        query = old.where(kept[0] | kept[1] | kept[2]).order_by(RUNS.c.number)
+        return [row.id for row in self._all(query)]
+
+    def remove_logs(self, run: str) -> None:
+        """Remove the log of a run; its jobs, results and records stay."""
+        with self._database.writing() as connection:
+            for table in _LOGS:
+                connection.execute(delete(table).where(table.c.run == run))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tuneloom.errors import InputError
-from tuneloom.model.numbers import NATURAL, NumberKind
+from tuneloom.model.fields import NATURAL, NumberKind
 from tuneloom.store.records import JobStatus, Json
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}\Z")

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tuneloom.store.database.queries import Queries
-from tuneloom.store.database.tables.tenancy import SHARES, SUBMISSIONS, TENANTS
+from tuneloom.store.database.tables import SHARES, SUBMISSIONS, TENANTS
 from tuneloom.store.tenancy.records import Share
 
 DeviceUse = Mapping[tuple[str, str], float]
@@ -21,9 +21,7 @@ class ShareQueries(Queries):
         """The tenant of a run and its weight; None for a run that no tenant submitted."""
         owned = SUBMISSIONS.join(TENANTS, TENANTS.c.id == SUBMISSIONS.c.tenant)
         query = select(TENANTS.c.id, TENANTS.c.weight).select_from(owned).where(SUBMISSIONS.c.run == run)
-        with self._database.reading() as connection:
-            row = connection.execute(query).first()
-            return None if row is None else Share(tenant=row.id, weight=row.weight)
+        return self._found(query, lambda row: Share(tenant=row.id, weight=row.weight))
 
     def add_use(self, used: DeviceUse) -> dict[tuple[str, str], float]:
         """Add seconds of device time by tenant and device key; returns what all executors have added."""

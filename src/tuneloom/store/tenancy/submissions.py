@@ -8,19 +8,17 @@ from sqlalchemy import Connection, Row, func, insert, select
 
 from tuneloom.errors import ConflictError, ModelError, QuotaError
 from tuneloom.store.database.encoding import from_json, from_row
-from tuneloom.store.database.queries import insert_or_replace
-from tuneloom.store.database.tables.runs import JOBS, LEASES, TRIALS, VIEWS
-from tuneloom.store.database.tables.tenancy import BUNDLES, MODELS, SUBMISSIONS
-from tuneloom.store.files.uses import add_use
+from tuneloom.store.database.queries import given, insert_or_replace
+from tuneloom.store.database.tables import BUNDLES, JOBS, LEASES, MODELS, SUBMISSIONS, TRIALS, VIEWS
+from tuneloom.store.files.blobs import add_use
 from tuneloom.store.records import JobStatus, Json, RunStatus
 from tuneloom.store.running.jobs import insert_job
 from tuneloom.store.running.leases import is_dead
-from tuneloom.store.running.names import owner_of
-from tuneloom.store.running.runs import RunQueries
-from tuneloom.store.tenancy.audit import insert_entry
+from tuneloom.store.running.runs import RunQueries, owner_of
 from tuneloom.store.tenancy.models import is_model
 from tuneloom.store.tenancy.records import AuditEntry, BundleRecord, Submission, SubmittedJob, TenantLimits
 from tuneloom.store.tenancy.tenants import asked_of, locked_limits
+from tuneloom.store.tenancy.watching import insert_entry
 
 COMMAND = "service"
 _OF_JOB = ("name", "status", "spec", "result", "started", "ended")
@@ -63,12 +61,8 @@ class SubmissionQueries(RunQueries):
 
     def submitted_job(self, run: str, tenant: str | None = None) -> SubmittedJob | None:
         """A job by the name of its run, if it is this tenant's; None for `tenant` means anybody's."""
-        query = _JOINED.where(SUBMISSIONS.c.run == run)
-        if tenant is not None:
-            query = query.where(SUBMISSIONS.c.tenant == tenant)
-        with self._database.reading() as connection:
-            row = connection.execute(query).first()
-            return None if row is None else _submitted(row)
+        query = _JOINED.where(SUBMISSIONS.c.run == run, *given(SUBMISSIONS.c.tenant, tenant))
+        return self._found(query, _submitted)
 
     def submitted_jobs(
         self,
@@ -81,49 +75,38 @@ class SubmissionQueries(RunQueries):
         limit: int = 50,
     ) -> list[SubmittedJob]:
         """A page of jobs, newest first; `name` is a part of the name."""
-        wanted = []
-        if tenant is not None:
-            wanted.append(SUBMISSIONS.c.tenant == tenant)
+        wanted = [*given(SUBMISSIONS.c.tenant, tenant), *given(SUBMISSIONS.c.model, model)]
         if statuses:
             wanted.append(JOBS.c.status.in_([status.value for status in statuses]))
-        if model is not None:
-            wanted.append(SUBMISSIONS.c.model == model)
         if name is not None:
             wanted.append(JOBS.c.name.contains(name, autoescape=True))
         if before is not None:
             wanted.append(SUBMISSIONS.c.number < before)
         query = _JOINED.where(*wanted).order_by(SUBMISSIONS.c.number.desc()).limit(limit)
-        with self._database.reading() as connection:
-            return [_submitted(row) for row in connection.execute(query)]
+        return [_submitted(row) for row in self._all(query)]
 
     def job_counts(self, tenant: str | None = None) -> dict[str, int]:
         """How many jobs there are by status, of one tenant or of all."""
         joined = SUBMISSIONS.join(JOBS, JOBS.c.run == SUBMISSIONS.c.run)
-        query = select(JOBS.c.status, func.count()).select_from(joined).group_by(JOBS.c.status)
-        if tenant is not None:
-            query = query.where(SUBMISSIONS.c.tenant == tenant)
-        with self._database.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+        query = select(JOBS.c.status, func.count().label("total")).select_from(joined)
+        query = query.where(*given(SUBMISSIONS.c.tenant, tenant)).group_by(JOBS.c.status)
+        return {row.status: row.total for row in self._all(query)}
 
     def trials_after(self, job: str, after: int, limit: int) -> list[dict[str, Json]]:
         """Trials of a job committed after the one with this id, as small plain data."""
         columns = [TRIALS.c[name] for name in _OF_TRIAL]
         query = select(*columns).where(TRIALS.c.job == job, TRIALS.c.id > after)
-        with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(TRIALS.c.id).limit(limit)).mappings()
-            return [dict(row) for row in rows]
+        return [dict(row._mapping) for row in self._all(query.order_by(TRIALS.c.id).limit(limit))]
 
     def last_trial(self, job: str) -> int:
         """The id of the trial of a job that was committed last, 0 if there is none."""
         query = select(func.coalesce(func.max(TRIALS.c.id), 0)).where(TRIALS.c.job == job)
-        with self._database.reading() as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(self._value(query))
 
     def outcome_counts(self) -> dict[str, int]:
         """How many trials there are by outcome: `ok`, or the kind of failure."""
-        query = select(TRIALS.c.outcome, func.count()).group_by(TRIALS.c.outcome)
-        with self._database.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+        query = select(TRIALS.c.outcome, func.count().label("total")).group_by(TRIALS.c.outcome)
+        return {row.outcome: row.total for row in self._all(query)}
 
     def live_views(self) -> list[tuple[str, Mapping[str, Json]]]:
         """The views of runs whose leases stand, with the holders of these, oldest view first."""
@@ -143,9 +126,8 @@ class SubmissionQueries(RunQueries):
 
     def bundle(self, run: str) -> BundleRecord | None:
         """The bundle of a run, if it has one."""
-        with self._database.reading() as connection:
-            row = connection.execute(select(BUNDLES).where(BUNDLES.c.run == run)).mappings().first()
-            return None if row is None else BundleRecord(**row)
+        query = select(BUNDLES).where(BUNDLES.c.run == run)
+        return self._found(query, lambda row: from_row(BundleRecord, row))
 
     def _require_quota(self, connection: Connection, submission: Submission, limits: TenantLimits) -> None:
         jobs, trials = asked_of(connection, submission.tenant, self._clock())

@@ -1,19 +1,19 @@
-"""Tenants and tokens in the database."""
+"""Tenants, their tokens and the sessions of the page in the database."""
 
 import secrets
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from tuneloom.errors import ConflictError, InputError
 from tuneloom.store.database.encoding import from_row, printable
-from tuneloom.store.database.queries import Queries, insert_once
-from tuneloom.store.database.tables.runs import JOBS
-from tuneloom.store.database.tables.tenancy import BUNDLES, MODELS, SUBMISSIONS, TENANTS, TOKENS
+from tuneloom.store.database.queries import Queries, given, insert_once
+from tuneloom.store.database.tables import BUNDLES, JOBS, MODELS, SESSIONS, SUBMISSIONS, TENANTS, TOKENS
 from tuneloom.store.records import JobStatus
 from tuneloom.store.tenancy.records import (
     Role,
+    SessionRecord,
     TenantLimits,
     TenantRecord,
     TenantUsage,
@@ -47,14 +47,11 @@ class TenantQueries(Queries):
 
     def tenant(self, name: str) -> TenantRecord | None:
         """One tenant."""
-        with self._database.reading() as connection:
-            row = connection.execute(select(TENANTS).where(TENANTS.c.id == name)).first()
-            return None if row is None else _tenant(row)
+        return self._found(select(TENANTS).where(TENANTS.c.id == name), _tenant)
 
     def tenants(self) -> list[TenantRecord]:
         """All tenants in alphabetical order."""
-        with self._database.reading() as connection:
-            return [_tenant(row) for row in connection.execute(select(TENANTS).order_by(TENANTS.c.id))]
+        return [_tenant(row) for row in self._all(select(TENANTS).order_by(TENANTS.c.id))]
 
     def usage(self, tenant: str) -> TenantUsage:
         """What a tenant uses of its quotas now."""
@@ -75,17 +72,14 @@ class TenantQueries(Queries):
 
     def token_with_digest(self, token: str) -> tuple[TokenRecord, str] | None:
         """A token and the digest of its secret."""
-        with self._database.reading() as connection:
-            row = connection.execute(select(TOKENS).where(TOKENS.c.id == token)).first()
-            return None if row is None else (token_of(row), row.digest)
+        query = select(TOKENS).where(TOKENS.c.id == token)
+        return self._found(query, lambda row: (token_of(row), row.digest))
 
     def tokens(self, tenant: str | None = None) -> list[TokenRecord]:
         """The tokens of a tenant or of all, oldest first."""
-        query = select(TOKENS).order_by(TOKENS.c.created, TOKENS.c.id)
-        if tenant is not None:
-            query = query.where(TOKENS.c.tenant == tenant)
-        with self._database.reading() as connection:
-            return [token_of(row) for row in connection.execute(query)]
+        query = select(TOKENS).where(*given(TOKENS.c.tenant, tenant))
+        query = query.order_by(TOKENS.c.created, TOKENS.c.id)
+        return [token_of(row) for row in self._all(query)]
 
     def revoke_token(self, token: str) -> bool:
         """Let a token open nothing from now on; False if there is none that does."""
@@ -143,3 +137,45 @@ def _tenant(row: Row[Any]) -> TenantRecord:
 def token_of(row: Row[Any]) -> TokenRecord:
     """A token from its row."""
     return from_row(TokenRecord, row, role=Role(row.role))
+
+
+_JOINED = select(
+    TOKENS, SESSIONS.c.created.label("began"), SESSIONS.c.expires.label("session_expires")
+).select_from(SESSIONS.join(TOKENS, TOKENS.c.id == SESSIONS.c.token))
+
+
+class SessionQueries(Queries):
+    """Who logged in to the page; the store keeps digests of their secrets only."""
+
+    def add_session(self, token: str, digest: str, expires: float, most: int) -> SessionRecord:
+        """Note that somebody logged in with a token.
+
+        Expired sessions go, and the oldest ones of the token beyond `most`.
+        """
+        now = self._clock()
+        row = {"digest": digest, "token": token, "created": now, "expires": expires}
+        with self._database.writing() as connection:
+            connection.execute(delete(SESSIONS).where(SESSIONS.c.expires <= now))
+            connection.execute(insert(SESSIONS).values(**row))
+            _drop_oldest(connection, token, digest, most)
+            return _session(connection.execute(_JOINED.where(SESSIONS.c.digest == digest)).one())
+
+    def session(self, digest: str) -> SessionRecord | None:
+        """The session with this digest."""
+        return self._found(_JOINED.where(SESSIONS.c.digest == digest), _session)
+
+    def remove_session(self, digest: str) -> bool:
+        """Log out; False if there is no such session."""
+        with self._database.writing() as connection:
+            return bool(connection.execute(delete(SESSIONS).where(SESSIONS.c.digest == digest)).rowcount)
+
+
+def _drop_oldest(connection: Connection, token: str, new: str, most: int) -> None:
+    others = (SESSIONS.c.token == token) & (SESSIONS.c.digest != new)
+    newest = select(SESSIONS.c.digest).where(others).order_by(SESSIONS.c.created.desc()).limit(most - 1)
+    kept = connection.execute(newest).scalars().all()
+    connection.execute(delete(SESSIONS).where(others, SESSIONS.c.digest.not_in(kept)))
+
+
+def _session(row: Row[Any]) -> SessionRecord:
+    return SessionRecord(token=token_of(row), created=row.began, expires=row.session_expires)

@@ -19,7 +19,7 @@ from tuneloom.backends.resolving import backend_of_text, resolve_target
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 from tuneloom.model import Artifact, Candidate, Failure, Measurement, MeasuringRules, Task
-from tuneloom.model.configuration import TVM, configured, implementer_of, values_in
+from tuneloom.model.space import TVM, configured, implementer_of, values_in
 from tuneloom.testing.models.perceptron import perceptron
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.inserting import claims_on, inserted

@@ -17,10 +17,8 @@ import pickle
 
 import pytest
 
-from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
-from tuneloom.app.devices.describing import MachineOrder, describe
-from tuneloom.app.devices.entries import DeviceEntry
-from tuneloom.app.devices.finding import device_kind
+from tuneloom.app.devices.base import DeviceEntry, DeviceKind, DeviceState, MachineCores
+from tuneloom.app.devices.describing import MachineOrder, describe, device_kind
 from tuneloom.model import LOCAL, Device
 
 _HERE = MachineCores(name=LOCAL, host_cores=frozenset({0}), device_cores=frozenset({1}))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tuneloom.engine.api import Engine
+from tuneloom.engine.api import Engine, EngineReport, MachineLost
 from tuneloom.engine.calls import (
     Call,
     CallEnded,
@@ -25,7 +25,6 @@ from tuneloom.engine.calls import (
     Returned,
     TimedOut,
 )
-from tuneloom.engine.reports import EngineReport, MachineLost
 
 CALLS = "tuneloom.testing.engines.calls"
 _GLANCE_S = 1.0

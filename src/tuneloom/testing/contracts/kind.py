@@ -14,7 +14,6 @@ class TestMyKind(JobKindContract):
 """
 
 import json
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -84,7 +83,7 @@ class JobKindContract:
         assert outcome.failure is None and job.status is JobStatus.FINISHED
         assert 0 < job.result["trials"] <= spec.budget.trials
         json.dumps(job.result, allow_nan=False)
-        with closing(open_store(place)) as store:
+        with open_store(place) as store:
             assert store.trial_count(job.id) == job.result["trials"]
             assert report_data(store, outcome.run).models[0].after_s
 
@@ -92,12 +91,12 @@ class JobKindContract:
         spec, place = self.spec(tmp_path), str(tmp_path / "store.db")
         with pytest.raises(Interrupted):
             tune([spec], RunSettings(store=place), display=_EndsAfter(2))
-        with closing(open_store(place)) as store:
+        with open_store(place) as store:
             (job,) = store.jobs(store.run("last").id)
             before = [(r.task_key, r.trial.candidate.key) for r in store.trials(job.id)]
         assert len(before) >= 2
         (ended,) = resume("last", place).jobs
-        with closing(open_store(place)) as store:
+        with open_store(place) as store:
             after = [(r.task_key, r.trial.candidate.key) for r in store.trials(job.id)]
         assert ended.status is JobStatus.FINISHED
         assert after[: len(before)] == before and len(set(after)) == len(after) <= spec.budget.trials

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from tuneloom.engine.api import EngineReport, MachineLost
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Died, Lost, TimedOut
-from tuneloom.engine.reports import EngineReport, MachineLost
 
 Answer = Callable[[Call], CallResult]
 

@@ -1,7 +1,6 @@
 """Kernels with knobs: spaces, searches that learn what fails, builders and runners."""
 
-from tuneloom.model.fields import YES_OR_NO, JobField, one_of
-from tuneloom.model.numbers import NATURAL
+from tuneloom.model.fields import NATURAL, YES_OR_NO, JobField, one_of
 
 NAME = "kernel"
 """What the tuner of kernels is called."""

@@ -5,8 +5,7 @@ from math import inf
 from typing import Any
 
 from tuneloom.errors import SpaceError
-from tuneloom.model.fields import FieldType, Words
-from tuneloom.model.numbers import COUNT, NATURAL, NOT_NEGATIVE, POSITIVE
+from tuneloom.model.fields import COUNT, NATURAL, NOT_NEGATIVE, POSITIVE, FieldType, Words
 
 
 def _is_finite(value: Any) -> bool:

@@ -6,7 +6,7 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import Claim, Implementer, Insert, ModelKernel
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Failure, FailureKind, Measurement
-from tuneloom.model.configuration import implementer_of, values_in
+from tuneloom.model.space import implementer_of, values_in
 
 
 def claims_on(kernel: ModelKernel) -> Iterator[tuple[Implementer, Claim]]:

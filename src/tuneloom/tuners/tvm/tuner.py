@@ -13,7 +13,7 @@ from tuneloom.model import (
     Task,
     Trial,
 )
-from tuneloom.model.configuration import TVM, implementer_of
+from tuneloom.model.space import TVM, implementer_of
 
 
 class TvmTuner:

@@ -7,8 +7,7 @@ from typing import Any
 
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.kinds.base import JobContext
-from tuneloom.app.kinds.kernel.memory import KernelMemory
-from tuneloom.app.kinds.kernel.presampling import PresampleSteps, Sample, samples_text
+from tuneloom.app.kinds.kernel.presampling import KernelMemory, PresampleSteps, Sample, samples_text
 from tuneloom.app.kinds.kernel.tuning import KernelTuning, nothing_worked
 from tuneloom.app.kinds.tuning_job import TuningJob
 from tuneloom.app.tasks.limits import SEARCH_S

@@ -1,7 +1,7 @@
-"""Finding out what builds before any device time is spent, as stages on host slots."""
+"""Finding out what builds before any device time is spent, as stages on host slots; kept in the store."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tuneloom.app.conducting.programs import Step
@@ -11,7 +11,8 @@ from tuneloom.app.tuning.stage_calls import STAGES
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import Artifact, Candidate, JobSpec, SearchOptions, StageKind, Task
 from tuneloom.scheduling.stages import ANY_CORE, StageRequest
-from tuneloom.tuners.kernel import cargo
+from tuneloom.store import Store
+from tuneloom.tuners.kernel import PRESAMPLED, cargo
 
 _SEARCHING = "tuneloom.tuners.kernel.searching"
 _LANE = "presample"
@@ -94,3 +95,25 @@ class PresampleSteps:
 def samples_text(samples: Sequence[Sample]) -> str:
     """Samples as text that a search takes in when it is opened."""
     return json.dumps([[json.loads(configuration), builds] for configuration, builds in samples])
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMemory:
+    """One job's part of the store; survives a kill like the trials do."""
+
+    store: Store
+    job: str
+
+    def features(self) -> Sequence[tuple[Mapping[str, float], float | None]]:
+        """What the compiler revealed about each finished trial, with its time."""
+        return [(record.features, record.seconds) for record in self.store.trials(self.job)]
+
+    def presampled(self) -> Sequence[Sample] | None:
+        """What building alone showed; None before it was tried."""
+        plans = [planned.plan for planned in self.store.tasks(self.job) if PRESAMPLED in planned.plan]
+        return [(str(text), bool(builds)) for text, builds in plans[0][PRESAMPLED]] if plans else None
+
+    def keep_presampled(self, task: str, samples: Sequence[Sample], took_s: float) -> None:
+        """Keep what building alone showed."""
+        plan = {PRESAMPLED: [list(sample) for sample in samples], "seconds": took_s}
+        self.store.set_plan(self.job, task, plan)

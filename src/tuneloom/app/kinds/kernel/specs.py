@@ -8,7 +8,7 @@ from typing import Any
 
 from tuneloom.errors import InputError, SpaceError
 from tuneloom.model import Budget, JobSpec, MeasuringRules
-from tuneloom.model.numbers import NATURAL
+from tuneloom.model.fields import NATURAL
 from tuneloom.tuners.kernel import DEFAULT_TRIALS, DESCRIPTION, KERNEL_FIELDS, SEARCHES, STARTS
 from tuneloom.tuners.kernel import NAME as KERNEL
 

@@ -7,13 +7,18 @@ from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.finishing.contests import FinishingSteps
+from tuneloom.app.finishing.contests import FinishingSteps, UntunedModel
 from tuneloom.app.finishing.finish import Finish
-from tuneloom.app.finishing.untuned import UntunedModel
 from tuneloom.app.kinds.base import JobContext
-from tuneloom.app.kinds.model import bundle
 from tuneloom.app.kinds.model.references import precision_step, reference_step
-from tuneloom.app.kinds.model.results import check_result, foreign_parts, kernel_results, rejected_handovers
+from tuneloom.app.kinds.model.results import (
+    BundleParts,
+    check_result,
+    complete,
+    foreign_parts,
+    kernel_results,
+    rejected_handovers,
+)
 from tuneloom.app.kinds.tuning_job import TuningJob, nothing_measured
 from tuneloom.app.reuse.job_reuse import JobReuse, follow
 from tuneloom.app.reuse.steps import Preparation
@@ -248,7 +253,7 @@ class ModelJob(TuningJob):
         if self.spec.out is None:
             return None
         assert self.summary is not None and self.tuning is not None and self.finish is not None
-        made = bundle.BundleParts(
+        made = BundleParts(
             run=run,
             spec=self.spec,
             summary=self.summary,
@@ -258,7 +263,7 @@ class ModelJob(TuningJob):
             device_cores=self._context.device_cores,
         )
         try:
-            bundle.complete(Path(self.spec.out), made)
+            complete(Path(self.spec.out), made)
         except OutputError as error:
             return error
         return None

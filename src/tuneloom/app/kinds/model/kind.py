@@ -3,8 +3,7 @@
 from hashlib import sha256
 from pathlib import Path
 
-from tuneloom.app.bundles.folders import require_free
-from tuneloom.app.bundles.lowered import lowered_folder
+from tuneloom.app.bundles.folders import lowered_folder, require_free
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.backends.resolving import backend_of_text

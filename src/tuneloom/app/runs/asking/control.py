@@ -4,19 +4,43 @@ They are rows in the store; the run's executor looks there about once a second a
 once, in the order in which they came. A run that waits is changed in the store itself.
 """
 
-from collections.abc import Collection, Sequence
-from contextlib import closing
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tuneloom.app.farm.aiming import with_listed_target
 from tuneloom.app.requests.sources import numbered, require_possible
-from tuneloom.app.runs.asking.wishing import wish
-from tuneloom.app.runs.executing.resources import RESOURCES, present_keys
+from tuneloom.app.runs.executing.bookkeeping import RESOURCES, present_keys
 from tuneloom.app.runs.files import kept_files, own_files
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import InputError, StoreError
 from tuneloom.model import JobSpec
-from tuneloom.store import JobRecord, JobStatus, RunRecord, RunStatus, Store, WishKind, open_existing
+from tuneloom.store import (
+    JobRecord,
+    JobStatus,
+    RunRecord,
+    RunStatus,
+    Store,
+    WishKind,
+    open_existing,
+    owner_of,
+)
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def wish(store: Store, run: str, kind: WishKind, job: str, body: Mapping[str, Any] = _NOTHING) -> bool:
+    """Change a job, or leave a wish; says whether it is done already.
+
+    Raises StoreError if the run has ended.
+    """
+    if not store.change_waiting(run, kind, job, body):
+        store.add_wish(run, kind, job, body)
+        return False
+    if kind is WishKind.CANCEL and all(record.status.ended for record in store.jobs(run)):
+        store.drop_blobs(owner_of(run))
+    return True
+
 
 _NOT_RUNNING = {
     RunStatus.FINISHED: "start a new one with `tuneloom tune`",
@@ -34,7 +58,7 @@ def add_jobs(
     that it does not have, and a name that it has already; with `renames`, such a name
     gets a number instead.
     """
-    with closing(open_existing(place)) as store:
+    with open_existing(place) as store:
         run = running(store, name)
         taken = {job.name for job in store.jobs(run.id)}
         farm = RunSettings.of_run(run.options, place).read_farm()
@@ -53,7 +77,7 @@ def add_jobs(
 
 def cancel(name: str, job: str | None, place: str | None = None) -> list[JobRecord]:
     """End a job, or all that go on; what they measured is kept. Returns those that were told to end."""
-    with closing(open_existing(place)) as store:
+    with open_existing(place) as store:
         run = running(store, name)
         wanted = [_job(store, run, job)] if job is not None else store.jobs(run.id)
         going_on = [record for record in wanted if not record.status.ended]
@@ -102,7 +126,7 @@ def _wish(
     place: str | None,
     body: dict[str, int] | None = None,
 ) -> JobRecord:
-    with closing(open_existing(place)) as store:
+    with open_existing(place) as store:
         run = running(store, name)
         record = _job(store, run, job)
         if record.status not in allowed:

@@ -1,13 +1,10 @@
 """A run's scheduling decisions made once more from its log."""
 
-from collections.abc import Iterator
-from contextlib import closing
-
 from tuneloom.app.runs.executing.bookkeeping import LOGGED_WITH
 from tuneloom.errors import InputError
-from tuneloom.scheduling.journal import Entry, PlainEntry, read
+from tuneloom.scheduling.journal import read
 from tuneloom.scheduling.replaying import Replay, replay
-from tuneloom.store import EventRecord, open_existing
+from tuneloom.store import open_existing
 
 
 def replay_log(name: str, place: str | None = None) -> tuple[str, Replay]:
@@ -18,7 +15,7 @@ def replay_log(name: str, place: str | None = None) -> tuple[str, Replay]:
 
     Raises InputError for a run without a log, SchedulingError for a log that can't be read.
     """
-    with closing(open_existing(place)) as store:
+    with open_existing(place) as store:
         run = store.run(name).id
         events = store.events(run)
         if not events:
@@ -26,9 +23,4 @@ def replay_log(name: str, place: str | None = None) -> tuple[str, Replay]:
             events = store.events(run)
     if not events:
         raise InputError(f"run {run} has no log: nothing was scheduled in it")
-    return run, replay(_entries(events))
-
-
-def _entries(events: list[EventRecord]) -> Iterator[Entry]:
-    for event in events:
-        yield read(PlainEntry(at_s=event.at_s, kind=event.kind, body=event.body))
+    return run, replay(map(read, events))

@@ -1,17 +1,88 @@
-"""What a run writes into the store, and when."""
+"""What a run writes into the store, and when; its resources as its note tells them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from tuneloom.app.conducting.listening import Span
-from tuneloom.app.runs.executing.resources import RESOURCES, ResourceList
 from tuneloom.app.runs.view import RunView
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.sharing.folder import boot_id
-from tuneloom.model import Artifact, JobSpec, ModelSummary, Task, Trial
-from tuneloom.scheduling.journal import CoreBegan, PlainEntry, written, written_start
+from tuneloom.engine.sharing.locks import boot_id
+from tuneloom.model import Artifact, Host, JobSpec, ModelSummary, Task, Trial
+from tuneloom.scheduling.journal import CoreBegan, written, written_start
 from tuneloom.scheduling.messages import Command, Event
 from tuneloom.store import EventRecord, KeptTrial, Page, Provenance, SpanRecord, Store, taken_over
+
+RESOURCES = "resources"
+"""The name of the note."""
+
+
+class ResourceList:
+    """Keeps the list; what happened at a time of the executor is told `shift_s` later, on the run's clock."""
+
+    def __init__(self, shift_s: float = 0.0) -> None:
+        self._shift_s = shift_s
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._changed = False
+
+    def joined(self, offer: Offer, at_s: float) -> None:
+        """A resource came, or came back."""
+        resource = offer.resource
+        if resource.name in self._entries:
+            known = self._entry(resource.name)
+            if known["away"]:
+                known["away"][-1][1] = at_s + self._shift_s
+            return
+        slots = resource.slots if isinstance(resource, Host) else 1
+        entry = self._entries[resource.name] = {"name": resource.name, "slots": slots}
+        entry |= {"machine": resource.machine, "joined_s": at_s + self._shift_s}
+        if not isinstance(resource, Host):
+            entry["device_key"] = resource.key
+        if offer.cores:
+            entry["cores"] = sorted(offer.cores)
+        self._entry(resource.name)["away"] = []
+
+    def left(self, name: str, reason: str, at_s: float) -> None:
+        """A resource went; `reason` says why, for people."""
+        self._entry(name)["away"].append([at_s + self._shift_s, None])
+        self._entry(name)["why_away"] = reason
+
+    def disturbed(self, name: str, by: str, at_s: float) -> None:
+        """Others use a resource, too, or do so no more."""
+        self._entry(name).setdefault("disturbed", []).append([at_s + self._shift_s, by])
+
+    def shared(self, name: str, by: str, at_s: float) -> None:
+        """Another process measures on a resource in turn, or does so no more."""
+        self._entry(name).setdefault("shared", []).append([at_s + self._shift_s, by])
+
+    def waited_for(self, name: str, seconds: float) -> None:
+        """A stage waited for another process before it got a resource."""
+        entry = self._entry(name)
+        entry["waits"] = entry.get("waits", 0) + 1
+        entry["waited_s"] = entry.get("waited_s", 0.0) + seconds
+
+    def note(self) -> list[dict[str, Any]]:
+        """The list as plain data."""
+        return list(self._entries.values())
+
+    def news(self) -> dict[str, Any]:
+        """The note, if it has changed since the last time."""
+        changed, self._changed = self._changed, False
+        return {RESOURCES: self.note()} if changed else {}
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        self._changed = True
+        return self._entries[name]
+
+
+def present_keys(note: Iterable[Mapping[str, Any]] | None) -> list[str]:
+    """The keys of the devices that are there now, as the note of a run tells."""
+    return sorted({str(each["device_key"]) for each in note or () if each.get("device_key") and _here(each)})
+
+
+def _here(entry: Mapping[str, Any]) -> bool:
+    away = entry.get("away")
+    return not away or away[-1][1] is not None
+
 
 LOGGED_WITH = "logged_with"
 """The note of a run whose decisions are in the log of another: that of its long-living executor."""
@@ -36,32 +107,7 @@ class Book:
         self._events: list[EventRecord] = []
         self._provenance: dict[str, Provenance] = {}
         self._notes: dict[str, Any] = {}
-        self._resources = ResourceList()
-
-    def resource_joined(self, offer: Offer, at_s: float) -> None:
-        """Note a resource at the next flush."""
-        self._resources.joined(offer, self.on_run_clock(at_s))
-        self._notes[RESOURCES] = self._resources.note()
-
-    def resource_left(self, name: str, reason: str, at_s: float) -> None:
-        """Note that a resource is gone at the next flush."""
-        self._resources.left(name, reason, self.on_run_clock(at_s))
-        self._notes[RESOURCES] = self._resources.note()
-
-    def resource_disturbed(self, name: str, by: str, at_s: float) -> None:
-        """Note who else uses a resource at the next flush."""
-        self._resources.disturbed(name, by, self.on_run_clock(at_s))
-        self._notes[RESOURCES] = self._resources.note()
-
-    def resource_shared(self, name: str, by: str, at_s: float) -> None:
-        """Note which other process measures on a resource in turn at the next flush."""
-        self._resources.shared(name, by, self.on_run_clock(at_s))
-        self._notes[RESOURCES] = self._resources.note()
-
-    def resource_waited_for(self, name: str, seconds: float) -> None:
-        """Note how long a stage waited for another process at the next flush."""
-        self._resources.waited_for(name, seconds)
-        self._notes[RESOURCES] = self._resources.note()
+        self.resources = ResourceList(self._shift_s)
 
     def clock_set(self, zero_s: float) -> None:
         """Note how the run's clock stands to that of its machine, on which the executor's began at `zero_s`.
@@ -109,19 +155,12 @@ class Book:
         """A time of the executor in seconds of the run."""
         return at_s + self._shift_s
 
-    def ran(self, span: Span) -> None:
-        """Remember a span until the next flush."""
+    def ran(self, span: SpanRecord) -> None:
+        """Remember a span of the executor's clock until the next flush."""
+        shift, ready_s = self.on_run_clock, span.ready_s
+        ready_s = ready_s if ready_s is None else shift(ready_s)
         self._spans.append(
-            SpanRecord(
-                job=span.job,
-                task=span.task,
-                kind=span.kind,
-                resource=span.resource,
-                slots=span.slots,
-                ready_s=self.on_run_clock(span.ready_s),
-                start_s=self.on_run_clock(span.start_s),
-                end_s=self.on_run_clock(span.end_s),
-            )
+            replace(span, ready_s=ready_s, start_s=shift(span.start_s), end_s=shift(span.end_s))
         )
 
     def logged_with(self, other: str) -> None:
@@ -131,18 +170,15 @@ class Book:
     def core_began(self, policy: str) -> None:
         """Log that a new core decides from here on, and note how."""
         self._notes["policy"] = policy
-        self._log(written_start(CoreBegan(at_s=0.0, policy=policy)))
+        self._events.append(written_start(CoreBegan(at_s=0.0, policy=policy)))
 
     def decided(self, event: Event, commands: Sequence[Command]) -> None:
         """Remember an event and what the core answered until the next flush."""
-        self._log(written(event, commands))
-
-    def _log(self, entry: PlainEntry) -> None:
-        self._events.append(EventRecord(at_s=entry.at_s, kind=entry.kind, body=entry.body))
+        self._events.append(written(event, commands))
 
     def page(self, view: RunView | None = None) -> Page:
         """What was remembered since the last page; whoever takes it writes it."""
-        notes, self._notes = self._notes, {}
+        notes, self._notes = {**self._notes, **self.resources.news()}, {}
         spans, self._spans = tuple(self._spans), []
         events, self._events = tuple(self._events), []
         shown = view.to_json() if view is not None else None

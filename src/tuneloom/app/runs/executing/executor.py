@@ -5,26 +5,26 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.farm.aiming import Aiming, as_it_is
-from tuneloom.app.runs.executing.aims import Aims
+from tuneloom.app.hosting.bundles import put_bundle
 from tuneloom.app.runs.executing.bookkeeping import Book
 from tuneloom.app.runs.executing.claiming import Claiming, Drained
-from tuneloom.app.runs.executing.granting import Granting
+from tuneloom.app.runs.executing.granting import Aims, Granting
 from tuneloom.app.runs.executing.heartbeat import TTL_S, Heartbeat
 from tuneloom.app.runs.executing.held_run import HeldRun, TrialListener
 from tuneloom.app.runs.executing.holding import HeldRuns
-from tuneloom.app.runs.executing.run_listener import RunListener
-from tuneloom.app.runs.executing.shares import ShareBook
-from tuneloom.app.runs.executing.snapshot import Snapshot
-from tuneloom.app.runs.executing.writing import RunWriter
+from tuneloom.app.runs.executing.run_listener import RunListener, ShareBook
+from tuneloom.app.runs.executing.writing import RunWriter, Snapshot
 from tuneloom.app.runs.files import files_of
 from tuneloom.app.runs.view import RunView
 from tuneloom.engine.api import Engine
-from tuneloom.engine.machine import Resources
+from tuneloom.engine.machine import Fleet
 from tuneloom.errors import StoreError, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.scheduling import Core, policy_named
@@ -90,7 +90,7 @@ class Executor:
         self,
         store: Store,
         engine: Engine,
-        machine: Resources,
+        machine: Fleet,
         policy: str,
         heartbeat: Heartbeat,
         *,
@@ -111,6 +111,7 @@ class Executor:
         self._news = news
         self._looked_s = self._shown_s = 0.0
         self._given_workers: set[str] = set()
+        self._packers = ThreadPoolExecutor(1, thread_name_prefix="packing")
         self._runs = HeldRuns(store, heartbeat, lambda job: self.conductor.abandon(job), logged=most_runs > 0)
         self._writer = RunWriter(store, self._runs, self._seen, lambda: self.conductor.now_s())
         self._shares = ShareBook(store, lambda *use: self.conductor.share_used(*use)) if most_runs else None
@@ -151,6 +152,7 @@ class Executor:
             on_trial=self._on_trial,
             given_workers=self._given_workers,
             share=self._store.share_of(lease.run),
+            pack=self._pack,
         )
         self._runs.add(held)
         journal = self._writer.journal
@@ -162,6 +164,10 @@ class Executor:
         with self._runs.guarding(held):
             self._take_new_jobs(held)
         return held
+
+    def _pack(self, run: str, folder: Path) -> "Future[tuple[str, int]]":
+        """Begin to put a bundle into the store, beside the conductor."""
+        return self._packers.submit(put_bundle, self._heartbeat.opened, run, folder)
 
     def begin(self, journal: Book, *, own: bool = True) -> None:
         """Bring the resources in; what the core decides is written to this book, of a run of our own."""
@@ -189,6 +195,7 @@ class Executor:
             raise Interrupted(f"{note}: tuneloom resume {names}") from error
         finally:
             self._engine.close()
+            self._packers.shutdown(cancel_futures=True)
             self._runs.discard_unfinished()
 
     def serve(self, *, until_idle: bool = False) -> None:
@@ -209,6 +216,9 @@ class Executor:
         elif self._news():
             self._granting.grant()
             self._claiming.claim()
+        for held in self._runs:
+            with self._runs.guarding(held):
+                held.note_packed()
         if self._writer.close():
             self._granting.grant()
         if self._display is not None and now_s - self._shown_s >= self._display.every_s:

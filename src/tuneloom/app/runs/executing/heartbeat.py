@@ -12,7 +12,7 @@ TTL_S = 30.0
 """How long a lease stands without a heartbeat; another host waits that long before it takes a run over."""
 
 STALLED_S = 300.0
-"""An executor that has made no progress for so long hangs; packing a large bundle takes a minute or two."""
+"""An executor that has made no progress for so long hangs."""
 
 
 class Heartbeat:
@@ -31,7 +31,7 @@ class Heartbeat:
         stalled_s: float = STALLED_S,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._opened = opened
+        self.opened = opened
         self._ttl_s = ttl_s
         self._stalled_s = stalled_s
         self._now_s = now_s
@@ -87,7 +87,7 @@ class Heartbeat:
         try:
             while not self._ending.wait(self._ttl_s / 3):
                 try:
-                    store = store or self._opened()
+                    store = store or self.opened()
                     self.renew(store)
                 except StoreError:
                     continue

@@ -1,14 +1,16 @@
 """One run that an executor carries out: its jobs, how they stand, and what is written about them."""
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from traceback import format_exception, format_exception_only
 from typing import Any
 
 from tuneloom.app.bundles import folders
-from tuneloom.app.hosting.bundles import keep_bundle, with_folder
+from tuneloom.app.hosting.bundles import goes_to_store, with_folder
 from tuneloom.app.kinds.base import JobContext, JobProgram
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.runs.executing.bookkeeping import Book
@@ -37,7 +39,9 @@ TrialListener = Callable[[str, Trial], None]
 class HeldRun:
     """A run under our lease. A job that can't be taken fails by itself; the others go on.
 
-    `given_workers` are those that checked models and belong to a job now; each serves one job only.
+    Bundles that go into the store are packed beside the conductor, by `pack`: `packing` are those of jobs
+    that end when that is done. `given_workers` are those that checked models and belong to a job now;
+    each serves one job only.
     """
 
     store: Store
@@ -49,10 +53,12 @@ class HeldRun:
     on_trial: TrialListener | None = None
     given_workers: set[str] = field(default_factory=set)
     share: Share | None = None
+    pack: Callable[[str, Path], "Future[tuple[str, int]]"] | None = None
     programs: dict[str, JobProgram] = field(default_factory=dict)
     statuses: dict[str, JobStatus] = field(default_factory=dict)
     due_s: dict[str, float] = field(default_factory=dict)
     failures: dict[str, TuneloomError] = field(default_factory=dict)
+    packing: "dict[str, Future[tuple[str, int]]]" = field(default_factory=dict)
     shown: RunView | None = None
 
     @property
@@ -133,7 +139,22 @@ class HeldRun:
             return
         program = self.programs[job]
         failure = program.failure or program.complete(self.id)
-        self.end(job, JobStatus.FAILED if failure else JobStatus.FINISHED, failure)
+        if failure is None and self.pack is not None and goes_to_store(program.spec, self.id):
+            self.packing[job] = self.pack(self.id, Path(program.spec.out or ""))
+        else:
+            self.end(job, JobStatus.FAILED if failure else JobStatus.FINISHED, failure)
+
+    def note_packed(self, *, wait: bool = False) -> None:
+        """End the jobs whose bundles are in the store now; with `wait`, when all of them are."""
+        for job, bundle in list(self.packing.items()):
+            if wait or bundle.done():
+                del self.packing[job]
+                self._packed(job, bundle)
+
+    def _packed(self, job: str, bundle: "Future[tuple[str, int]]") -> None:
+        self.store.keep_bundle(self.id, *bundle.result())
+        shutil.rmtree(self.programs[job].spec.out or "", ignore_errors=True)
+        self.end(job, JobStatus.FINISHED, None)
 
     def break_off(self, job: str, error: Exception) -> None:
         """An error in a job's own code ended it; where it was raised is kept with the job."""
@@ -157,8 +178,6 @@ class HeldRun:
         if failure is not None:
             self.failures[job] = failure
             result["failure"] = str(failure)
-        if program is not None and status is JobStatus.FINISHED:
-            keep_bundle(self.store, self.id, program.spec)
         self.statuses[job] = status
         self.store.set_job(job, status, result)
         self._note_canary()

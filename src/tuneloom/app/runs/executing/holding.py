@@ -78,6 +78,7 @@ class HeldRuns:
         names = list(self.held)
         for held in self:
             with suppress(LeaseLost):  # then it is another's already
+                held.note_packed(wait=True)
                 held.book.flush()
                 self._store.release_run(held.lease, status, message)
             self._leave(held)

@@ -11,11 +11,10 @@ from tuneloom.app.runs.executing.executor import Display, Executor, Patient
 from tuneloom.app.runs.executing.heartbeat import Heartbeat
 from tuneloom.app.runs.executing.held_run import TrialListener
 from tuneloom.app.runs.settings import RunSettings
-from tuneloom.app.runs.submitting.preflight import require_usable
-from tuneloom.app.runs.submitting.submission import submit
+from tuneloom.app.runs.submitting import require_usable, submit
 from tuneloom.app.runs.workforce import Workforce, workforce_for
 from tuneloom.engine.api import Engine
-from tuneloom.engine.machine import Resources
+from tuneloom.engine.machine import Fleet
 from tuneloom.errors import InputError, LeaseLost, TuneloomError
 from tuneloom.model import JobSpec
 from tuneloom.scheduling import policy_named
@@ -48,7 +47,7 @@ def tune(
         jobs = [force.aimed(spec) for spec in specs]
         _require_possible(jobs, force.resources)
         require_usable(engine, jobs, display.wait if isinstance(display, Patient) else lambda _words: None)
-        with closing(open_store(settings.store)) as store:
+        with open_store(settings.store) as store:
 
             def submitted(holder: str) -> str:
                 return submit(store, jobs, settings, command, holder).id
@@ -63,7 +62,7 @@ def resume(
 
     A run on a farm goes on there, or on the one of the file `farm`.
     """
-    with closing(open_existing(place)) as store:
+    with open_existing(place) as store:
         record = store.run(name)
         if record.status is RunStatus.FINISHED:
             raise InputError(f"run {record.id} is finished; `tuneloom report {record.id}` shows it")
@@ -82,7 +81,7 @@ def execute(
     store: Store,
     run: str,
     engine: Engine,
-    machine: Resources,
+    machine: Fleet,
     settings: RunSettings,
     display: Display | None = None,
 ) -> RunOutcome:
@@ -136,6 +135,6 @@ def _readable(jobs: Sequence[JobRecord]) -> list[JobSpec]:
     return specs
 
 
-def _require_possible(specs: Sequence[JobSpec], resources: Resources) -> None:
+def _require_possible(specs: Sequence[JobSpec], resources: Fleet) -> None:
     for spec in specs:
         require_possible(spec, resources.device_keys)

@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,7 @@ def tune_functions(
 def result_of(outcome: RunOutcome, place: str | None, elapsed_s: float) -> KernelResult:
     """What a run of one kernel found, as the store has it."""
     job = outcome.jobs[0]
-    with closing(open_store(place)) as store:
+    with open_store(place) as store:
         trials = tuple(record.trial for record in store.trials(job.id))
     result = job.result
     return KernelResult(

@@ -35,7 +35,7 @@ def serve_runs(
     force = workforce_for_kinds([kind_named(name) for name in kind_entries()], settings)
     with (
         closing(force.engine),
-        closing(open_store(settings.store)) as store,
+        open_store(settings.store) as store,
         Heartbeat(lambda: open_store(settings.store)) as heartbeat,
         News(settings.store) as news,
     ):

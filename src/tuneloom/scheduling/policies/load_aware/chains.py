@@ -1,7 +1,7 @@
 """Which jobs decide when everything ends: those whose own chain outlasts the work of all."""
 
 from tuneloom.scheduling.floor import Floor
-from tuneloom.scheduling.policies.load_aware.appetites import Appetite, KeyUse
+from tuneloom.scheduling.policies.load_aware.pressure import Appetite, KeyUse
 from tuneloom.scheduling.records import Job
 
 FIRST_FRACTION = 0.5

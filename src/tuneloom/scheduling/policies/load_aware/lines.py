@@ -1,10 +1,21 @@
 """Waiting lines that give their best entry in logarithmic time, ordered in two ways."""
 
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 
-from tuneloom.scheduling.policies.load_aware.fairness import Pool
-from tuneloom.scheduling.policies.load_aware.notes import JobNotes
+from tuneloom.scheduling.policies.load_aware.fairness import Account, Pool
+from tuneloom.scheduling.policies.load_aware.paths import Path
+from tuneloom.scheduling.policies.load_aware.pressure import Appetite
 from tuneloom.scheduling.records import Stage
+
+
+@dataclass(slots=True)
+class JobNotes:
+    """Its fair share so far, where its stages lead, and how it spends its time."""
+
+    account: Account
+    path: Path = field(default_factory=Path)
+    appetite: Appetite = field(default_factory=Appetite)
 
 
 class LineEntry:

@@ -7,13 +7,11 @@ from tuneloom.scheduling.policies.load_aware.chains import Chains
 from tuneloom.scheduling.policies.load_aware.fairness import Account, Pool
 from tuneloom.scheduling.policies.load_aware.feeding import Feeding
 from tuneloom.scheduling.policies.load_aware.host_lines import HostLines
-from tuneloom.scheduling.policies.load_aware.lines import Line, LineEntry
+from tuneloom.scheduling.policies.load_aware.lines import JobNotes, Line, LineEntry
 from tuneloom.scheduling.policies.load_aware.loans import Loans
-from tuneloom.scheduling.policies.load_aware.notes import JobNotes
-from tuneloom.scheduling.policies.load_aware.predictions import Predictions
+from tuneloom.scheduling.policies.load_aware.predictions import Predictions, Speeds
 from tuneloom.scheduling.policies.load_aware.pressure import Pressure
 from tuneloom.scheduling.policies.load_aware.residences import Residences
-from tuneloom.scheduling.policies.load_aware.speeds import Speeds
 from tuneloom.scheduling.records import Job, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant, SlotDemand
 

@@ -1,4 +1,4 @@
-"""How long a stage will take, learned from the stages that ended."""
+"""How long a stage will take, learned from the stages that ended, and how fast hosts are."""
 
 from collections import defaultdict
 
@@ -89,3 +89,38 @@ class Predictions:
     def forget(self, job: str) -> None:
         """Drop what is only of use to this job."""
         self._own.pop(job, None)
+
+
+class Speeds:
+    """What stages take on a host against what was predicted for them, relative to all hosts.
+
+    Predictions are of a host of average speed. With one host there is nothing to compare.
+    """
+
+    def __init__(self) -> None:
+        self._ratios: dict[str, Estimate] = {}
+        self._sum = 0.0
+
+    def factor(self, host: str) -> float:
+        """How many times longer than on an average host a stage takes; 1 while nothing is known."""
+        ratio = self._ratios.get(host)
+        if ratio is None or len(self._ratios) < 2:
+            return 1.0
+        return ratio.value * len(self._ratios) / self._sum
+
+    def learn(self, host: str, predicted_s: float, seconds: float) -> None:
+        """A stage that was predicted to take so long on an average host took so long there."""
+        if predicted_s <= 0 or seconds <= 0:
+            return
+        ratio = self._ratios.get(host)
+        if ratio is None:
+            ratio = self._ratios[host] = Estimate()
+        self._sum -= ratio.value
+        ratio.add(seconds / predicted_s)
+        self._sum += ratio.value
+
+    def forget(self, host: str) -> None:
+        """A host is gone; should it come back it may be another machine."""
+        ratio = self._ratios.pop(host, None)
+        if ratio is not None:
+            self._sum -= ratio.value

@@ -2,7 +2,7 @@
 
 from tuneloom.model import Host
 from tuneloom.scheduling.floor import Floor, Seat
-from tuneloom.scheduling.policies.load_aware.speeds import Speeds
+from tuneloom.scheduling.policies.load_aware.predictions import Speeds
 from tuneloom.scheduling.records import Stage
 from tuneloom.scheduling.stages import SlotDemand
 

@@ -8,32 +8,8 @@ step. `upgrade` applies the missing steps in one transaction.
 from sqlalchemy import Connection, inspect, text
 
 from tuneloom.errors import StoreError
-from tuneloom.store.database.migrations import (
-    s001_journal,
-    s002_logs,
-    s003_bank,
-    s004_leases,
-    s005_tenancy,
-    s006_blobs,
-    s007_sessions,
-    s008_shares,
-    s009_namespaces,
-)
+from tuneloom.store.database.migrations.steps import STEPS
 
-STEPS: tuple[tuple[str, ...], ...] = tuple(
-    step.STATEMENTS
-    for step in (
-        s001_journal,
-        s002_logs,
-        s003_bank,
-        s004_leases,
-        s005_tenancy,
-        s006_blobs,
-        s007_sessions,
-        s008_shares,
-        s009_namespaces,
-    )
-)
 LATEST = len(STEPS)
 
 SPELLING = {

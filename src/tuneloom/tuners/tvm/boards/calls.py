@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.errors import EngineError
-from tuneloom.model.board import Board, DeviceGone
+from tuneloom.model.resource import Board, DeviceGone
 from tuneloom.tuners.tvm.boards.bench import on
 from tuneloom.tuners.tvm.boards.handshake import NoAnswer, still_there
 from tuneloom.tuners.tvm.boards.session import BoardSession, held_board

@@ -9,7 +9,7 @@ import struct
 import time
 from dataclasses import dataclass
 
-from tuneloom.model.board import Board
+from tuneloom.model.resource import Board
 from tuneloom.tuners.tvm.boards.server import ACCEPTED, HELLO, MAGIC, OTHER_KEY
 
 PATIENCE_S = 5.0

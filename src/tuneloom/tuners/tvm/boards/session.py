@@ -9,7 +9,7 @@ from typing import Any
 
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.errors import reason_of
-from tuneloom.model.board import Board
+from tuneloom.model.resource import Board
 from tuneloom.tuners.tvm.boards.handshake import NoAnswer, free
 
 _BOARD = "TUNELOOM_BOARD"

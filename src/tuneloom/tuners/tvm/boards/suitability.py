@@ -4,7 +4,7 @@ import json
 from importlib.metadata import version
 
 from tuneloom.compiler.linking import machine_of
-from tuneloom.model.board import Board
+from tuneloom.model.resource import Board
 from tuneloom.tuners.tvm.boards.handshake import Greeting
 
 _TVM = "apache-tvm"

@@ -7,7 +7,7 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import ModelKernel
 from tuneloom.compiler.lazy import s_tir
 from tuneloom.model import Artifact, Failure, FailureKind
-from tuneloom.model.configuration import TVM, implementer_of
+from tuneloom.model.space import TVM, implementer_of
 from tuneloom.tuners.tvm.inserting import alone, inserted
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE, pack_kernel, unpack_kernel
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel

@@ -10,7 +10,7 @@ import numpy as np
 from tuneloom.backends.implementers import Claim, Configuration
 from tuneloom.errors import SpaceError
 from tuneloom.model import Candidate, SearchOptions, Seed, Task, Trial
-from tuneloom.model.configuration import configured, values_in
+from tuneloom.model.space import configured, values_in
 from tuneloom.tuners.kernel.search.searches import new_search
 from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.kernel.space import Space

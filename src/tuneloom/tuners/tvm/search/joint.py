@@ -7,7 +7,7 @@ from math import inf
 
 from tuneloom.backends.finding import backend_of
 from tuneloom.model import Candidate, Search, SearchOptions, Seed, Task, Trial
-from tuneloom.model.configuration import TVM, implementer_of
+from tuneloom.model.space import TVM, implementer_of
 from tuneloom.tuners.tvm.inserting import claims_on
 from tuneloom.tuners.tvm.lowering.tasks import unpack
 from tuneloom.tuners.tvm.search.claimed import ClaimSearch

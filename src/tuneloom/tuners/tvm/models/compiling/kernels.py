@@ -10,7 +10,7 @@ from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.lazy import s_tir
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import reason_of
-from tuneloom.model.configuration import TVM, implementer_of
+from tuneloom.model.space import TVM, implementer_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module

@@ -5,16 +5,23 @@ is refused as well, and the wait is one that the run would have had anyway.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from tuneloom.app.conducting.calling import end_of
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.app.kinds.finding import kind_named
+from tuneloom.app.requests.sources import require_possible
+from tuneloom.app.runs.files import kept_files, own_files
+from tuneloom.app.runs.settings import RunSettings
+from tuneloom.app.runs.workforce import engine_for
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallResult, Lost, Returned
 from tuneloom.errors import InputError, ModelError
 from tuneloom.model import JobSpec
+from tuneloom.scheduling import policy_named
+from tuneloom.store import RunRecord, Store, open_store
 
 _GLANCE_S = 0.25
 _KEPT = 4
@@ -69,3 +76,32 @@ def _answer(engine: Engine, call: Call, glanced: Callable[[], None]) -> CallResu
 
         engine.start(_REFUSAL, call)
         return end_of(engine, _REFUSAL, _GLANCE_S, check)
+
+
+def submit(
+    store: Store,
+    specs: Sequence[JobSpec],
+    settings: RunSettings,
+    command: str = "",
+    holder: str | None = None,
+) -> RunRecord:
+    """Leave jobs as one run for whoever executes it, or for the executor `holder`; nothing is started.
+
+    The jobs must have been checked: see `require_possible`.
+    """
+    with kept_files(store, specs) as complete:
+        jobs = [(spec.name, spec.to_json()) for spec in complete]
+        run = store.submit_run(command or "tune", jobs, settings.options(), holder=holder)
+        own_files(store, run.id, complete)
+    return run
+
+
+def detach(specs: Sequence[JobSpec], settings: RunSettings, command: str = "") -> str:
+    """Check jobs and submit them as one run; an executor elsewhere carries it out. Returns its name."""
+    policy_named(settings.policy)
+    for spec in specs:
+        require_possible(spec, ())
+    with closing(engine_for(specs)) as engine:
+        require_usable(engine, specs)
+    with open_store(settings.store) as store:
+        return submit(store, specs, settings, command).id

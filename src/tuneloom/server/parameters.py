@@ -1,6 +1,7 @@
-"""Jobs by their ids; another tenant's is as if it were not there."""
+"""What several routes take: ids of jobs, tenants and pages of lists."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Protocol
 
 from fastapi import Path, Query
 
@@ -31,3 +32,22 @@ def seen_tenant(caller: Principal, tenant: str | None) -> str | None:
     if caller.sees is not None:
         raise Problem(403, "only administrators see the jobs of other tenants", "tenant")
     return None if tenant == "*" else tenant
+
+
+class Numbered(Protocol):
+    """Something that lists can be cut by."""
+
+    @property
+    def number(self) -> int:
+        """Grows with everything that is added."""
+
+
+Before = Annotated[
+    int | None, Query(ge=0, le=2**53, description="only entries before this one: `next` of the previous page")
+]
+Limit = Annotated[int, Query(ge=1, le=500, description="the largest number of entries to return")]
+
+
+def next_of(found: Sequence[Numbered], limit: int) -> int | None:
+    """Where the next page begins, if this one is full."""
+    return found[-1].number if len(found) == limit else None

@@ -1,15 +1,19 @@
-"""Records for and from stock MetaSchedule databases."""
+"""Records for and from other tuners: stock MetaSchedule databases, and formats for kernels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.kinds.finding import FALLBACK, kind_named
-from tuneloom.errors import InputError
+from tuneloom.errors import InputError, RecordsError
 from tuneloom.store import JobRecord, Provenance, RunStatus, open_existing, open_store
-from tuneloom.tuners.tvm.databases import ForeignDatabase
 
-METASCHEDULE = "metaschedule"
+if TYPE_CHECKING:
+    from tuneloom.tuners.tvm.databases import ForeignDatabase
+
+METASCHEDULE, KERNEL = "metaschedule", "kernel"
 
 
 def export_records(run: str, folder: Path, place: str | None) -> int:
@@ -17,9 +21,8 @@ def export_records(run: str, folder: Path, place: str | None) -> int:
 
     Raises InputError if the run tuned kernels alone.
     """
-    store = open_existing(place)
-    try:
-        tasks = []
+    tasks = []
+    with open_existing(place) as store:
         jobs = store.jobs(store.run(run).id)
         exportable = [job for job in jobs if _records_of(job) == METASCHEDULE]
         if jobs and not exportable:
@@ -32,8 +35,6 @@ def export_records(run: str, folder: Path, place: str | None) -> int:
                 own = [r for r in records if r.task_key == planned.task.key]
                 if own:
                     tasks.append((planned.task, own[0].provenance.target, [r.trial for r in own]))
-    finally:
-        store.close()
     count: int = call_in_worker("tuneloom.tuners.tvm.databases:write_database", str(folder), tasks)
     return count
 
@@ -56,8 +57,7 @@ class ImportSummary:
 def import_records(folder: Path, device_key: str, place: str | None) -> ImportSummary:
     """Take a stock MetaSchedule database into the bank; what can't be used is counted by reason."""
     found: ForeignDatabase = call_in_worker("tuneloom.tuners.tvm.databases:read_database", str(folder))
-    store = open_store(place)
-    try:
+    with open_store(place) as store:
         run = store.create_run(f"import {folder}").id
         added = 0
         for number, foreign in enumerate(found.tasks):
@@ -79,5 +79,35 @@ def import_records(folder: Path, device_key: str, place: str | None) -> ImportSu
             added += store.add_trials(job, foreign.task.key, foreign.trials, provenance)
         store.finish_run(run, RunStatus.FINISHED, f"{added} records imported")
         return ImportSummary(run=run, tasks=len(found.tasks), added=added, skipped=found.skipped)
-    finally:
-        store.close()
+
+
+def export_kernel(run: str, path: Path, form: str, job: str | None = None, place: str | None = None) -> int:
+    """Write all trials of a run's kernel, finished or not; returns how many there were.
+
+    Raises RecordsError for a run without such a kernel, or with several and none named,
+    and OutputError if the file can't be written.
+    """
+    from tuneloom.tuners.replay import files
+    from tuneloom.tuners.replay.exporting import recording_of
+
+    with open_existing(place) as store:
+        record = store.run(run)
+        chosen = _chosen(record.id, store.jobs(record.id), job)
+        trials = [each.trial for each in store.trials(chosen.id)]
+    if not trials:
+        raise RecordsError(f"run {record.id} has no trials of {chosen.name} yet")
+    files.write(recording_of(chosen.name, trials), path, form)
+    return len(trials)
+
+
+def _chosen(run: str, jobs: Sequence[JobRecord], name: str | None) -> JobRecord:
+    tuned = [job for job in jobs if _records_of(job) == KERNEL]
+    kernels = [job for job in tuned if name in (None, job.name)]
+    if len(kernels) == 1:
+        return kernels[0]
+    known = ", ".join(repr(job.name) for job in tuned)
+    if not known:
+        raise RecordsError(
+            f"run {run} tuned no hand-written kernel; `tuneloom export` writes records of models"
+        )
+    raise RecordsError(f"run {run} has the kernels {known}; name one of them with --job")

@@ -1,1 +1,0 @@
-"""The tables as queries see them; the migrations create them, a test compares the two."""
