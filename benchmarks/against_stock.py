@@ -21,10 +21,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from support.jobs.task_job import tune_tasks
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.kinds.model.kind import KIND
-from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.local import LocalEngine
 from tuneloom.model import Artifact, Budget, JobSpec, MeasuringRules, ModelRecipe, ModelSummary, Task
 from tuneloom.store import SpanRecord

@@ -30,8 +30,8 @@ from typing import Any
 import psutil
 
 import tests_on_path  # noqa: F401
+from support.engines.simulated_cluster import SimulatedCluster
 from support.models.onnx_files import write_network
-from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.errors import StoreError
 from tuneloom.store import JobStatus, RunStatus, open_existing
 

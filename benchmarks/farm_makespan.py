@@ -21,6 +21,7 @@ from typing import Any
 
 import tests_on_path  # noqa: F401
 from support.engines.pretended import LENGTHS
+from support.engines.simulated_cluster import SimulatedCluster
 from support.engines.surveys import LARGE
 from tuneloom.app.runs.executing.in_process import execute
 from tuneloom.app.runs.settings import RunSettings
@@ -29,7 +30,6 @@ from tuneloom.app.runs.view import RunView
 from tuneloom.engine.machine import Fleet
 from tuneloom.engine.ray.engine import RayEngine
 from tuneloom.engine.ray.messages import AgentSpec, Node
-from tuneloom.engine.ray.simulated import SimulatedCluster
 from tuneloom.model import Budget, JobSpec
 from tuneloom.store import open_store
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from support.jobs.task_job import tune_tasks
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.devices.describing import MachineOrder, describe
@@ -30,7 +31,6 @@ from tuneloom.app.kinds.model.kind import KIND
 from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import DEFAULT, TaskProgress
 from tuneloom.app.tuning.stage_calls import STAGES
-from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost, Returned
 from tuneloom.engine.local import LocalEngine
 from tuneloom.engine.machine import Fleet

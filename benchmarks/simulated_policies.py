@@ -27,7 +27,6 @@ from tuneloom.simulation import (
     LowerBound,
     RoundsJob,
     Workload,
-    arriving,
     lower_bound,
     poisson_arrivals,
     simulate,
@@ -60,7 +59,8 @@ def mixed_jobs(count: int, per_hour: float, seed: int, *, parts: int) -> tuple[R
                 device_key=chance.choice(("big", "big", "mid", "mid", "rare")),
             )
         )
-    return arriving(tuple(jobs), poisson_arrivals(count, per_hour, seed))
+    times = poisson_arrivals(count, per_hour, seed)
+    return tuple(replace(job, arrives_s=at_s) for job, at_s in zip(jobs, times, strict=True))
 
 
 def forecasting(jobs: tuple[RoundsJob, ...], how: str, seed: int) -> tuple[RoundsJob, ...]:

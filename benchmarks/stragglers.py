@@ -14,9 +14,9 @@ from random import Random
 from statistics import mean
 from unittest.mock import patch
 
+from support.jobs.task_job import tune_tasks
 from tuneloom.app.tuning import task_tuning
 from tuneloom.app.tuning.stage_calls import BuildLimits
-from tuneloom.app.tuning.task_job import tune_tasks
 from tuneloom.engine.calls import Call, CallResult, TimedOut
 from tuneloom.engine.machine import HOST, Fleet, Offer
 from tuneloom.model import Artifact, Budget, Device, Host, JobSpec, Task

@@ -66,8 +66,7 @@ class Session:
     @classmethod
     def load(cls, folder: str | Path) -> "Session":
         """A session around a bundle that was saved earlier; raises BundleError if it can't run here."""
-        with _timed({}, ""):
-            bundle = load_bundle(Path(folder))
+        bundle = load_bundle(Path(folder))
         session = cls(target=bundle.manifest["target"]["text"])
         session._folder, session._bundle = Path(folder), bundle
         session._name = bundle.manifest["name"]

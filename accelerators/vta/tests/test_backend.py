@@ -15,7 +15,7 @@ from tuneloom.backends.finding import backend_for, backend_named, backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.errors import TargetError
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Measurement, MeasuringRules, Task
-from tuneloom.model.configuration import configured
+from tuneloom.model.space import configured
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.inserting import claims_on
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tuneloom.app.devices.base import DeviceKind, DeviceState, MachineCores
-from tuneloom.app.devices.base import DeviceEntry
+from tuneloom.app.devices.base import DeviceEntry, DeviceKind, DeviceState, MachineCores
 from tuneloom.engine.machine import Offer
 from tuneloom.engine.sharing.locks import core_lock
 from tuneloom.model import Device

@@ -12,7 +12,7 @@ from tuneloom.app.devices.describing import MachineOrder, describe
 from tuneloom.app.tasks.limits import OPEN_S
 from tuneloom.backends.finding import backend_named
 from tuneloom.errors import TargetError
-from tuneloom.model.numbers import COUNT, POSITIVE
+from tuneloom.model.fields import COUNT, POSITIVE
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
 
 LONGER = 10  # than asked for, at most: the model runs a few times, however slow it is

@@ -30,12 +30,15 @@ count, natural, seed, positive = number(COUNT), number(NATURAL), number(SEED), n
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The commands of the program, or of a group."""
 
+Command = Callable[[argparse.Namespace], int]
+"""What carries a command out; returns the exit code."""
+
 
 def add_command(
     commands: Commands,
     name: str,
     text: str,
-    function: Callable[[argparse.Namespace], int] | None = None,
+    function: Command | None = None,
     *,
     help: str = "",
     store: bool = False,

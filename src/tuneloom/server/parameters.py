@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated, Protocol
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query
 
-from tuneloom.server.access.callers import Principal
+from tuneloom.app.reports.reporting import report_data
+from tuneloom.report import ReportData
+from tuneloom.server.access.callers import Principal, Reader
 from tuneloom.server.problems import Problem
+from tuneloom.server.state import Served
 from tuneloom.store import Store, SubmittedJob
 
 JobId = Annotated[
@@ -51,3 +54,12 @@ Limit = Annotated[int, Query(ge=1, le=500, description="the largest number of en
 def next_of(found: Sequence[Numbered], limit: int) -> int | None:
     """Where the next page begins, if this one is full."""
     return found[-1].number if len(found) == limit else None
+
+
+def report_of(service: Served, caller: Reader, job: JobId) -> ReportData:
+    """What a report shows of a job that the caller may see."""
+    with service.stores.lent() as store:
+        return report_data(store, found_job(store, job, caller).id)
+
+
+Reported = Annotated[ReportData, Depends(report_of)]

@@ -7,7 +7,6 @@ from tuneloom.simulation.jobs import (
     RoundsJob,
     SimulatedJob,
     Workload,
-    arriving,
     poisson_arrivals,
 )
 from tuneloom.simulation.ledger import HeldSpan, ResourceUse, SimulationResult
@@ -27,7 +26,6 @@ __all__ = [
     "SimulationResult",
     "TimedStep",
     "Workload",
-    "arriving",
     "load_recorded",
     "lower_bound",
     "poisson_arrivals",

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tuneloom.errors import InputError
@@ -139,8 +139,3 @@ def poisson_arrivals(count: int, per_hour: float, seed: int) -> tuple[float, ...
         times.append(at_s)
         at_s += chance.expovariate(per_hour / 3600.0)
     return tuple(times)
-
-
-def arriving(jobs: tuple[RoundsJob, ...], times: tuple[float, ...]) -> tuple[RoundsJob, ...]:
-    """The same jobs, each with its arrival time."""
-    return tuple(replace(job, arrives_s=at_s) for job, at_s in zip(jobs, times, strict=True))

@@ -3,7 +3,7 @@
 from tuneloom.scheduling.journal import EventRecord
 from tuneloom.store.database.addresses import default_place
 from tuneloom.store.database.queries import taken_over
-from tuneloom.store.files.places import digest_of
+from tuneloom.store.files.places import digest_of, pieces_of
 from tuneloom.store.opening import Store, open_existing, open_store
 from tuneloom.store.records import (
     BankRow,
@@ -79,5 +79,6 @@ __all__ = [
     "open_existing",
     "open_store",
     "owner_of",
+    "pieces_of",
     "taken_over",
 ]

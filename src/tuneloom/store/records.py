@@ -141,31 +141,6 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialRecord:
-    """A trial kept for ever. `id` grows in the order in which trials were committed."""
-
-    id: int
-    job: str
-    task_key: str
-    kernel_class: str
-    trial: Trial
-    provenance: Provenance
-    build_s: float
-    features: Mapping[str, float]
-    created: float
-
-    @property
-    def seconds(self) -> float | None:
-        """The time that ranks the record, or None for a failure."""
-        return self.trial.seconds
-
-    @property
-    def profile_s(self) -> float:
-        """Device seconds the trial took, 0 for a failure."""
-        return self.trial.outcome.profile_s if isinstance(self.trial.outcome, Measurement) else 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeptTrial:
     """A trial that is to be committed, with the task that it belongs to and what its build told."""
 
@@ -180,6 +155,25 @@ class KeptTrial:
     def run(self) -> str:
         """The run of its job."""
         return self.job.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord(KeptTrial):
+    """A trial kept for ever. `id` grows in the order in which trials were committed."""
+
+    id: int
+    kernel_class: str
+    created: float
+
+    @property
+    def seconds(self) -> float | None:
+        """The time that ranks the record, or None for a failure."""
+        return self.trial.seconds
+
+    @property
+    def profile_s(self) -> float:
+        """Device seconds the trial took, 0 for a failure."""
+        return self.trial.outcome.profile_s if isinstance(self.trial.outcome, Measurement) else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

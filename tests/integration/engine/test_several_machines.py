@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 
 from support.engines.several_machines import SeveralMachines, small_machine
+from support.jobs.task_job import TaskJob
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
-from tuneloom.app.tuning.task_job import TaskJob
 from tuneloom.engine.api import Engine, ResourceJoined
 from tuneloom.engine.calls import Place
 from tuneloom.model import Budget, JobSpec, Task, Trial

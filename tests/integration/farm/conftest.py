@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tuneloom.engine.ray.simulated import SimulatedCluster
+    from support.engines.simulated_cluster import SimulatedCluster
 
 NAMES = ("alder", "birch", "cedar")
 
@@ -21,7 +21,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def simulated(home: Path) -> Iterator["SimulatedCluster"]:
     pytest.importorskip("ray", reason="Ray is not installed; install tuneloom[farm]", exc_type=ImportError)
-    from tuneloom.engine.ray.simulated import SimulatedCluster
+    from support.engines.simulated_cluster import SimulatedCluster
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNELOOM_HOME", str(home))

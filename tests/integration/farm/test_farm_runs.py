@@ -14,7 +14,6 @@ import pytest
 from support.boards.local import BoardProcess
 from support.models.onnx_files import write_network
 from tuneloom.app.farm.checking import check_farm
-from tuneloom.app.farm.joining import FarmSettings
 from tuneloom.app.farm.reading import read_farm
 from tuneloom.app.runs.executing.in_process import RunOutcome, tune
 from tuneloom.app.runs.executing.serving import serve_runs
@@ -24,7 +23,7 @@ from tuneloom.model import Budget, JobSpec
 from tuneloom.store import JobStatus, RunStatus, open_existing
 
 if TYPE_CHECKING:
-    from tuneloom.engine.ray.simulated import SimulatedCluster
+    from support.engines.simulated_cluster import SimulatedCluster
 
 TWO_DEVICES = """
 [[hosts]]
@@ -198,7 +197,7 @@ def test_a_board_measures_what_machines_of_the_cluster_build(
 
 
 def test_a_farm_is_tried_out(farm: Path) -> None:
-    rows = check_farm(read_farm(farm), FarmSettings())
+    rows = check_farm(read_farm(farm))
     devices = {row.name: row for row in rows if row.key}
     assert devices.keys() == {"birch/pine0", "cedar/pine0"}
     assert all(row.well and row.canary_s for row in devices.values())

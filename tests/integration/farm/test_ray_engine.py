@@ -17,7 +17,7 @@ from tuneloom.model import Host
 from tuneloom.testing.contracts.engine import EngineContract
 
 if TYPE_CHECKING:
-    from tuneloom.engine.ray.simulated import SimulatedCluster
+    from support.engines.simulated_cluster import SimulatedCluster
 
 
 def at(machine: str) -> Place:

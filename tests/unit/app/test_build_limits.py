@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from support.jobs.small import small_spec, small_task
+from support.jobs.task_job import TaskJob
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import Program, Step
 from tuneloom.app.tuning.stage_calls import BuildLimits
-from tuneloom.app.tuning.task_job import TaskJob
 from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.machine import HOST, Fleet, Offer
 from tuneloom.model import Artifact, Device, FailureKind, Host

@@ -7,9 +7,9 @@ import pytest
 
 from support.jobs.mock import MockJob, MockStage
 from support.jobs.small import small_spec, small_task
+from support.jobs.task_job import TaskJob, tune_tasks
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
-from tuneloom.app.tuning.task_job import TaskJob, tune_tasks
 from tuneloom.engine.api import EngineReport, MachineLost
 from tuneloom.engine.calls import Call, CallResult, Lost, Place, Returned
 from tuneloom.engine.machine import Fleet, Offer

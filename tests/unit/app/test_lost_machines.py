@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from support.jobs.mock import MockJob, MockStage
 from support.jobs.small import small_spec, small_task
+from support.jobs.task_job import TaskJob
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
-from tuneloom.app.tuning.task_job import TaskJob
 from tuneloom.engine.api import EngineReport, MachineLost, ResourceJoined, ResourceLeft
 from tuneloom.engine.calls import Call, CallEnded, CallResult, Lost, Place, Returned
 from tuneloom.engine.machine import Fleet, Offer

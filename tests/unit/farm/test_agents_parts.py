@@ -1,4 +1,4 @@
-"""What an agent keeps: cargo with receipts, files by digest."""
+"""What an agent keeps: artifacts with receipts, files by digest."""
 
 import errno
 import gc
@@ -15,9 +15,16 @@ import pytest
 from support.engines.surveys import SMALL
 from tuneloom.engine.calls import Call, CallEnded, ReadFiles, Returned
 from tuneloom.engine.ray.agent import Agent
-from tuneloom.engine.ray.cargo import SMALL_BYTES, ArtifactCache, MissingCargo, Receipt, receipts_in, unpacked
+from tuneloom.engine.ray.artifacts import (
+    SMALL_BYTES,
+    ArtifactCache,
+    MissingArtifact,
+    Receipt,
+    receipts_in,
+    unpacked,
+)
 from tuneloom.engine.ray.files import FileCache, NoRoom, mentioned, unpack
-from tuneloom.engine.ray.messages import AgentReport, AgentSpec, CargoMissing, Start, Stop
+from tuneloom.engine.ray.messages import AgentReport, AgentSpec, ArtifactMissing, Start, Stop
 from tuneloom.engine.ray.sending import SentFiles
 from tuneloom.model import Artifact, ModelRecipe
 
@@ -48,7 +55,7 @@ def test_a_receipt_survives_its_journey() -> None:
     assert (receipt.id, receipt.machine) == ("1.1", "a")
 
 
-def test_the_oldest_cargo_goes_when_the_hold_is_full() -> None:
+def test_the_oldest_artifact_goes_when_the_cache_is_full() -> None:
     hold = ArtifactCache("a", most_bytes=2 * SMALL_BYTES)
     first, second, third = (stowed(hold, LARGE) for _ in range(3))
     assert isinstance(first, Receipt) and isinstance(second, Receipt) and isinstance(third, Receipt)
@@ -208,7 +215,7 @@ class Fetching:
         self.asked.set()
         self.may_answer.wait()
         if receipt.machine == "gone":
-            raise MissingCargo(receipt)
+            raise MissingArtifact(receipt)
         return b"fetched"
 
 
@@ -256,7 +263,7 @@ def test_a_call_that_was_stopped_while_something_was_fetched_never_begins(
     agent.order(0, [Start(id="stopped", call=stopped), Stop(id="stopped"), Start(id="missing", call=missing)])
     fetching.may_answer.set()
     (told,) = ends(agent, 1)
-    assert isinstance(told, CargoMissing) and told.id == "missing"
+    assert isinstance(told, ArtifactMissing) and told.id == "missing"
 
 
 class InStore:

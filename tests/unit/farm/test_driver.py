@@ -23,14 +23,14 @@ from tuneloom.engine.calls import (
     Returned,
 )
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.ray.cargo import Receipt
+from tuneloom.engine.ray.artifacts import Receipt
 from tuneloom.engine.ray.engine import READY_S, SILENCE_S, START_S, RayEngine
 from tuneloom.engine.ray.messages import (
     AgentBroke,
     AgentLine,
     AgentReports,
     AgentSpec,
-    CargoMissing,
+    ArtifactMissing,
     Drop,
     FilesGone,
     FromAgent,
@@ -347,7 +347,7 @@ def test_what_nobody_needs_any_more_is_dropped_where_it_was_built(engine: Clocke
     del artifact
     engine.start("next", on("a"))
     engine.poll(0)
-    assert Drop(cargo="1.1") in engine.cluster.lines["a"].orders
+    assert Drop(artifact="1.1") in engine.cluster.lines["a"].orders
 
 
 def test_what_is_gone_with_its_machine_is_built_again_where_it_is_needed(engine: ClockedEngine) -> None:
@@ -355,7 +355,7 @@ def test_what_is_gone_with_its_machine_is_built_again_where_it_is_needed(engine:
     engine.start("profile", on("b", artifact))
     engine.poll(0)
     line = engine.cluster.lines["b"]
-    line.tell(CargoMissing(id=line.started()[0].id, receipt=artifact.payload))  # type: ignore[arg-type]
+    line.tell(ArtifactMissing(id=line.started()[0].id, receipt=artifact.payload))  # type: ignore[arg-type]
     assert list(engine.poll(0)) == []
     again = line.started()[1]
     assert again.call.arguments == ("source",) and again.call.place == on("b").place
@@ -375,7 +375,7 @@ def test_what_cannot_be_built_again_ends_the_call_instead_of_repeating_it_for_ev
     engine.start("profile", on("b", artifact))
     engine.poll(0)
     line = engine.cluster.lines["b"]
-    line.tell(CargoMissing(id=line.started()[0].id, receipt=artifact.payload))  # type: ignore[arg-type]
+    line.tell(ArtifactMissing(id=line.started()[0].id, receipt=artifact.payload))  # type: ignore[arg-type]
     engine.poll(0)
     line.end(line.started()[1], "no artifact")
     (ended,) = engine.poll(0)

@@ -7,7 +7,7 @@ from tuneloom.model import Device, Host
 from tuneloom.scheduling import POLICIES
 from tuneloom.scheduling.messages import JobCancelled, ResourceAdded, ResourceLost
 from tuneloom.scheduling.stages import DeviceDemand, SlotDemand
-from tuneloom.simulation import ChainJob, RoundsJob, TimedStep, Workload, arriving, poisson_arrivals, simulate
+from tuneloom.simulation import ChainJob, RoundsJob, TimedStep, Workload, poisson_arrivals, simulate
 
 FLOOR: list[Host | Device] = [Host(name="h", slots=1), Device(name="d", key="device")]
 STAGES = {"select": 4.0, "build": 2.0, "profile": 5.0, "update": 3.0}
@@ -69,7 +69,6 @@ def test_poisson_arrivals_repeat_with_the_seed_and_keep_their_rate() -> None:
     assert times == poisson_arrivals(2000, 60.0, seed=3) != poisson_arrivals(2000, 60.0, seed=4)
     assert times[0] == 0.0
     assert times[-1] / 1999 == pytest.approx(60.0, rel=0.1)
-    assert [job.arrives_s for job in arriving((rounds("a"), rounds("b")), (1.0, 2.0))] == [1.0, 2.0]
 
 
 def test_lost_stages_are_repeated() -> None:

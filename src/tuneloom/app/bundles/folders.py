@@ -66,3 +66,16 @@ def discard(folder: Path) -> None:
 def lowered_folder() -> str:
     """A folder on this machine; runs on any store share it."""
     return str(default_place().parent / "lowered")
+
+
+def write_whole(path: Path, text: str, remedy: str = "choose another place") -> None:
+    """Write a file, all of it or nothing; raises OutputError if it can't be written."""
+    place = path.absolute()  # a path such as `.` has no name
+    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(place)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise OutputError(f"can't write {path}: {error.strerror or error}; {remedy}") from error

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from tuneloom.engine.calls import Call, CallResult
-from tuneloom.scheduling.stages import JobTicket, StageRequest
+from tuneloom.model import StageKind
+from tuneloom.scheduling.stages import ANY_CORE, Demand, JobTicket, StageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,22 @@ class Step:
     overdue: Callable[[float, float], bool] | None = field(default=None, repr=False)
     judges: Callable[[CallResult], str] | None = field(default=None, repr=False)
     chances: int = 10
+
+
+def single_step(
+    job: str,
+    name: str,
+    call: Callable[[], Call],
+    ended: Callable[[CallResult, float], "Sequence[Step] | None"],
+    *,
+    kind: str = StageKind.INITIALISE,
+    needs: Demand = ANY_CORE,
+    **more: Any,
+) -> Step:
+    """A step in a lane of its own, or in the one among what else is said of its request."""
+    lane: dict[str, Any] = {"lane": name, "step": 0, "then": ANY_CORE}
+    request = StageRequest(id=name, job=job, kind=str(kind), needs=needs, **{**lane, **more})
+    return Step(request=request, call=call, ended=ended)
 
 
 class Program(Protocol):

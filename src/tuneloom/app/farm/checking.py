@@ -7,7 +7,7 @@ from typing import Any
 
 from tuneloom.app.conducting.calling import end_of
 from tuneloom.app.conducting.placing import Placing
-from tuneloom.app.farm.joining import FarmSettings, JoinedFarm, Warmth, join
+from tuneloom.app.farm.joining import JoinedFarm, Warmth, join
 from tuneloom.app.farm.reading import FarmFile
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, Place, Returned
@@ -45,9 +45,9 @@ class CheckedResource:
         return self.state == _WELL
 
 
-def check_farm(farm: FarmFile, settings: FarmSettings) -> list[CheckedResource]:
+def check_farm(farm: FarmFile, *, insecure: bool = False) -> list[CheckedResource]:
     """Try everything in a farm file; raises FarmError if it can't be joined at all."""
-    joined = join(farm, COLD, settings)
+    joined = join(farm, COLD, insecure=insecure)
     try:
         found = [row for offer in joined.fleet.offers for row in [_checked(joined, offer)]]
     finally:

@@ -1,14 +1,13 @@
 """Timing a bundle on a board of a farm."""
 
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.calling import call_in_worker
 from tuneloom.app.devices.base import MachineCores
 from tuneloom.app.devices.describing import device_kind
-from tuneloom.app.farm.reading import FarmFile, read_farm
 from tuneloom.app.evaluating import LONGER, spread
+from tuneloom.app.farm.reading import FarmFile, read_farm
 from tuneloom.app.tasks.limits import OPEN_S
 from tuneloom.engine.machine import Offer
 from tuneloom.errors import FarmError
@@ -42,10 +41,7 @@ def evaluate_on_farm(folder: Path, farm: Path, seconds: float, key: str | None =
     )
     if isinstance(found, DeviceGone):
         raise FarmError(f"{name} was lost: {found.reason}")
-    ordered = sorted(found["seconds"])
-    return {"name": manifest["name"], "device": name, **found, **spread("", ordered)} | {
-        "median_s": median(ordered)
-    }
+    return {"name": manifest["name"], "device": name, **found, **spread("", sorted(found["seconds"]))}
 
 
 def _usable(farm: FarmFile, key: str) -> Offer:

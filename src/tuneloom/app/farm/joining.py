@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tuneloom.app.devices.base import DeviceEntry
 from tuneloom.app.devices.describing import MachineOrder
@@ -15,6 +15,9 @@ from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.errors import FarmError
 from tuneloom.model import LOCAL
 
+if TYPE_CHECKING:
+    from tuneloom.engine.ray.engine import RayEngine
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warmth:
@@ -25,36 +28,8 @@ class Warmth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FarmSettings:
-    """How a farm is used, apart from what its file says."""
-
-    device_cores: int = 1
-    insecure: bool = False
-
-
-class FarmMachines(Protocol):
-    """The machines of a farm as they are now."""
-
-    @property
-    def offers(self) -> tuple[Offer, ...]:
-        """What can be used."""
-
-    @property
-    def facts(self) -> Mapping[str, Mapping[str, Any]]:
-        """What machines that are ready told of themselves, by their names."""
-
-    @property
-    def absent(self) -> Mapping[str, str]:
-        """Machines that can't be used, and why."""
-
-    @property
-    def away(self) -> Mapping[str, str]:
-        """Devices that were there and are not any more, and why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OnlyMachine:
-    """This machine, as its watch knows it."""
+    """This machine, as its watch knows it; tells what an engine of several machines tells of those."""
 
     watch: DeviceWatch
     facts: Mapping[str, Mapping[str, Any]]
@@ -75,7 +50,7 @@ class JoinedFarm:
 
     file: FarmFile
     engine: Engine
-    machines: FarmMachines
+    machines: "RayEngine | OnlyMachine"
 
     @property
     def fleet(self) -> Fleet:
@@ -95,22 +70,24 @@ class JoinedFarm:
         return {name: why for name, why in {**first, **self.machines.away}.items() if name not in present}
 
 
-def join(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedFarm:
+def join(farm: FarmFile, warmth: Warmth, *, device_cores: int = 1, insecure: bool = False) -> JoinedFarm:
     """Get a farm ready; the caller closes its engine. Raises FarmError for a farm that can't be used."""
-    return _join_ray(farm, warmth, settings) if farm.engine == RAY else _join_here(farm, warmth, settings)
+    if farm.engine == RAY:
+        return _join_ray(farm, warmth, device_cores, insecure)
+    return _join_here(farm, warmth, device_cores)
 
 
-def _join_here(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedFarm:
+def _join_here(farm: FarmFile, warmth: Warmth, device_cores: int) -> JoinedFarm:
     slots = farm.hosts[0].slots if farm.hosts else None
     devices = farm.devices or None
-    order = MachineOrder(name=LOCAL, slots=slots, devices=devices, device_cores=settings.device_cores)
+    order = MachineOrder(name=LOCAL, slots=slots, devices=devices, device_cores=device_cores)
     description, watch = occupied(order)
     engine = LocalEngine(warmth.warm_up, warmth.environment, watch)
     here = OnlyMachine(watch=watch, facts={LOCAL: facts_of(description)})
     return JoinedFarm(file=farm, engine=engine, machines=here)
 
 
-def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedFarm:
+def _join_ray(farm: FarmFile, warmth: Warmth, device_cores: int, insecure: bool) -> JoinedFarm:
     try:
         from tuneloom.engine.ray.cluster import connect
     except ImportError as error:
@@ -119,7 +96,7 @@ def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedF
     from tuneloom.engine.ray.messages import AgentSpec, Node
 
     def spec(node: Node) -> AgentSpec | None:
-        order = order_for(farm, node.label, node.name, here=node.here, device_cores=settings.device_cores)
+        order = order_for(farm, node.label, node.name, here=node.here, device_cores=device_cores)
         if order.slots == 0 and order.devices == () and not node.here:
             return None  # nothing is wanted of it
         return AgentSpec(
@@ -130,7 +107,7 @@ def _join_ray(farm: FarmFile, warmth: Warmth, settings: FarmSettings) -> JoinedF
             environment=warmth.environment,
         )
 
-    cluster = connect(farm.address, insecure=settings.insecure)
+    cluster = connect(farm.address, insecure=insecure)
     engine = RayEngine(cluster, spec)
     try:
         require_nodes(farm, [node.label for node in cluster.nodes()])

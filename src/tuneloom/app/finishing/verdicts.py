@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 from tuneloom.app.tasks.progress import Contender, TaskProgress, is_borrowed
 from tuneloom.errors import in_short
@@ -39,6 +40,16 @@ class Verdict:
         if self.chosen is not None:
             return self.tuned_s
         return self.default_s if self.kept is not None else self.instead_s
+
+    def result(self, trials: int) -> dict[str, Any]:
+        """What became of the task, as plain data, after so many trials."""
+        return {
+            "before_s": self.default_s,
+            "after_s": self.used_s,
+            "trials": trials,
+            "used": self.chosen is not None,
+            "note": self.note,
+        }
 
     def drop(self, note: str) -> None:
         """Use no schedule; the note says why."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+from tuneloom.app.bundles.folders import write_whole
 from tuneloom.app.grids.figures import run_figures
 from tuneloom.app.grids.grid import Combination, Grid
 from tuneloom.errors import OutputError, StoreError
@@ -103,9 +104,7 @@ def run_combination(
         wall_s=time.monotonic() - started,
         figures=_figures(place),
     )
-    unfinished = place / f".{RESULT}"
-    unfinished.write_text(json.dumps(result.to_json(), indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(place / RESULT)
+    write_whole(place / RESULT, json.dumps(result.to_json(), indent=1) + "\n")
     return result
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from tuneloom.app.bundles.folders import write_whole
 from tuneloom.app.grids.figures import median_or_none
 from tuneloom.app.grids.grid import SEEDS, Grid
 from tuneloom.app.grids.running import RunListener, RunResult, run_grid
-from tuneloom.errors import OutputError
 from tuneloom.model import FailureKind, StageKind
 from tuneloom.report.superb.data import GridData, GridGroup, GridRun
 from tuneloom.report.superb.page import render_grid
@@ -132,12 +132,7 @@ def write_results(grid: Grid, folder: Path, results: Sequence[RunResult]) -> Non
         PAGE: render_grid(grid_data(grid, results)),
     }
     for name, text in texts.items():
-        unfinished = folder / f".{name}"
-        try:
-            unfinished.write_text(text, encoding="utf-8")
-            unfinished.replace(folder / name)
-        except OSError as error:
-            raise OutputError(f"can't write {folder / name}: {error.strerror}") from error
+        write_whole(folder / name, text)
 
 
 def grid_data(grid: Grid, results: Sequence[RunResult]) -> GridData:

@@ -4,16 +4,15 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tuneloom.app.hosting.looking import TIMEOUT_S
 from tuneloom.errors import ModelError
-from tuneloom.store import ModelRecord, ModelState, Store, digest_of
+from tuneloom.store import ModelRecord, ModelState, Store, digest_of, pieces_of
 
-_PIECE = 1 << 20
 _MOST_NAME = 120
 
 
@@ -31,7 +30,7 @@ def keep_upload(
     owner = blob_owner(tenant, digest)
     if known is not None:
         return _with_file(store, known, path, owner), False
-    store.put_blob(_pieces(path), owner)
+    store.put_blob(pieces_of(path), owner)
     try:
         return store.add_model(tenant, digest, shown, path.stat().st_size), True
     except BaseException:
@@ -43,7 +42,7 @@ def _with_file(store: Store, known: ModelRecord, path: Path, owner: str) -> Mode
     """A model that is known; one whose file was lost gets it back and is looked into anew."""
     if store.has_blob(known.digest):
         return known
-    store.put_blob(_pieces(path), owner)
+    store.put_blob(pieces_of(path), owner)
     store.describe_model(known.tenant, known.digest, ModelState.CHECKING, {})
     return replace(known, state=ModelState.CHECKING, summary={})
 
@@ -61,12 +60,6 @@ def require_file_name(name: str, formats: Sequence[str]) -> str:
         known = ", ".join(formats)
         raise ModelError(f"{plain[:60]!r} is not a model file; its name must end with {known}", field="name")
     return plain
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            yield piece
 
 
 _LOOKER = "tuneloom.app.hosting.looking"

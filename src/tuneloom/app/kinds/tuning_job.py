@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tuneloom.app.bundles.folders import lowered_folder
-from tuneloom.app.conducting.programs import Step
+from tuneloom.app.conducting.programs import Step, single_step
 from tuneloom.app.kinds.base import JobContext, JobProgress
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import NothingMeasured, TuneloomError, in_short
-from tuneloom.model import JobSpec, ModelRecipe, ModelSummary, StageKind, Trial
-from tuneloom.scheduling.stages import ANY_CORE, JobTicket, StageRequest
+from tuneloom.model import JobSpec, ModelRecipe, ModelSummary, Trial
+from tuneloom.scheduling.stages import JobTicket
+
+Tuning = TypeVar("Tuning", bound=TaskTuning)
 
 
 class TuningJob:
@@ -63,17 +65,7 @@ class TuningJob:
         return self.tuning.canary_s if self.tuning else ()
 
     def begin(self, at_s: float) -> Sequence[Step]:
-        request = StageRequest(
-            id="open",
-            job=self.job,
-            lane="open",
-            step=0,
-            kind=StageKind.INITIALISE.value,
-            needs=ANY_CORE,
-            then=ANY_CORE,
-            home=self.model_worker,
-        )
-        return [Step(request=request, call=self.open_call, ended=self._opened)]
+        return [single_step(self.job, "open", self.open_call, self._opened, home=self.model_worker)]
 
     def stopping(self) -> None:
         self._stopping = True
@@ -102,10 +94,13 @@ class TuningJob:
 
     def make_tuning(self, tasks: Sequence[TaskProgress]) -> TaskTuning:
         """What spends the budget."""
+        return self.spender(TaskTuning, tasks)
+
+    def spender(self, kind: type[Tuning], tasks: Sequence[TaskProgress], **more: Any) -> Tuning:
+        """Tuning of this kind with the lanes and workers of the job."""
         context = self._context
-        return TaskTuning(
-            self.job, self.spec, tasks, context.keep, lanes=context.lanes, workers=context.workers
-        )
+        given = (self.job, self.spec, tasks, context.keep)
+        return kind(*given, lanes=context.lanes, workers=context.workers, **more)
 
     def begin_finish(self) -> Sequence[Step]:
         """What follows when the budget is spent."""

@@ -13,15 +13,15 @@
 All of it may be missing: the report then leaves that part out.
 """
 
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tuneloom.app.bundles.folders import write_whole
 from tuneloom.app.kinds.finding import FALLBACK, kind_named
 from tuneloom.app.reports.notes import disturbed_facts, facts_of, measuring_facts, resources_of, shared_facts
-from tuneloom.errors import InputError, OutputError
+from tuneloom.errors import InputError
 from tuneloom.report import (
     DriftPoint,
     Gift,
@@ -62,21 +62,8 @@ def write_report(run: str, path: Path, place: str | None = None) -> str:
     """
     with open_existing(place) as store:
         data = report_data(store, run)
-    _write_whole(path, render_report(data))
+    write_whole(path, render_report(data), "choose another place with -o")
     return data.run
-
-
-def _write_whole(path: Path, text: str) -> None:
-    place = path.absolute()  # a path such as `.` has no name
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(place)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
-        reason = error.strerror or str(error)
-        raise OutputError(f"can't write {path}: {reason}; choose another place with -o") from error
 
 
 def report_data(store: Store, name: str) -> ReportData:
@@ -86,7 +73,7 @@ def report_data(store: Store, name: str) -> ReportData:
     tasks = {job.id: store.tasks(job.id) for job in jobs}
     trials = {job.id: store.trials(job.id) for job in jobs}
     results = {job.id: _task_results(job, tasks[job.id], trials[job.id]) for job in jobs}
-    spans = tuple(_spans(store, run.id))
+    spans = tuple(ResourceSpan(**asdict(span)) for span in store.spans(run.id))
     all_tasks = [planned for job in jobs for planned in tasks[job.id]]
     return ReportData(
         run=run.id,
@@ -116,22 +103,6 @@ def report_data(store: Store, name: str) -> ReportData:
 
 def _provenances(trials: Mapping[str, Sequence[TrialRecord]]) -> list[Provenance]:
     return list(dict.fromkeys(record.provenance for records in trials.values() for record in records))
-
-
-def _spans(store: Store, run: str) -> list[ResourceSpan]:
-    return [
-        ResourceSpan(
-            job=span.job,
-            task=span.task,
-            kind=span.kind,
-            resource=span.resource,
-            start_s=span.start_s,
-            end_s=span.end_s,
-            ready_s=span.ready_s,
-            slots=span.slots,
-        )
-        for span in store.spans(run)
-    ]
 
 
 def _seconds(run: RunRecord, spans: Sequence[ResourceSpan]) -> float | None:

@@ -59,7 +59,7 @@ class JobReuse:
         self._bank = DonorBank(store, job, "", reader=reader)
         self._spaces: dict[str, TaskSpace] = {}
         self._asked: dict[str, list[Donor]] = {}
-        self._desk = self._open_desk()
+        self._gifts = self._new_gifts()
         self._foreign: dict[str, list[FittedSeed]] = {}
         self.job_plan: JobPlan | None = None
         self._planned_s = 0.0
@@ -80,7 +80,7 @@ class JobReuse:
         self._bank = DonorBank(
             self._store, self._job, family, self._accept(), self._reader, relatives=tuple(relatives)
         )
-        self._desk = self._open_desk()
+        self._gifts = self._new_gifts()
         self._asked = {task.key: self._bank.donors(task) for task in tasks}
         self._spaces = {space.task_key: space for space in spaces}
         if self._spec.reuse not in BORROWING_MODES:
@@ -129,7 +129,7 @@ class JobReuse:
         plan = self._plan_of(task)
         if plan is None or plan.action is Action.KEEP or task.key not in self._spaces:
             return 0
-        return self._desk.first(
+        return self._gifts.first(
             task,
             self._spaces[task.key],
             plan.seeds or _PLANNED // 2,
@@ -147,11 +147,11 @@ class JobReuse:
         key = progress.task.key
         plan = self._plan_of(progress.task)
         if plan is not None and key in self._spaces and self._spec.reuse != "transfer-only":
-            self._desk.news(progress, self._spaces[key], plan.representative)
+            self._gifts.news(progress, self._spaces[key], plan.representative)
 
     def collect(self, progress: TaskProgress) -> Hints:
         """What waits for a search that is open already, once."""
-        return self._desk.collect(progress.task.key)
+        return self._gifts.collect(progress.task.key)
 
     def options(self, progress: TaskProgress, base: SearchOptions) -> SearchOptions:
         """What the search of a task begins with; jobs of one run search differently."""
@@ -160,7 +160,7 @@ class JobReuse:
         only = self._spec.reuse == "transfer-only"
         if not progress.waits:
             self.prepare(progress)
-        seeds = self._desk.begin(progress.task.key)
+        seeds = self._gifts.begin(progress.task.key)
         space = self._spaces.get(progress.task.key)
         lessons = lessons_for(space, self._bank.donors(progress.task, TEACHERS)) if space and not only else []
         seed = base.seed + _number(self._job)
@@ -172,7 +172,7 @@ class JobReuse:
         for progress in tasks:
             plan = self._plan_of(progress.task)
             used_here = used.get(progress.task.key, "")
-            gifts = gifts_of(progress, used_here, self._desk.donors, self._bank.names)
+            gifts = gifts_of(progress, used_here, self._gifts.donors, self._bank.names)
             every += gifts
             if plan is not None and gifts:
                 self._store.set_plan(self._job, progress.task.key, plan.to_json() | {"gifts": gifts})
@@ -200,7 +200,7 @@ class JobReuse:
         seeds = (*found, *self._foreign.get(task.key, ()))[:_PLANNED]
         return Known(seeds=seeds, names=self._bank.names)
 
-    def _open_desk(self) -> Gifts:
+    def _new_gifts(self) -> Gifts:
         return Gifts(self._bank, self._spec.device_key, within_job=self._spec.reuse in SHARING_MODES)
 
     def _formless(self, task: Task) -> list[Donor]:

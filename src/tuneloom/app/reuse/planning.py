@@ -140,27 +140,30 @@ def _plan_task(
 ) -> TaskPlan:
     seeds = division.seeds[task.key]
     if spec.reuse == "off":
-        return TaskPlan(task_key=task.key, name=task.name, action=Action.TUNE, reason="reuse is off")
+        return _plan(task, Action.TUNE, reason="reuse is off")
     if known is not None and known.seeds:
         return _borrowing(spec, task, known, seeds)
     if spec.reuse == "transfer-only":
         reason = "no similar kernel in the bank: default schedule or first guess"
         quota = 1 + GUESSES
-        return TaskPlan(task_key=task.key, name=task.name, action=Action.KEEP, reason=reason, quota=quota)
+        return _plan(task, Action.KEEP, reason=reason, quota=quota)
     if cluster is not None:
         return _sharing(task, cluster, seeds, division)
     reason = "no similar kernel in the bank: tuned from scratch"
-    return TaskPlan(task_key=task.key, name=task.name, action=Action.TUNE, reason=reason)
+    return _plan(task, Action.TUNE, reason=reason)
+
+
+def _plan(task: Task, action: Action, reason: str, **more: Any) -> TaskPlan:
+    return TaskPlan(task_key=task.key, name=task.name, action=action, reason=reason, **more)
 
 
 def _plan_known(task: Task, known: Known | None) -> TaskPlan:
     """Measure again what is known of the very same workload, or how it came in."""
     own = [seed for seed in known.seeds if seed.donor.task_key == task.key][:_SAME] if known else []
     notes = tuple(_note(seed, known.names) for seed in own) if known else ()
-    return TaskPlan(
-        task_key=task.key,
-        name=task.name,
-        action=Action.CONTINUE if notes else Action.KEEP,
+    return _plan(
+        task,
+        Action.CONTINUE if notes else Action.KEEP,
         reason="what is known meets the goal: measured again, nothing is searched",
         donors=notes,
         seeds=len(notes),
@@ -173,10 +176,9 @@ def _borrowing(spec: JobSpec, task: Task, known: Known, seeds: int) -> TaskPlan:
     only = spec.reuse == "transfer-only"
     given = own[:_SAME] if own and only else known.seeds[:seeds]
     notes = tuple(_note(seed, known.names) for seed in given)
-    return TaskPlan(
-        task_key=task.key,
-        name=task.name,
-        action=Action.CONTINUE if own else Action.TRANSFER,
+    return _plan(
+        task,
+        Action.CONTINUE if own else Action.TRANSFER,
         reason=_why_borrowed(notes, tuned_before=bool(own)),
         donors=notes,
         seeds=len(notes),
@@ -197,18 +199,16 @@ def _why_borrowed(notes: Sequence[DonorNote], *, tuned_before: bool) -> str:
 def _sharing(task: Task, cluster: TaskCluster, seeds: int, division: Division) -> TaskPlan:
     lead = cluster.representative
     if task.key == lead:
-        return TaskPlan(
-            task_key=task.key,
-            name=task.name,
-            action=Action.REPRESENT,
+        return _plan(
+            task,
+            Action.REPRESENT,
             reason=f"tuned for itself and {len(cluster.members) - 1} similar kernels",
             representative=lead,
             lend_after=division.lend_after[lead],
         )
-    return TaskPlan(
-        task_key=task.key,
-        name=task.name,
-        action=Action.FOLLOW,
+    return _plan(
+        task,
+        Action.FOLLOW,
         reason="starts from the best schedule of its representative, then refined",
         representative=lead,
         seeds=seeds,

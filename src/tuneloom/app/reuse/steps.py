@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tuneloom.app.conducting.programs import Step
+from tuneloom.app.conducting.programs import Step, single_step
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.tasks.limits import describe_s
 from tuneloom.engine.calls import Call, CallResult, Returned
-from tuneloom.model import ModelSummary, StageKind, Task
-from tuneloom.scheduling.stages import ANY_CORE, StageRequest
+from tuneloom.model import ModelSummary, Task
 from tuneloom.transfer import Donor
 
 DESCRIBE = "tuneloom.tuners.tvm.search.spaces:describe"
@@ -44,7 +43,9 @@ class Preparation:
     def begin(self) -> list[Step]:
         """Describe the spaces of all tasks."""
         limit_s = describe_s(len(self._tasks))
-        call = Call(function=DESCRIBE, arguments=(list(self._tasks),), worker=self._worker, timeout_s=limit_s)
+        call = Call(
+            function=DESCRIBE, arguments=(list(self._tasks),), worker=self._model_worker, timeout_s=limit_s
+        )
         return [self._step(0, "describe", call, self._described)]
 
     def _described(self, result: CallResult, at_s: float) -> Sequence[Step]:
@@ -55,7 +56,7 @@ class Preparation:
 
     def _fit_step(self, foreign: Mapping[str, Sequence[Donor]]) -> Step:
         pairs, wanted = fits_wanted(self._tasks, foreign)
-        call = Call(function=FIT, arguments=(wanted,), worker=self._worker, timeout_s=_FIT_S)
+        call = Call(function=FIT, arguments=(wanted,), worker=self._model_worker, timeout_s=_FIT_S)
 
         def fitted(result: CallResult, at_s: float) -> Sequence[Step]:
             if isinstance(result, Returned):
@@ -68,18 +69,5 @@ class Preparation:
     def _step(
         self, step: int, name: str, call: Call, ended: Callable[[CallResult, float], Sequence[Step]]
     ) -> Step:
-        request = StageRequest(
-            id=name,
-            job=self._job,
-            lane="prepare",
-            step=step,
-            kind=StageKind.INITIALISE.value,
-            needs=ANY_CORE,
-            then=ANY_CORE,
-            home=self._worker,
-        )
-        return Step(request=request, call=lambda: call, ended=ended)
-
-    @property
-    def _worker(self) -> str:
-        return self._model_worker
+        home = self._model_worker
+        return single_step(self._job, name, lambda: call, ended, lane="prepare", step=step, home=home)

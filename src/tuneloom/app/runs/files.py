@@ -10,8 +10,7 @@ from pathlib import Path
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.engine.calls import ReadFiles
 from tuneloom.model import JobSpec
-from tuneloom.store import Store, default_place, digest_of, owner_of
-from tuneloom.store.files.places import PIECE
+from tuneloom.store import Store, default_place, digest_of, owner_of, pieces_of
 
 _ELSEWHERE = ".samples"
 
@@ -64,7 +63,7 @@ def _kept(store: Store, spec: JobSpec, owner: str) -> JobSpec:
     if spec.samples:
         samples = Path(spec.samples)
         names[_samples_name(spec, folder if names else samples.parent)] = samples
-    return replace(spec, files={name: store.put_blob(_pieces(path), owner) for name, path in names.items()})
+    return replace(spec, files={name: store.put_blob(pieces_of(path), owner) for name, path in names.items()})
 
 
 def _folder(spec: JobSpec) -> Path:
@@ -84,12 +83,6 @@ def _samples_name(spec: JobSpec, folder: Path) -> str:
 def _named(files: Mapping[str, str]) -> str:
     """A name for a set of files: the same files lie in one place, others never in it."""
     return sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(PIECE):
-            yield piece
 
 
 def _is(path: Path, digest: str) -> bool:

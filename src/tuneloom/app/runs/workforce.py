@@ -14,7 +14,7 @@ from tuneloom.app.farm.aiming import (
     settled,
     with_listed_target,
 )
-from tuneloom.app.farm.joining import FarmSettings, JoinedFarm, Warmth, join
+from tuneloom.app.farm.joining import JoinedFarm, Warmth, join
 from tuneloom.app.farm.reading import FarmFile
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import kind_named
@@ -104,6 +104,5 @@ def workforce_for_kinds(
 
 
 def _on(farm: FarmFile, kinds: Sequence[JobKind], settings: RunSettings) -> Workforce:
-    use = FarmSettings(device_cores=settings.device_cores, insecure=settings.insecure)
-    joined = join(farm, warmth_for(kinds), use)
+    joined = join(farm, warmth_for(kinds), device_cores=settings.device_cores, insecure=settings.insecure)
     return Workforce(engine=joined.engine, resources=joined.fleet, farm=joined)

@@ -47,10 +47,9 @@ def add_parser(subparsers: Commands) -> None:
 def run_check(options: argparse.Namespace) -> int:
     """Print a row for everything; raises FarmError if something can't be used."""
     from tuneloom.app.farm.checking import check_farm
-    from tuneloom.app.farm.joining import FarmSettings
     from tuneloom.app.farm.reading import read_farm
 
-    found = check_farm(read_farm(options.file), FarmSettings(insecure=options.insecure))
+    found = check_farm(read_farm(options.file), insecure=options.insecure)
     if options.json:
         print(json.dumps([asdict(each) for each in found], indent=2))
     else:

@@ -2,13 +2,12 @@
 
 import argparse
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from tuneloom.app.bank.files import export_bank, import_bank
 from tuneloom.app.bank.looking import bank_class, bank_stats, prune
-from tuneloom.cli.parsing import Commands, add_command, count, print_rows, tell
+from tuneloom.cli.parsing import Command, Commands, add_command, count, print_rows, tell
 from tuneloom.model.space import TVM
 
 DESCRIPTION = """\
@@ -41,9 +40,7 @@ def add_parser(subparsers: Commands) -> None:
     importing.add_argument("path", type=Path, metavar="FILE", help="a file that `bank export` wrote")
 
 
-def _command(
-    commands: Commands, name: str, words: str, function: Callable[[argparse.Namespace], int]
-) -> argparse.ArgumentParser:
+def _command(commands: Commands, name: str, words: str, function: Command) -> argparse.ArgumentParser:
     told = words.capitalize() + "."
     return add_command(commands, name, told, function, help=words, store=True, json="print JSON")
 

@@ -4,7 +4,7 @@ import argparse
 import getpass
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneloom.cli.job_options import add_job_options, job_values, remote_fields
-from tuneloom.cli.parsing import Commands, add_command, count, print_rows, tell
+from tuneloom.cli.parsing import Command, Commands, add_command, count, print_rows, tell
 from tuneloom.errors import InputError, TuneloomError
 
 if TYPE_CHECKING:
@@ -58,10 +58,7 @@ def add_parser(subparsers: Commands) -> None:
 
 
 def add_server_command(
-    subparsers: Commands,
-    name: str,
-    words: str,
-    function: Callable[[argparse.Namespace], int],
+    subparsers: Commands, name: str, words: str, function: Command
 ) -> argparse.ArgumentParser:
     """Add a command that asks a server."""
     text = f"{words[0].upper()}{words[1:]}."
@@ -72,10 +69,7 @@ def add_server_command(
 
 
 def add_job_command(
-    subparsers: Commands,
-    name: str,
-    words: str,
-    function: Callable[[argparse.Namespace], int],
+    subparsers: Commands, name: str, words: str, function: Command
 ) -> argparse.ArgumentParser:
     """Add a command that asks a server about one job."""
     parser = add_server_command(subparsers, name, words, function)

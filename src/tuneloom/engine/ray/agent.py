@@ -14,15 +14,15 @@ from typing import assert_never
 
 from tuneloom.engine.calls import Call, CallEnded, Lost, Raised
 from tuneloom.engine.local import LocalEngine
-from tuneloom.engine.ray.cargo import ArtifactCache, MissingCargo, Receipt, receipts_in, unpacked
+from tuneloom.engine.ray.artifacts import ArtifactCache, MissingArtifact, Receipt, receipts_in, unpacked
 from tuneloom.engine.ray.files import FileCache, NoRoom
 from tuneloom.engine.ray.messages import (
     AgentBroke,
     AgentReport,
     AgentReports,
     AgentSpec,
+    ArtifactMissing,
     CallWrote,
-    CargoMissing,
     Drop,
     FilesGone,
     Hello,
@@ -40,7 +40,7 @@ _ENDING_S = 10.0
 _FETCHERS = 4
 
 Fetch = Callable[[Receipt], bytes]
-"""Brings cargo from the machine that keeps it; raises MissingCargo."""
+"""Brings an artifact from the machine that keeps it; raises MissingArtifact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Agent:
                 told.append(self._reports.get_nowait())
         return AgentReports(now_s=self.clock(), reports=told)
 
-    def cargo(self, id: str) -> bytes | None:
+    def artifact(self, id: str) -> bytes | None:
         """What is kept here under this id, if it still is."""
         return self._artifacts.find(id)
 
@@ -183,7 +183,7 @@ class Agent:
             case Release():
                 self._engine.release(order.worker)
             case Drop():
-                self._artifacts.drop(order.cargo)
+                self._artifacts.drop(order.artifact)
             case KeepFile():
                 self._tell_gone(self._files.keep(order.digest, order.data, order.needed))
             case _:
@@ -222,7 +222,7 @@ class Agent:
             self._artifacts.keep(id, data)
         if call is not None and fetched.missing is not None:
             self._files.forget(fetched.id)
-            self._reports.put(CargoMissing(id=fetched.id, receipt=fetched.missing))
+            self._reports.put(ArtifactMissing(id=fetched.id, receipt=fetched.missing))
         elif call is not None:
             self._begin(fetched.id, call, fetched.found)
 
@@ -230,9 +230,9 @@ class Agent:
         assert self._engine is not None and self._files is not None
         try:
             complete = unpacked(call, lambda receipt: fetched.get(receipt.id) or self._artifacts.get(receipt))
-        except MissingCargo as missing:  # something else took its room meanwhile
+        except MissingArtifact as missing:  # something else took its room meanwhile
             self._files.forget(id)
-            self._reports.put(CargoMissing(id=id, receipt=missing.receipt))
+            self._reports.put(ArtifactMissing(id=id, receipt=missing.receipt))
         else:
             self._engine.start(id, complete)
 

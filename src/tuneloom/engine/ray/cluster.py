@@ -19,7 +19,7 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutErro
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tuneloom.engine.ray.agent import Agent
-from tuneloom.engine.ray.cargo import MissingCargo, Receipt
+from tuneloom.engine.ray.artifacts import MissingArtifact, Receipt
 from tuneloom.engine.ray.messages import (
     AgentLine,
     AgentSpec,
@@ -50,47 +50,33 @@ except ray.exceptions.AuthenticationError:
 """
 _KNOCK_S = 120.0
 _QUIET: dict[str, Any] = {"namespace": "tuneloom", "configure_logging": False, "log_to_driver": False}
-_GROUPS = {"orders": 1, "reports": 1, "cargo": 4, "clock": 1}
+_GROUPS = {"orders": 1, "reports": 1, "artifacts": 4, "clock": 1}
 
 
-class AgentActor:
-    """An agent as Ray's actor; it asks other agents for their cargo itself."""
+class AgentActor(Agent):
+    """An agent as Ray's actor; it asks other agents for what they built itself."""
 
     def __init__(self, spec: AgentSpec) -> None:
         self._holders: dict[str, Any] = {}
-        self._agent = Agent(spec, self._fetch)
+        super().__init__(spec, self._ask_holder)
 
-    def hello(self) -> Any:
-        return self._agent.hello()
-
-    def clock(self) -> float:
-        return self._agent.clock()
-
-    def order(self, number: int, packed: Sequence[Order] | bytes, holders: Mapping[str, Any]) -> None:
+    def take(self, number: int, packed: Sequence[Order] | bytes, holders: Mapping[str, Any]) -> None:
+        """Take orders as they travel, with the agents that have what they need."""
         self._holders.update(holders)
         orders: Sequence[Order] = pickle.loads(packed) if isinstance(packed, bytes) else packed
-        self._agent.order(number, [_received(order) for order in orders])
+        self.order(number, [_received(order) for order in orders])
 
-    def reports(self, patience_s: float) -> Any:
-        return self._agent.reports(patience_s)
-
-    def cargo(self, id: str) -> bytes | None:
-        return self._agent.cargo(id)
-
-    def close(self) -> None:
-        self._agent.close()
-
-    def _fetch(self, receipt: Receipt) -> bytes:
+    def _ask_holder(self, receipt: Receipt) -> bytes:
         holder = self._holders.get(receipt.machine)
         if holder is None:
-            raise MissingCargo(receipt)
-        asked = holder.cargo.options(concurrency_group="cargo").remote(receipt.id)
+            raise MissingArtifact(receipt)
+        asked = holder.artifact.options(concurrency_group="artifacts").remote(receipt.id)
         try:
             found: bytes | None = ray.get(asked, timeout=_FETCHING_S)
         except (RayError, GetTimeoutError) as error:
-            raise MissingCargo(receipt) from error
+            raise MissingArtifact(receipt) from error
         if found is None:
-            raise MissingCargo(receipt)
+            raise MissingArtifact(receipt)
         return found
 
 
@@ -112,7 +98,7 @@ class RayLine:
 
     def order(self, number: int, orders: Sequence[Order], holders: Mapping[str, AgentLine]) -> None:
         handles = {machine: line._handle for machine, line in holders.items() if isinstance(line, RayLine)}
-        sent = self._handle.order.options(concurrency_group="orders").remote(number, _packed(orders), handles)
+        sent = self._handle.take.options(concurrency_group="orders").remote(number, _packed(orders), handles)
         sent.future().add_done_callback(self._sent)
 
     def hang_up(self, *, politely: bool = False) -> None:
@@ -182,29 +168,6 @@ def use_own_niceness() -> None:
     os.environ.setdefault("RAY_worker_niceness", "0")
 
 
-def several_nodes(head: Mapping[str, Any]) -> Any:
-    """Ray's simulation of a cluster on this machine, with such a head and a token of its own."""
-    from ray.cluster_utils import Cluster as SeveralNodes
-
-    use_new_token()
-    use_own_niceness()
-    return SeveralNodes(initialize_head=True, head_node_args=dict(head))
-
-
-def start_node(address: str, *words: str) -> "subprocess.Popen[bytes]":
-    """Let a process join a cluster as a node; whoever gets it ends it."""
-    command = [
-        sys.executable,
-        "-m",
-        "ray.scripts.scripts",
-        "start",
-        f"--address={address}",
-        "--block",
-        *words,
-    ]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
 def _running_here() -> str:
     from ray._private.services import canonicalize_bootstrap_address
 
@@ -270,7 +233,7 @@ class RayCluster:
             AgentActor
         )
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._list_nodes, name="roll", daemon=True)
+        self._thread = threading.Thread(target=self._list_nodes, name="nodes", daemon=True)
         self._thread.start()
 
     def nodes(self) -> tuple[Node, ...]:

@@ -23,8 +23,8 @@ from tuneloom.engine.ray.messages import (
     AgentReport,
     AgentReports,
     AgentSpec,
+    ArtifactMissing,
     CallWrote,
-    CargoMissing,
     Cluster,
     FilesGone,
     FromAgent,
@@ -224,7 +224,7 @@ class RayEngine:
                 self._reports += self._calls.noted(link, report)
             case CallWrote():
                 self._reports += self._calls.ended(link, report.ended, report.files)
-            case CargoMissing():
+            case ArtifactMissing():
                 self._reports += self._calls.missing(link, report)
             case FilesGone():
                 link.files -= report.digests

@@ -100,7 +100,7 @@ class FileCache:
         self._expected.clear()
 
     def _expect(self, digests: Iterable[str]) -> None:
-        """ArtifactCache what is here of the files that the next call needs."""
+        """Hold what is here of the files that the next call needs."""
         for digest in set(digests) - self._expected.keys():
             with suppress(FileNotFoundError):
                 self._expected[digest] = self._blobs.hold([digest])

@@ -10,8 +10,7 @@ from tuneloom.engine.api import EngineReport
 from tuneloom.engine.calls import Call, CallEnded
 from tuneloom.engine.local import Watch
 from tuneloom.engine.machine import Offer
-from tuneloom.engine.ray.cargo import Receipt
-from tuneloom.engine.reports import EngineReport
+from tuneloom.engine.ray.artifacts import Receipt
 from tuneloom.model.pickling import quickly_pickled
 
 
@@ -86,9 +85,9 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """Keep some cargo no longer: nobody has its receipt any more."""
+    """Keep an artifact no longer: nobody has its receipt any more."""
 
-    cargo: str
+    artifact: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,7 @@ Order = Start | Stop | Release | Drop | KeepFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CargoMissing:
+class ArtifactMissing:
     """A call did not begin, since some of what it needs is not there any more."""
 
     id: str
@@ -136,7 +135,7 @@ class FilesGone:
     digests: frozenset[str]
 
 
-AgentReport = EngineReport | CargoMissing | AgentBroke | CallWrote | FilesGone
+AgentReport = EngineReport | ArtifactMissing | AgentBroke | CallWrote | FilesGone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +197,7 @@ class AgentLine(Protocol):
         """Ask what time it is there."""
 
     def order(self, number: int, orders: Sequence[Order], holders: "Mapping[str, AgentLine]") -> None:
-        """Send orders; `holders` are the agents that have cargo which they need."""
+        """Send orders; `holders` are the agents that have artifacts which they need."""
 
     def hang_up(self, *, politely: bool = False) -> None:
         """End the agent with all its workers; politely: let it end them itself."""

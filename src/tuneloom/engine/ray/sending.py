@@ -19,10 +19,10 @@ from tuneloom.engine.calls import (
     ReadFiles,
     Returned,
 )
-from tuneloom.engine.ray.cargo import Receipt, receipts_in, unpacked
+from tuneloom.engine.ray.artifacts import Receipt, receipts_in, unpacked
 from tuneloom.engine.ray.files import mentioned, unpack
 from tuneloom.engine.ray.links import Link
-from tuneloom.engine.ray.messages import CargoMissing, Drop, KeepFile, Release, Start, Stop
+from tuneloom.engine.ray.messages import ArtifactMissing, Drop, KeepFile, Release, Start, Stop
 from tuneloom.model import Artifact
 
 MOST_SENT_BYTES = 256 << 20
@@ -149,7 +149,7 @@ class RemoteCalls:
         at_s = link.on_our_clock(report.at_s, sent.sent_s, self._now_s())
         return [replace(report, id=sent.id, at_s=at_s)]
 
-    def missing(self, link: Link, report: CargoMissing) -> list[CallEnded]:
+    def missing(self, link: Link, report: ArtifactMissing) -> list[CallEnded]:
         """Make again what a call needs, where it is needed."""
         sent = self._sent.pop(report.id, None)
         if sent is None:
@@ -219,11 +219,11 @@ class RemoteCalls:
         receipt.stub = _Stub()
         finalize(receipt.stub, self._forget, receipt.id, receipt.machine).atexit = False
 
-    def _forget(self, cargo: str, machine: str) -> None:
-        self._recipes.pop(cargo, None)
+    def _forget(self, artifact: str, machine: str) -> None:
+        self._recipes.pop(artifact, None)
         link = self._links.get(machine)
         if link is not None:
-            link.orders.append(Drop(cargo=cargo))
+            link.orders.append(Drop(artifact=artifact))
 
     def _end(self, call_id: str, result: CallResult) -> CallEnded:
         self._now_under.pop(call_id, None)

@@ -64,9 +64,13 @@ def reader(request: Request, credentials: Credentials) -> Principal:
         record = _in_session(store, request, secret) if secret else _with_token(store, text)
     access.limits.admit(request, record.id)
     request.state.token = record.id
-    return Principal(
-        tenant=record.tenant, token=record.id, role=record.role, request_id=request.state.request_id
-    )
+    return principal(request, record)
+
+
+def principal(request: Request, token: TokenRecord) -> Principal:
+    """The bearer of a token that was found valid, in this request."""
+    id = request.state.request_id
+    return Principal(tenant=token.tenant, token=token.id, role=token.role, request_id=id)
 
 
 # What does not wait is async: anything else is handed to a thread, and on a busy machine that takes its time.

@@ -28,7 +28,6 @@ class Spooled:
 
     path: pathlib.Path
     digest: str
-    size_bytes: int
 
 
 @asynccontextmanager
@@ -51,7 +50,7 @@ async def spooled(request: Request, most_bytes: int) -> AsyncIterator[Spooled]:
         if size == 0:
             raise Problem(422, "the body is empty; send the model's file", "body")
         await run_in_threadpool(file.flush)
-        yield Spooled(path=pathlib.Path(file.name), digest=digest.hexdigest(), size_bytes=size)
+        yield Spooled(path=pathlib.Path(file.name), digest=digest.hexdigest())
 
 
 ROUTER = APIRouter(prefix="/models", tags=["models"])

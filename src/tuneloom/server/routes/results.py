@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Header
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
-from tuneloom.app.reports.reporting import report_data
 from tuneloom.report import render_report
+from tuneloom.report.data import TaskResult
 from tuneloom.server.access.callers import Reader
 from tuneloom.server.bodies.jobs import CurveTold, TasksTold, TaskTold
-from tuneloom.server.parameters import JobId, found_job
+from tuneloom.server.parameters import JobId, Reported, found_job
 from tuneloom.server.problems import Problem, documented
 from tuneloom.server.state import Served
 from tuneloom.server.telling import in_ms
@@ -23,42 +23,31 @@ _FILE = {"content": {"application/gzip": {"schema": {"type": "string", "format":
 
 
 @ROUTER.get("/tasks", responses=documented(404, 422))
-def list_tasks(service: Served, caller: Reader, job: JobId) -> TasksTold:
+def list_tasks(data: Reported) -> TasksTold:
     """The kernels of a job's model, before and after tuning."""
-    with service.stores.lent() as store:
-        data = report_data(store, found_job(store, job, caller).id)
-    return TasksTold(
-        tasks=[
-            TaskTold(
-                key=task.key,
-                name=task.name,
-                kernel_class=task.kernel_class,
-                shapes=task.shapes,
-                weight=task.weight,
-                trials=task.trials,
-                failed=len(task.failed_at),
-                before_ms=in_ms(task.before_s),
-                after_ms=in_ms(task.after_s),
-            )
-            for task in data.tasks
-        ]
+    return TasksTold(tasks=[_task_told(task) for task in data.tasks])
+
+
+def _task_told(task: TaskResult) -> TaskTold:
+    same = ("key", "name", "kernel_class", "shapes", "weight", "trials")
+    return TaskTold(
+        **{name: getattr(task, name) for name in same},
+        failed=len(task.failed_at),
+        before_ms=in_ms(task.before_s),
+        after_ms=in_ms(task.after_s),
     )
 
 
 @ROUTER.get("/curve", responses=documented(404, 422))
-def show_curve(service: Served, caller: Reader, job: JobId) -> CurveTold:
+def show_curve(data: Reported) -> CurveTold:
     """The best latency of the whole model against the number of trials."""
-    with service.stores.lent() as store:
-        data = report_data(store, found_job(store, job, caller).id)
     points = [point for model in data.models for point in model.progress]
     return CurveTold(trials=[p.trial for p in points], best_ms=[p.best_s * 1e3 for p in points])
 
 
 @ROUTER.get("/report", response_class=HTMLResponse, responses=documented(404, 422))
-def show_report(service: Served, caller: Reader, job: JobId) -> HTMLResponse:
+def show_report(data: Reported) -> HTMLResponse:
     """The report about a job, as `tuneloom report` writes it."""
-    with service.stores.lent() as store:
-        data = report_data(store, found_job(store, job, caller).id)
     return HTMLResponse(render_report(data), headers={"Content-Security-Policy": _REPORT_CSP})
 
 

@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request, Response
 
 from tuneloom import __version__
+from tuneloom.server.access.callers import principal
 from tuneloom.server.access.credentials import (
     bearer,
     begin_session,
@@ -19,7 +20,7 @@ from tuneloom.server.bodies.accounts import LoginState, SessionTold
 from tuneloom.server.bodies.asked import LoginAsked
 from tuneloom.server.problems import Problem, documented
 from tuneloom.server.state import Served
-from tuneloom.store import AuditEntry, SessionRecord
+from tuneloom.store import SessionRecord
 
 ROUTER = APIRouter(prefix="/session", tags=["session"])
 
@@ -48,7 +49,7 @@ def log_in(service: Served, request: Request, response: Response, asked: LoginAs
         service.access.limits.admit(request, token.id)
         end_session(store, secret_of(request))
         record, secret = begin_session(store, token.id)
-        store.add_audit(_entry(request, record, "log in"))
+        store.add_audit(principal(request, token).entry("log in", token.id))
     request.state.token = token.id
     give_cookie(request, response, secret)
     return _told(record, secret)
@@ -65,7 +66,7 @@ def log_out(service: Served, request: Request, response: Response) -> None:
             service.access.limits.admit(request, record.token.id)
             require_meant(request, secret)
             end_session(store, secret)
-            store.add_audit(_entry(request, record, "log out"))
+            store.add_audit(principal(request, record.token).entry("log out", record.token.id))
     take_cookie(request, response)
 
 
@@ -77,15 +78,4 @@ def _told(record: SessionRecord, secret: str) -> SessionTold:
         role=record.token.role.value,
         expires=min(record.expires, record.token.expires or record.expires),
         proof=proof_of(secret),
-    )
-
-
-def _entry(request: Request, record: SessionRecord, action: str) -> AuditEntry:
-    token = record.token
-    return AuditEntry(
-        tenant=token.tenant,
-        token=token.id,
-        action=action,
-        subject=token.id,
-        request_id=request.state.request_id,
     )

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from tuneloom.app.hosting.watching import log_of, timeline_of
-from tuneloom.app.reports.reporting import report_data
 from tuneloom.report import ReportData
 from tuneloom.server.access.callers import Reader
 from tuneloom.server.bodies.jobs import (
@@ -16,7 +15,7 @@ from tuneloom.server.bodies.jobs import (
     SpanTold,
     TimelineTold,
 )
-from tuneloom.server.parameters import JobId, found_job
+from tuneloom.server.parameters import JobId, Reported, found_job
 from tuneloom.server.problems import documented
 from tuneloom.server.state import Served
 from tuneloom.server.telling import finite, in_ms
@@ -50,10 +49,8 @@ def show_log(service: Served, caller: Reader, job: JobId) -> LogTold:
 
 
 @ROUTER.get("/provenance", responses=documented(404, 422))
-def show_provenance(service: Served, caller: Reader, job: JobId) -> ProvenanceTold:
+def show_provenance(data: Reported) -> ProvenanceTold:
     """How a job was measured, how quiet its device was, and which schedules it reused from where."""
-    with service.stores.lent() as store:
-        data = report_data(store, found_job(store, job, caller).id)
     return ProvenanceTold(
         facts=list(data.facts),
         canary=finite([[point.at_s, point.ratio] for point in data.drift]),

@@ -56,10 +56,16 @@ def is_digest(text: str) -> bool:
 def digest_of(path: Path) -> str:
     """The name under which a file's content is kept; raises OSError if it can't be read."""
     found = hashlib.sha256()
+    for piece in pieces_of(path):
+        found.update(piece)
+    return found.hexdigest()
+
+
+def pieces_of(path: Path) -> Iterator[bytes]:
+    """A file, piece by piece; raises OSError if it can't be read."""
     with path.open("rb") as file:
         while piece := file.read(PIECE):
-            found.update(piece)
-    return found.hexdigest()
+            yield piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +99,7 @@ class FolderFiles:
         return is_digest(digest) and self._file(digest).is_file()
 
     def read(self, digest: str) -> Iterator[bytes]:
-        with self._file(digest).open("rb") as file:
-            while piece := file.read(PIECE):
-                yield piece
+        return pieces_of(self._file(digest))
 
     def remove(self, digests: Collection[str], connection: Connection) -> None:
         for digest in digests:

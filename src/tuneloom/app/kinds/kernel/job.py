@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuneloom.app.conducting.programs import Step
+from tuneloom.app.conducting.programs import Step, single_step
 from tuneloom.app.kinds.base import JobContext
 from tuneloom.app.kinds.kernel.presampling import KernelMemory, PresampleSteps, Sample, samples_text
 from tuneloom.app.kinds.kernel.tuning import KernelTuning, nothing_worked
@@ -15,7 +15,6 @@ from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import InputError, TuneloomError
 from tuneloom.model import ModelSummary, SearchOptions, StageKind, Trial
-from tuneloom.scheduling.stages import ANY_CORE, StageRequest
 from tuneloom.tuners.kernel import ON_DEVICE, PRESAMPLED, cargo
 
 _OPEN = "tuneloom.tuners.kernel.opening:open_kernel"
@@ -86,17 +85,8 @@ class KernelJob(TuningJob):
 
     def make_tuning(self, tasks: Sequence[TaskProgress]) -> KernelTuning:
         assert self.summary is not None
-        context = self._context
-        tuning = KernelTuning(
-            self.job,
-            self.spec,
-            tasks,
-            context.keep,
-            lanes=context.lanes,
-            workers=context.workers,
-            spare=self.spare,
-            builds_on_device=bool(self.summary.facts.get(ON_DEVICE)),
-        )
+        on_device = bool(self.summary.facts.get(ON_DEVICE))
+        tuning = self.spender(KernelTuning, tasks, spare=self.spare, builds_on_device=on_device)
         for features, seconds in self._memory.features():
             tuning.teach(features, seconds)
         return tuning
@@ -131,17 +121,8 @@ class KernelJob(TuningJob):
             worker=self.model_worker,
             timeout_s=SEARCH_S,
         )
-        request = StageRequest(
-            id="look",
-            job=self.job,
-            lane="look",
-            step=0,
-            kind=StageKind.FINALISE.value,
-            needs=ANY_CORE,
-            task=progress.task.name,
-            home=self.model_worker,
-        )
-        return Step(request=request, call=lambda: call, ended=self._seen)
+        own: dict[str, Any] = {"task": progress.task.name, "home": self.model_worker, "then": None}
+        return single_step(self.job, "look", lambda: call, self._seen, kind=StageKind.FINALISE, **own)
 
     def _seen(self, result: CallResult, _at_s: float) -> Sequence[Step]:
         self.insight = result.value if isinstance(result, Returned) else {}

@@ -119,16 +119,7 @@ class ModelJob(TuningJob):
         return preparation.begin()
 
     def make_tuning(self, tasks: Sequence[TaskProgress]) -> TaskTuning:
-        context = self._context
-        tuning = TaskTuning(
-            self.job,
-            self.spec,
-            tasks,
-            context.keep,
-            lanes=context.lanes,
-            workers=context.workers,
-            reuse=self._reuse,
-        )
+        tuning = self.spender(TaskTuning, tasks, reuse=self._reuse)
         tuning.spending.goal.reference_s = self._reference_s
         if self._reuse is not None:
             assert self.summary is not None

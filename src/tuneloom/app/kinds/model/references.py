@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tuneloom.app.conducting.programs import Step
+from tuneloom.app.conducting.programs import Step, single_step
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.errors import TuneloomError
-from tuneloom.model import JobSpec, ModelRecipe, ModelSummary, StageKind
-from tuneloom.scheduling.stages import ANY_CORE, DeviceDemand, StageRequest
+from tuneloom.model import JobSpec, ModelRecipe, ModelSummary
+from tuneloom.scheduling.stages import DeviceDemand
 
 _TIME = "tuneloom.tuners.tvm.bundles.references:reference_s"
 _MOVED = "tuneloom.tuners.tvm.models.making.lowered:moved_outputs"
@@ -37,19 +37,9 @@ def precision_step(job: str, spec: JobSpec, recipe: ModelRecipe, moved: Moved) -
 def _step(
     name: str, job: str, spec: JobSpec, call: Call, failed: str, told: Callable[[Any, float], Sequence[Step]]
 ) -> Step:
-    request = StageRequest(
-        id=name,
-        job=job,
-        lane=name,
-        step=0,
-        kind=StageKind.INITIALISE.value,
-        needs=DeviceDemand(key=spec.device_key),
-        then=ANY_CORE,
-    )
-
     def ended(result: CallResult, at_s: float) -> Sequence[Step]:
         if isinstance(result, Returned):
             return told(result.value, at_s)
         return told(TuneloomError(f"{spec.name}: {failed}: {result}"), at_s)
 
-    return Step(request=request, call=lambda: call, ended=ended)
+    return single_step(job, name, lambda: call, ended, needs=DeviceDemand(key=spec.device_key))

@@ -12,7 +12,6 @@ from tuneloom import __version__
 from tuneloom.app.bundles.folders import discard, show, unfinished
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.finishing.verdicts import Verdict
-from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.errors import OutputError
 from tuneloom.model import CheckResult, Handover, JobSpec, ModelSummary, OwnRuntime, ShapeVariant
@@ -91,19 +90,10 @@ def foreign_parts(
 
 def kernel_results(tuning: TaskTuning, finish: Finish) -> dict[str, Any]:
     """Per task key: what its kernel took before and after, and what was decided about it."""
-    return {t.task.key: _kernel_result(finish, t) for t in tuning.tasks}
-
-
-def _kernel_result(finish: Finish, progress: TaskProgress) -> dict[str, Any]:
-    verdict = finish.verdicts[progress.task.key]
-    used = verdict.chosen is not None
+    verdicts = {t.task.key: (finish.verdicts[t.task.key], len(t.trials)) for t in tuning.tasks}
     return {
-        "before_s": verdict.default_s,
-        "after_s": verdict.used_s,
-        "trials": len(progress.trials),
-        "used": used,
-        "implementer": _implementer(verdict),
-        "note": verdict.note,
+        key: {**verdict.result(trials), "implementer": _implementer(verdict)}
+        for key, (verdict, trials) in verdicts.items()
     }
 
 

@@ -53,15 +53,8 @@ class TaskListJob(TuningJob):
 
 def _kernel(progress: TaskProgress) -> dict[str, Any]:
     verdict = _verdict(progress)
-    used = verdict.chosen is not None
-    return {
-        "before_s": verdict.default_s,
-        "after_s": verdict.used_s,
-        "trials": len(progress.trials),
-        "used": used,
-        "note": verdict.note,
-        "best": verdict.chosen.trial.candidate.configuration if verdict.chosen else "",
-    }
+    best = verdict.chosen.trial.candidate.configuration if verdict.chosen else ""
+    return {**verdict.result(len(progress.trials)), "best": best}
 
 
 def _verdict(progress: TaskProgress) -> Verdict:

@@ -1,10 +1,12 @@
 """Several machines on one, for tests and benchmarks, by Ray's own simulation of nodes."""
 
 import subprocess
+import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from tuneloom.engine.ray.cluster import RayCluster, connect, several_nodes, start_node
+from tuneloom.engine.ray.cluster import RayCluster, connect, use_new_token, use_own_niceness
 
 _STORE_BYTES = 128 << 20
 
@@ -16,7 +18,7 @@ class SimulatedCluster:
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        self._cluster = several_nodes(_node(names[0]))
+        self._cluster = _several_nodes(_node(names[0]))
         self._nodes: dict[str, Any] = {names[0]: self._cluster.head_node}
         self._apart: list[subprocess.Popen[bytes]] = []
         for name in names[1:]:
@@ -40,7 +42,7 @@ class SimulatedCluster:
     def add_apart(self, name: str) -> None:
         """A machine joins some time later; whoever asks for it does not wait, in any thread."""
         words = [f"--node-name={name}", "--num-cpus=1", f"--object-store-memory={_STORE_BYTES}"]
-        self._apart.append(start_node(self.address, *words))
+        self._apart.append(_start_node(self.address, *words))
 
     def kill(self, name: str) -> None:
         """A machine goes down with everything on it."""
@@ -62,3 +64,26 @@ def _node(name: str) -> dict[str, Any]:
         "object_store_memory": _STORE_BYTES,
         "include_dashboard": False,
     }
+
+
+def _several_nodes(head: Mapping[str, Any]) -> Any:
+    """Ray's simulation of a cluster on this machine, with such a head and a token of its own."""
+    from ray.cluster_utils import Cluster as SeveralNodes
+
+    use_new_token()
+    use_own_niceness()
+    return SeveralNodes(initialize_head=True, head_node_args=dict(head))
+
+
+def _start_node(address: str, *words: str) -> "subprocess.Popen[bytes]":
+    """Let a process join a cluster as a node; whoever gets it ends it."""
+    command = [
+        sys.executable,
+        "-m",
+        "ray.scripts.scripts",
+        "start",
+        f"--address={address}",
+        "--block",
+        *words,
+    ]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

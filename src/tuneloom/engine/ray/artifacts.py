@@ -38,7 +38,7 @@ class Receipt(bytes):
         return f"Receipt({self.id!r}, {self.machine!r})"
 
 
-class MissingCargo(Exception):  # noqa: N818 - the name is the message
+class MissingArtifact(Exception):  # noqa: N818 - the name is the message
     """What a receipt stands for is not there any more."""
 
     def __init__(self, receipt: Receipt) -> None:
@@ -47,7 +47,7 @@ class MissingCargo(Exception):  # noqa: N818 - the name is the message
 
 
 class ArtifactCache:
-    """What one machine keeps: its own cargo and copies of others'; the oldest goes first when it is full."""
+    """What one machine keeps: its own artifacts and copies of others'; the oldest goes when it is full."""
 
     def __init__(self, machine: str, most_bytes: int = _MOST_BYTES) -> None:
         self._machine = machine
@@ -78,10 +78,10 @@ class ArtifactCache:
         return self._kept.get(id)
 
     def get(self, receipt: Receipt) -> bytes:
-        """What a receipt stands for; raises MissingCargo if it is not kept any more."""
+        """What a receipt stands for; raises MissingArtifact if it is not kept any more."""
         kept = self._kept.get(receipt.id)
         if kept is None:
-            raise MissingCargo(receipt)
+            raise MissingArtifact(receipt)
         return kept
 
     def drop(self, id: str) -> None:
