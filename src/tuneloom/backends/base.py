@@ -137,6 +137,10 @@ class Backend(ABC):
         """What a bundle has to say of the hardware that code with these kernels needs."""
         return {"cpu_features": [], "cpu_flags": {}}
 
+    def require_memory(self, needed_bytes: int, target: TargetSpec) -> None:
+        """Raise TargetError if no device of this machine for the target can hold so much."""
+        return
+
     def watch(self) -> ConditionWatch | None:
         """Looks at the device that this process holds while it is measured; None if nobody can."""
         return None

@@ -3,7 +3,7 @@
 import pytest
 
 from tuneloom.backends.cuda import assembling
-from tuneloom.backends.cuda.target import cuda_config
+from tuneloom.backends.cuda.target import cuda_config, require_memory
 from tuneloom.errors import TargetError
 from tuneloom.gpus import InstalledGpu, Nvml
 
@@ -56,3 +56,16 @@ def test_an_architecture_that_the_assembler_does_not_know_is_told_with_those_tha
 def test_the_assembler_of_triton_says_what_it_knows() -> None:
     pytest.importorskip("triton")
     assert {"sm_80", "sm_90"} <= assembling.assembled()
+
+
+def test_a_model_that_no_gpu_of_the_architecture_can_hold_is_told_with_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = InstalledGpu(uuid="GPU-s", name="T4", capability=(7, 5), memory_mib=16 << 10)
+    large = InstalledGpu(uuid="GPU-l", name="H200", capability=(9, 0), memory_mib=140 << 10)
+    monkeypatch.setattr(Nvml, "gpus", lambda _self: [small, large])
+    words = r"needs at least 20\.0 GiB for its weights, the GPU has 16\.0 GiB; use a smaller type"
+    with pytest.raises(TargetError, match=words):
+        require_memory(20 << 30, "sm_75")
+    require_memory(20 << 30, "sm_90")
+    require_memory(20 << 30, "sm_80")  # there is none here to ask

@@ -20,7 +20,7 @@ from tuneloom.backends.cuda.passes.summing import summing_loops
 from tuneloom.backends.cuda.passes.turned_loops import turned_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slices
 from tuneloom.backends.cuda.stopwatch import Stopwatch
-from tuneloom.backends.cuda.target import CudaTarget, cuda_target
+from tuneloom.backends.cuda.target import CudaTarget, cuda_target, require_memory
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.backends.implementers import Implementer
@@ -100,6 +100,9 @@ class CudaBackend(Backend):
     def implementers(self, target: TargetSpec) -> Sequence[Implementer]:
         triton = (TritonImplementer(),) if find_spec("triton") is not None else ()
         return (*triton, CublasImplementer()) if shutil.which("cc") else triton
+
+    def require_memory(self, needed_bytes: int, target: TargetSpec) -> None:
+        require_memory(needed_bytes, target.family)
 
     def watch(self) -> ConditionWatch | None:
         return watch_first()

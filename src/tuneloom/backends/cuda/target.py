@@ -8,7 +8,7 @@ from tuneloom.backends.cuda.assembling import require_architecture
 from tuneloom.backends.cuda.gpu import relatives_of
 from tuneloom.compiler.target import TargetSpec, tvm_target, with_host
 from tuneloom.errors import TargetError
-from tuneloom.gpus import InstalledGpu, visible_gpus
+from tuneloom.gpus import InstalledGpu, Nvml, visible_gpus
 
 NEEDED_CUDA = (13, 0)
 """The CUDA that TVM's wheel is linked with."""
@@ -70,6 +70,19 @@ def _architecture() -> str:
         raise TargetError(f"no NVIDIA GPU found here; name its architecture: --target '{_EXAMPLE}'")
     require_driver(gpus[0])
     return gpus[0].arch
+
+
+def require_memory(needed_bytes: int, arch: str) -> None:
+    """Raise TargetError if none of this machine's GPUs of an architecture can hold so much.
+
+    The driver is asked for all GPUs: a process that builds sees none of them.
+    """
+    largest_mib = max((gpu.memory_mib for gpu in Nvml().gpus() if gpu.arch == arch), default=0)
+    if largest_mib and needed_bytes > largest_mib << 20:
+        raise TargetError(
+            f"the model needs at least {needed_bytes / 2**30:.1f} GiB for its weights, "
+            f"the GPU has {largest_mib / 1024:.1f} GiB; use a smaller type (--dtype float16) or a larger GPU"
+        )
 
 
 def require_driver(gpu: InstalledGpu) -> None:

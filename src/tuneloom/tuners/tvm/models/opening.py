@@ -13,6 +13,7 @@ from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.models.compiling.compiled import foreign_entries
 from tuneloom.tuners.tvm.models.compiling.facts import target_facts
+from tuneloom.tuners.tvm.models.compiling.parameters import weight_bytes
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model
 from tuneloom.tuners.tvm.models.remembering import keep, recall
 
@@ -28,6 +29,8 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
         return known
     try:
         all_lowered = [lowered_model(variant) for variant in recipe.variants()]
+        lowered = all_lowered[0]
+        backend_of(lowered.target).require_memory(weight_bytes(lowered.module["main"]), lowered.target)
     except InputError as error:
         return error
     try:

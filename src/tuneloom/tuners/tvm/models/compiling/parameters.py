@@ -26,6 +26,11 @@ def split_parameters(module: Any) -> tuple[Any, list[NDArray[Any]]]:
     return result, [np.ascontiguousarray(constant.value.numpy()) for constant in constants]
 
 
+def weight_bytes(function: Any) -> int:
+    """What the weights of a model take: its device has to hold at least these."""
+    return sum(_bytes(constant.value) for constant in _large_constants(function))
+
+
 def _large_constants(function: Any) -> list[Any]:
     found: list[Any] = []
 
