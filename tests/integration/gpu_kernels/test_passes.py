@@ -12,6 +12,7 @@ from relax_models import model, operators, outputs
 
 from tuneloom.backends.cuda.passes.attention import attention_as_one
 from tuneloom.backends.cuda.passes.halves import products_in_half
+from tuneloom.backends.cuda.passes.rms_norms import rms_norms_as_one
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind
 
@@ -153,3 +154,20 @@ def test_attention_has_loops_of_its_own_type(dtype: str) -> None:
     shares = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
     expected = np.einsum("bhij,bjhd->bihd", shares, value)
     np.testing.assert_allclose(outputs(loops), expected, rtol=1e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_a_written_out_rms_norm_is_one_operator_along_rows(axis: int) -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        op, x = relax.op, values[0]
+        square = builder.emit(op.power(x, relax.const(np.float32(2.0))))
+        mean = builder.emit(op.mean(square, axis=[axis], keepdims=True))
+        shifted = builder.emit(op.add(mean, relax.const(np.float32(1e-6))))
+        return op.multiply(x, builder.emit(op.rsqrt(shifted)))
+
+    plain = model(body, ((2, 3, 8), "float32"))
+    changed = rms_norms_as_one(plain)
+    assert ("relax.nn.rms_norm" in operators(changed)) == (axis == -1)
+    np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5)

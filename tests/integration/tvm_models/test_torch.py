@@ -59,6 +59,18 @@ def test_several_inputs_and_outputs_keep_their_order(tmp_path: Path, host: Targe
     assert_agrees(model, module, host, tokens, scale)
 
 
+def test_a_cache_that_begins_empty_is_joined_with_what_comes(tmp_path: Path, host: TargetSpec) -> None:
+    class Growing(torch.nn.Module):
+        def forward(self, x: Any, more: Any) -> Any:
+            cache = torch.cat([torch.tensor([]), x], dim=-2)
+            return torch.cat([cache, more], dim=-2) * 2
+
+    inputs = torch.randn(1, 3, 4), torch.randn(1, 2, 4)
+    model = import_model(networks.export(Growing(), inputs, tmp_path / "net.pt2"))
+    assert model.outputs[0].shape == (1, 5, 4)
+    assert_agrees(model, Growing(), host, *inputs)
+
+
 def test_shapes_that_do_not_fit_are_refused_with_the_reason(tmp_path: Path) -> None:
     open_batch = torch.export.Dim("batch", min=1, max=8)
     path = networks.export(

@@ -14,6 +14,7 @@ from tuneloom.backends.cuda.passes.channels_last import channels_last, gates_apa
 from tuneloom.backends.cuda.passes.halves import HALF, products_in_half
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
+from tuneloom.backends.cuda.passes.rms_norms import rms_norms_as_one
 from tuneloom.backends.cuda.passes.side_by_side import products_joined
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.summing import summing_loops
@@ -60,6 +61,7 @@ class CudaBackend(Backend):
             in_half,  # folding would widen weights
             folding(),  # so that masks and biases are known
             own_pass("NormsFolded", norms_folded),
+            own_pass("NormsAsOne", rms_norms_as_one),
             own_pass("AttentionAsOne", attention_as_one),
             *(halving if dtype in HALF else ()),
             own_pass("ChannelsLast", channels_last),

@@ -187,6 +187,15 @@ def joined_parts(dtype: str = "float16") -> Meaning:
     return w.meaning(w.step("add", (joined, joined), (3, 11, 8), dtype))
 
 
+def grown_cache(dtype: str = "float16") -> Meaning:
+    """Keys of a cache and, behind them, those of one more row, which are a slice of a product."""
+    w = MeaningWriter()
+    cache, product = w.input((1, 3, 9, 8), dtype), w.input((1, 1, 72), dtype)
+    part = w.step("strided_slice", (product,), (1, 1, 24), dtype, axes=[2], begin=[24], end=[48])
+    heads = w.step("reshape", (part,), (1, 3, 1, 8), dtype)
+    return w.meaning(w.step("concat", (cache, heads), (1, 3, 10, 8), dtype, axis=2))
+
+
 def rows_of_tables(dtype: str = "float16") -> Meaning:
     """Rows of two tables added, and a layer norm."""
     w = MeaningWriter()
@@ -422,6 +431,7 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "rows of tables": ("rows", rows_of_tables),
     "elementwise chain": ("elements", elementwise),
     "joined parts": ("elements", joined_parts),
+    "grown cache": ("elements", grown_cache),
     "convolution": ("convolution", lambda: convolution((1, 7, 9, 32), 40, 3, residual=True)),
     "convolution every second pixel": ("convolution", lambda: convolution((2, 9, 8, 16), 24, 3, stride=2)),
     "convolution of few channels": ("convolution", lambda: convolution((1, 12, 11, 3), 16, 5, stride=2)),

@@ -28,7 +28,7 @@ UNARY = frozenset(
         *("negative", "sqrt", "rsqrt", "square", "abs", "astype", "clip"),
     )
 )
-BINARY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
+BINARY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum", "power"))
 
 
 def reshapes_behind(module: Any) -> Any:

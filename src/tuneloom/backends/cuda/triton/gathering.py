@@ -33,7 +33,7 @@ def _joined(draft: Reader, value: int, step: MeaningStep, place: Place) -> str:
     for part, operand in reversed(list(enumerate(step.operands))):
         low, high = begins[part], begins[part + 1]
         inside = draft.named(f"({number} >= {low}) & ({number} < {high})")
-        moved = Coordinate(at.digits, at.scale, at.shift - low)
+        moved = Coordinate(at.digits, at.scale, at.shift - low) if high > low + 1 else Coordinate()
         draft.conditions.append(inside)
         text = draft.read(operand, (*place[:axis], moved, *place[axis + 1 :]))
         draft.conditions.pop()

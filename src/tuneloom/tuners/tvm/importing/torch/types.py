@@ -42,6 +42,14 @@ def typed_importer() -> Any:
 
             return typed
 
+        def _cat(self, node: Any) -> Any:
+            """PyTorch skips operands of shape (0,), with which caches begin."""
+            parts = [one for one in node.args[0] if tuple(one.meta["val"].shape) != (0,)]
+            if len(parts) == 1:
+                return self.env[parts[0]]
+            axis = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+            return self.block_builder.emit(relax.op.concat([self.env[one] for one in parts], axis=axis))
+
         def _div(self, node: Any) -> Any:
             floor = node.kwargs.get("rounding_mode") == "floor"
             return self._floor_divide(node) if floor else super()._div(node)
