@@ -89,7 +89,7 @@ class ModelJob(TuningJob):
             self._moved = found
             return self._compare(tasks, later_s)
 
-        return [precision_step(self.job, self.spec, self.recipe, moved)]
+        return [precision_step(self.job, self.spec, self.recipe, self.model_worker, moved)]
 
     def _compare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
         if self.spec.budget.goal_ratio is None:

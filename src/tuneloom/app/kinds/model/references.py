@@ -28,9 +28,12 @@ def reference_step(job: str, spec: JobSpec, summary: ModelSummary, cores: int, t
     return _step("reference", job, spec, call, "ONNX Runtime could not be timed", timed)
 
 
-def precision_step(job: str, spec: JobSpec, recipe: ModelRecipe, moved: Moved) -> Step:
-    """Compares the model in its number type with that in float32, both untuned, on the device of the job."""
-    call = Call(function=_MOVED, arguments=(recipe,), timeout_s=_LIMIT_S)
+def precision_step(job: str, spec: JobSpec, recipe: ModelRecipe, worker: str, moved: Moved) -> Step:
+    """Compares the model in its number type with that in float32, both untuned, on the device of the job.
+
+    The worker that has opened the model does it, as it checks the tuned one in the end.
+    """
+    call = Call(function=_MOVED, arguments=(recipe,), worker=worker, timeout_s=_LIMIT_S)
     return _step("precision", job, spec, call, f"{spec.dtype} could not be compared with float32", moved)
 
 
@@ -42,4 +45,5 @@ def _step(
             return told(result.value, at_s)
         return told(TuneloomError(f"{spec.name}: {failed}: {result}"), at_s)
 
-    return single_step(job, name, lambda: call, ended, needs=DeviceDemand(key=spec.device_key))
+    needs = DeviceDemand(key=spec.device_key)
+    return single_step(job, name, lambda: call, ended, home=call.worker or "", needs=needs)
