@@ -34,7 +34,7 @@ def job_line(job: JobRecord) -> str:
     spread = _spread(result["latencies_after_s"])
     how = "as it is deployed" if "left_to_onnxruntime" in result else "tuned"
     text = f"{job.name}: {before * 1e3:.2f} ms untuned → {after * 1e3:.2f} ms {how} (±{spread:.0%})"
-    text += f", {gained(before, after)}; {result['trials']} trials{_failures(result)}"
+    text += f", {gained(before, after)}{_energy(result)}; {result['trials']} trials{_failures(result)}"
     if "left_to_onnxruntime" in result:
         text = _left(job.name, result["left_to_onnxruntime"]) + f"\n  {text.removeprefix(job.name + ': ')}"
     elif "own_runtime" in result:
@@ -48,6 +48,10 @@ def job_line(job: JobRecord) -> str:
         runtime = "LiteRT" if part["file"].endswith(".tflite") else "ONNX Runtime"
         text += f"\n  in {runtime}: {', '.join(part['operators'])}{share}"
     return text + _not_used([kernel["note"] for kernel in result["kernels"].values()])
+
+
+def _energy(result: Any) -> str:
+    return f", {result['energy_j'] * 1e3:.3g} mJ a run" if "energy_j" in result else ""
 
 
 def _against(name: str, own: Any, spread: float) -> str:

@@ -180,6 +180,8 @@ class CheckResult:
     uncompared: str = ""
     by_shape: tuple[tuple[float, float], ...] = ()
     tolerance: float = EXACT
+    energy_j: float | None = None
+    """What one run of the tuned model takes, where its device counts that."""
 
     @property
     def same(self) -> bool:

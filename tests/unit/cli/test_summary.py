@@ -34,6 +34,11 @@ def test_a_finished_job_shows_before_and_after_trials_failures_and_its_bundle() 
     assert dropped.strip() == "schedules dropped because they changed the outputs: 1"
 
 
+def test_the_energy_of_a_run_is_shown_where_the_device_counted_it() -> None:
+    first = job_line(record(JobStatus.FINISHED, RESULT | {"energy_j": 0.0625})).splitlines()[0]
+    assert "3.0 times faster, 62.5 mJ a run; 60 trials" in first
+
+
 def test_the_headline_is_the_comparison_with_the_runtime_people_would_use_instead() -> None:
     own = {"name": "onnxruntime", "latency_s": 0.015, "tuned_s": 0.01}
     first, second = job_line(record(JobStatus.FINISHED, RESULT | {"own_runtime": own})).splitlines()[:2]

@@ -63,6 +63,6 @@ def require_device(spec: JobSpec, device_keys: Collection[str]) -> None:
         known = ", ".join(repr(key) for key in sorted(device_keys))
         raise TargetError(
             f"{spec.name}: no device with key {spec.device_key!r}; known: {known}. "
-            "To wait for a device to appear, add --wait-for-devices",
+            "Nothing can be measured here; to wait for a device to appear, add --wait-for-devices",
             field="device",
         )

@@ -31,6 +31,7 @@ def check_result(check: CheckResult | None, handover: Handover | None = None) ->
         "latencies_before_s": list(check.untuned_s),
         "latencies_after_s": list(after),
         "output_difference": check.difference,
+        **({} if check.energy_j is None or handover is not None else {"energy_j": check.energy_j}),
         **_own_runtime(check.own_runtime),
         **_by_shape(check),
         **_handover(handover),
@@ -123,7 +124,7 @@ def interface(summary: ModelSummary | ShapeVariant) -> dict[str, Any]:
     }
 
 
-_MEASURED = ("output_difference", "own_runtime", "left_to_onnxruntime", "not_left_to_onnxruntime")
+_MEASURED = ("output_difference", "energy_j", "own_runtime", "left_to_onnxruntime", "not_left_to_onnxruntime")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

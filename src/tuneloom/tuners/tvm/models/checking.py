@@ -8,6 +8,8 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.model import CheckResult, ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
+from tuneloom.tuners.tvm.measuring.energy import energy_of
+from tuneloom.tuners.tvm.measuring.profiling import watch_of
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.kernel_times import foreign_shares
@@ -37,6 +39,7 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckRe
     first_s, got = time.perf_counter() - started, tuned.run(values)
     difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
     tuned_s, untuned_s = time_in_turn(tuned, plain, values, first_s)
+    energy_j = energy_of(tuned.timer(values), watch_of(compiled.device))
     own: OwnRuntime | str = ""
     if board_session() is None:  # on a board the own runtime would not run here
         on_host = backend_of(lowered_model(recipe).target).on_host
@@ -50,6 +53,7 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckRe
         foreign_shares=foreign_shares(compiled, values),
         own_runtime=None if isinstance(own, str) else own,
         uncompared=own if isinstance(own, str) else "",
+        energy_j=energy_j,
     )
 
 
@@ -65,6 +69,7 @@ def added(checks: Sequence[CheckResult]) -> CheckResult:
         foreign_shares={name: share for check in checks for name, share in check.foreign_shares.items()},
         own_runtime=_own_runtime([check.own_runtime for check in checks]),
         uncompared=next((check.uncompared for check in checks if check.uncompared), ""),
+        energy_j=_all_or_none([check.energy_j for check in checks]),
         by_shape=tuple((median(check.untuned_s), median(check.tuned_s)) for check in checks),
     )
 
@@ -79,6 +84,11 @@ def _own_runtime(found: Sequence[OwnRuntime | None]) -> OwnRuntime | None:
         seconds=summed([one.seconds for one in known]),
         tuned_s=summed([one.tuned_s for one in known]),
     )
+
+
+def _all_or_none(energies: Sequence[float | None]) -> float | None:
+    known = [energy for energy in energies if energy is not None]
+    return sum(known) if len(known) == len(energies) else None
 
 
 def guilty_kernels(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[str]:
