@@ -50,8 +50,8 @@ def moved(
     difference = max(_differences(made, imported, target, values))
     if not difference <= tolerance:
         raise InputError(
-            f"{made.dtype} changes the outputs of {imported.name} by {difference:.1%}, more than the "
-            f"tolerance of {tolerance:.1%}{_first_layer(made, imported, target, values, tolerance)}; raise "
+            f"{made.dtype} changes the outputs of {imported.name} by {difference:.2g}, more than the "
+            f"tolerance of {tolerance:.2g}{_first_layer(made, imported, target, values, tolerance)}; raise "
             "--tolerance, or omit --dtype"
         )
     return f"{made.dtype}: outputs differ by {difference:.2g} from those in float32"
@@ -86,9 +86,9 @@ def _first_layer(
     differences = _differences(watched[0], watched[1], target, values)[len(imported.outputs) :]
     for number, (layer, difference) in enumerate(zip(layers, differences, strict=True), 1):
         if not difference <= tolerance:
-            shape = "×".join(str(extent) for extent in layer.var.ty.shape.values)
+            shape = "×".join(str(int(extent)) for extent in layer.var.ty.shape.values)
             what = _operator(layer).removeprefix("relax.").removeprefix("nn.")
-            return f", layer {number} first ({what} to {shape}, by {difference:.1%})"
+            return f", layer {number} first ({what} to {shape}, by {difference:.2g})"
     return ""
 
 
