@@ -4,6 +4,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,31 +70,32 @@ def compare(row: Row, folder: Path, mode: str) -> Iterator[dict[str, Any]]:
 
 def layouts(row: Row) -> list[str]:
     """The memory formats to try: two for networks on images."""
-    _, inputs = made(row)
+    _, inputs = on_gpu(row)
     return [PLAIN, CHANNELS_LAST] if inputs[0].dim() == 4 else [PLAIN]
 
 
 def eager(row: Row) -> Callable[[], Any]:
     """A run without compilation."""
-    module, inputs = on_gpu(row, PLAIN)
+    module, inputs = on_gpu(row)
     return lambda: module(*inputs)
 
 
 def compiled(row: Row, layout: str, mode: str) -> Callable[[], Any]:
-    """A run of the network as torch.compile makes it."""
-    module, inputs = on_gpu(row, layout)
+    """A run of the network as torch.compile makes it; a plain one before one in another format."""
+    torch._dynamo.reset()  # what it learned of the other format would make sizes variable
+    module, inputs = on_gpu(row)
+    if layout == CHANNELS_LAST:
+        module = module.to(memory_format=torch.channels_last)
+        inputs = tuple(value.to(memory_format=torch.channels_last) for value in inputs)
     function = torch.compile(module, mode=mode)
     return lambda: function(*inputs)
 
 
-def on_gpu(row: Row, layout: str) -> tuple[nn.Module, tuple[Any, ...]]:
-    """The network and its inputs on the GPU, in a memory format."""
+@cache
+def on_gpu(row: Row) -> tuple[nn.Module, tuple[Any, ...]]:
+    """The network and its inputs on the GPU, made once: that takes seconds for large ones."""
     module, inputs = made(row)
-    module, inputs = module.cuda(), tuple(value.cuda() for value in inputs)
-    if layout == CHANNELS_LAST:
-        module = module.to(memory_format=torch.channels_last)
-        inputs = tuple(value.to(memory_format=torch.channels_last) for value in inputs)
-    return module, inputs
+    return module.cuda(), tuple(value.cuda() for value in inputs)
 
 
 def timed(run: Callable[[], Any]) -> dict[str, Any]:
