@@ -7,6 +7,7 @@ import queue
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -104,12 +105,21 @@ class Workshop:
                 stderr=log,
                 text=True,
             )
+        if commission.options.mode != "wait":
+            let_others_first(self._tuning.pid)
         assert self._tuning.stdout is not None
         for _ in self._tuning.stdout:  # a line whenever there is something new in the folder
             commission.deliver()
         if self._tuning.wait() != 0 and not commission.refused():
             name, where = commission.graph.graph.name, commission.folder / "log.txt"
             LOG.warning("%s: tuning ended early; %s says why", name, where)
+
+
+def let_others_first(process: int) -> None:
+    """Let a process and those it will start run only when nobody else wants to."""
+    with suppress(OSError, AttributeError):  # it may have ended; not every system has such a class
+        os.setpriority(os.PRIO_PROCESS, process, 19)
+        os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))
 
 
 WORKSHOP = Workshop()

@@ -7,12 +7,10 @@ The process stops when its stdin is closed.
 import _thread
 import fcntl
 import json
-import os
 import shutil
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +52,6 @@ def _watch() -> None:
 
 def _make(folder: Path, job: Mapping[str, Any]) -> None:
     options = CompileOptions(**job["options"])
-    if options.mode != "wait":
-        yield_to_others()
     model = folder / job["file"]
     if model.suffix == ".pt":
         model = export(model, job["inputs"], job["tensors"])
@@ -70,13 +66,6 @@ def _make(folder: Path, job: Mapping[str, Any]) -> None:
         _tune(asked, settings, folder / TUNED)
     for one in (FIRST, "graph.pt", "graph.pt2"):  # weights are kept once, in the bundle
         shutil.rmtree(folder / one) if (folder / one).is_dir() else (folder / one).unlink(missing_ok=True)
-
-
-def yield_to_others() -> None:
-    """Let this process and those it starts run only where nobody else wants to."""
-    os.nice(19)
-    with suppress(OSError, AttributeError):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def export(path: Path, inputs: list[int], tensors: list[int]) -> Path:

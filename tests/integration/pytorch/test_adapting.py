@@ -1,6 +1,9 @@
 """Which program of a graph runs: programs and clock are scripted."""
 
 import logging
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +14,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch = pytest.importorskip("torch")
 from tuneloom.pytorch.adapting import AdaptiveGraph
+from tuneloom.pytorch.background import let_others_first
 from tuneloom.pytorch.graphs import Graph
 
 
@@ -113,3 +117,12 @@ def test_a_graph_serves_its_own_weights_and_shapes_as_they_were() -> None:
     assert not graph.serves([weight], [torch.zeros(5)])
     weight.add_(1)
     assert not graph.serves([weight], [X])
+
+
+def test_the_tuning_process_runs_only_when_nobody_else_wants_to() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    let_others_first(process.pid)
+    assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
+    assert os.sched_getscheduler(process.pid) == os.SCHED_IDLE
+    process.communicate(b"\n")
+    let_others_first(process.pid)  # it has ended: nothing happens
