@@ -52,7 +52,8 @@ def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
 
 def _splits(found: Attention, gpu: Gpu) -> tuple[int, ...]:
     """Among how many blocks the keys of a row may be shared: some, where there are few rows."""
-    few = found.batch * ceil(found.queries / 64) * 2 <= gpu.multiprocessors and found.causal is None
+    blocks = found.batch * ceil(found.queries / 64)
+    few = blocks * (1 if found.queries <= 16 else 2) <= gpu.multiprocessors and found.causal is None
     return tuple(each for each in (1, 2, 4, 8, 16) if each == 1 or (few and found.keys >= 64 * each))
 
 
