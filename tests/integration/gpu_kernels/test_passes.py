@@ -171,3 +171,16 @@ def test_a_written_out_rms_norm_is_one_operator_along_rows(axis: int) -> None:
     changed = rms_norms_as_one(plain)
     assert ("relax.nn.rms_norm" in operators(changed)) == (axis == -1)
     np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5)
+
+
+def test_values_that_are_clipped_behind_a_product_are_clipped_before_their_reshape() -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        rows = builder.emit(relax.op.matmul(*values))
+        return relax.op.clip(builder.emit(relax.op.reshape(rows, (1, 4, 8))), -0.5, 0.5)
+
+    plain = model(body, ((4, 6), "float32"), ((6, 8), "float32"))
+    changed = reshapes_behind(plain)
+    assert operators(changed)[-1] == "relax.reshape"
+    np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5)

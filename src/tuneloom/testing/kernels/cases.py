@@ -196,6 +196,15 @@ def grown_cache(dtype: str = "float16") -> Meaning:
     return w.meaning(w.step("concat", (cache, heads), (1, 3, 10, 8), dtype, axis=2))
 
 
+def patches_behind_a_class(dtype: str = "float16") -> Meaning:
+    """Pixels as rows behind one more row, with a table added: no loop variable counts the pixels."""
+    w = MeaningWriter()
+    pixels, extra, table = w.input((1, 3, 5, 8), dtype), w.input((1, 1, 8), dtype), w.input((1, 16, 8), dtype)
+    rows = w.step("reshape", (pixels,), (1, 15, 8), dtype)
+    joined = w.step("concat", (extra, rows), (1, 16, 8), dtype, axis=1)
+    return w.meaning(w.step("add", (joined, table), (1, 16, 8), dtype))
+
+
 def rows_of_tables(dtype: str = "float16") -> Meaning:
     """Rows of two tables added, and a layer norm."""
     w = MeaningWriter()
@@ -432,6 +441,7 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "elementwise chain": ("elements", elementwise),
     "joined parts": ("elements", joined_parts),
     "grown cache": ("elements", grown_cache),
+    "patches behind a class": ("elements", patches_behind_a_class),
     "convolution": ("convolution", lambda: convolution((1, 7, 9, 32), 40, 3, residual=True)),
     "convolution every second pixel": ("convolution", lambda: convolution((2, 9, 8, 16), 24, 3, stride=2)),
     "convolution of few channels": ("convolution", lambda: convolution((1, 12, 11, 3), 16, 5, stride=2)),

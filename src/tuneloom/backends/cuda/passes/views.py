@@ -225,7 +225,8 @@ def _as_row(constant: Any) -> Any:
     from tvm import relax
 
     array = array_of(constant)
-    assert array is not None
+    if array is None:  # a bound of `clip`, which is no tensor
+        return constant
     return constant if array.ndim < 2 else relax.const(array.reshape(-1), dtype_of(constant))
 
 

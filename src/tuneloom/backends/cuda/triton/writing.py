@@ -8,7 +8,15 @@ from typing import Any
 
 from tuneloom.backends.cuda.code import Argument
 from tuneloom.backends.cuda.triton.claims import Unfit
-from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, masks, offset, regrouped, reshaped
+from tuneloom.backends.cuda.triton.coordinates import (
+    Coordinate,
+    Place,
+    Variable,
+    masks,
+    offset,
+    regrouped,
+    reshaped,
+)
 from tuneloom.backends.cuda.triton.expressions import POINTERS, TYPES, expression, is_float
 from tuneloom.backends.cuda.triton.gathering import GATHERS
 from tuneloom.backends.cuda.triton.programs import KernelText
@@ -24,12 +32,14 @@ class Draft:
     """A kernel being written: its lines, and which values of the meaning have names already.
 
     `operators` are operators that a template writes itself, as functions of value and place. `conditions`
-    are masks of everything that is read while they are there.
+    are masks of everything that is read while they are there. Through a reshape that cuts loop variables,
+    elements are counted if they may be `anywhere`.
     """
 
-    def __init__(self, meaning: Meaning, scratch: Sequence[str] = ()) -> None:
+    def __init__(self, meaning: Meaning, scratch: Sequence[str] = (), *, anywhere: bool = False) -> None:
         _require_types(meaning)
         self.meaning = meaning
+        self._anywhere = anywhere
         self.operators: dict[str, Callable[[int, Place], str]] = {}
         self.conditions: list[str] = []
         self.arguments = (
@@ -204,6 +214,8 @@ class Draft:
         shape = self._shape(step.operands[0])
         if step.operator in _RESHAPES:
             found = reshaped(place, step.result.shape, shape)
+            if found is None and self._anywhere:
+                return self._counted(place, step.result.shape, shape)
             if found is None:
                 raise Unfit(f"{step.operator} to {step.result.shape} can't be read in place")
             return found
@@ -213,6 +225,16 @@ class Draft:
         if step.operator == "relax.broadcast_to":
             return _broadcast(place, len(shape), shape)
         return _sliced(step, place)
+
+    def _counted(self, place: Place, before: Sequence[int], after: Sequence[int]) -> Place:
+        """The place in a reshaped tensor by the number of its element, which is divided anew."""
+        valid = masks(place)
+        number = self.named(offset(place, before))
+        mask = self.named(" & ".join(valid)) if valid else ""
+        found = regrouped((Variable(number, math.prod(before), mask).whole(),), after)
+        if found is None:
+            raise Unfit(f"an element of {tuple(before)} in {tuple(after)}")
+        return found
 
     def _ahead(self, step: MeaningStep, place: Place) -> Place:
         """The place in a view of something computed."""

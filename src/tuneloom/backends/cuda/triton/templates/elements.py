@@ -53,7 +53,7 @@ def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
 
 def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> TritonProgram:
     count, block = _count(meaning), configuration["block"]
-    draft = Draft(meaning)
+    draft = Draft(meaning, anywhere=True)
     element = tiled(draft, "e", count, block, f"tl.program_id(0) * {block}", "")
     for number, value in enumerate(meaning.outputs):
         place = regrouped((element.whole(),), meaning.type_of(value).shape)
