@@ -237,3 +237,20 @@ def test_products_that_something_else_reads_stay_apart() -> None:
         return relax.op.multiply(one, builder.emit(relax.op.sigmoid(other)))
 
     assert operators(products_joined(model(body, ((5, 12), "float32")))).count("relax.matmul") == 2
+
+
+def test_shares_that_a_mask_hides_for_its_own_reason_are_no_plain_attention() -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        op = relax.op
+        query, key, value, mask = values
+        turned = builder.emit(op.permute_dims(key, [0, 1, 3, 2]))
+        shares = builder.emit(op.nn.softmax(builder.emit(op.matmul(query, turned)), axis=-1))
+        zero = relax.const(np.float32(0))
+        return op.matmul(builder.emit(op.where(mask, zero, shares)), value)
+
+    plain = model(body, HEADS, HEADS, HEADS, ((2, 1, 5, 1), "bool"))
+    changed = changed_by(plain)
+    assert operators(changed).count("relax.matmul") == 2
+    np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5)

@@ -11,6 +11,7 @@ from tuneloom.backends.cuda.passes.halves import HALF
 from tuneloom.backends.cuda.passes.masks import Addend, added_bias, number_of
 from tuneloom.backends.cuda.passes.rewriting import (
     Lookup,
+    array_of,
     constant_of,
     dtype_of,
     name_of,
@@ -21,6 +22,7 @@ from tuneloom.backends.cuda.passes.rewriting import (
 _MOVING = frozenset(("reshape", "broadcast_to", "astype"))
 _HEADS_LAST, _KEYS_LAST = (0, 2, 1, 3), (0, 1, 3, 2)
 _TYPES = HALF | {"float32"}
+_ASKING = frozenset(("logical_not", "max", "min", "any", "all", "astype", "reshape", "broadcast_to"))
 _HIDDEN = -1e4
 """A score that is replaced by so little, or less, counts for nothing."""
 Scores = tuple[Any, float, tuple[Addend, ...]]
@@ -138,12 +140,30 @@ def _keeps_matrices(moving: Any) -> bool:
 
 def _softmax(bound: Any, made: Lookup) -> Any | None:
     """The softmax over the last axis that a value is, also where rows without a finite score become zeros."""
-    if name_of(bound) == "where" and number_of(bound.args[1], made) == 0.0:
-        bound = made(bound.args[2])
+    if name_of(bound) == "where":
+        for inner, other, inside in ((2, 1, False), (1, 2, True)):
+            zeros = number_of(bound.args[other], made) == 0.0
+            if zeros and _tells_of_no_key(bound.args[0], inside, made):
+                bound = made(_source(bound.args[inner], made))
+                break
     if name_of(bound) != "nn.softmax":
         return None
     axis, rank = int(bound.attrs.axis), len(shape_of(bound) or ())
     return bound if axis in (-1, rank - 1) else None
+
+
+def _tells_of_no_key(mask: Any, inside: bool, made: Lookup) -> bool:
+    """Whether a mask asks for scores of minus infinity, or is a constant that leaves all shares as they are.
+
+    Any other mask hides shares for a reason of its own.
+    """
+    bound = made(mask)
+    while name_of(bound) in _ASKING:
+        bound = made(bound.args[0])
+    if name_of(bound) in ("equal", "not_equal"):
+        return any(number_of(one, made) == float("-inf") for one in bound.args)
+    array = array_of(bound)
+    return array is not None and bool((array.astype(bool) == inside).all())
 
 
 class _Stripping:
