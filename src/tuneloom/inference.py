@@ -57,8 +57,7 @@ class InferenceSession:
 
     def get_providers(self) -> list[str]:
         """What runs the model."""
-        cuda = self._manifest["target"]["device"] == "cuda"
-        return ["CUDAExecutionProvider" if cuda else "CPUExecutionProvider"]
+        return [f"{self._manifest['target']['device'].upper()}ExecutionProvider"]
 
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None

@@ -139,8 +139,7 @@ class AdaptiveGraph:
     def _timed(self, run: Run, arguments: Sequence[Any]) -> tuple[Any, float]:
         started = self._clock()
         found = run(arguments)
-        if self.graph.device == "cuda":
-            torch.cuda.synchronize()
+        torch.get_device_module(self.graph.device).synchronize()
         return found, self._clock() - started
 
     def _gap(self, found: Any, expected: Any) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from tuneloom.compiler import lazy
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
@@ -67,11 +68,9 @@ def test_a_trace_that_does_not_fit_is_left_out_and_named(places: LoweredModel) -
 def test_what_tvm_says_of_a_model_it_cannot_compile_is_one_short_line(
     places: LoweredModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tvm import relax
-
     def refuse(*_arguments: object, **_options: object) -> None:
         raise RuntimeError("Traceback\n" + 999 * "x" + "\nCheck failed: (a == b) is false: no such pass")
 
-    monkeypatch.setattr(relax, "build", refuse)
+    monkeypatch.setattr(lazy.relax, "build", refuse)
     with pytest.raises(ModelError, match=r"^TVM can't compile net: no such pass$"):
         build_model(places, {}, guess=True)

@@ -136,7 +136,8 @@ def test_a_self_contained_bundle_is_searched_without_code_that_needs_libraries(
             seen.append(name)
             self.name = name
 
-    monkeypatch.setattr(joint, "unpack", lambda _task: None)
+    monkeypatch.setattr(joint, "unpack", lambda _task: SimpleNamespace(target=None))
+    monkeypatch.setattr(joint, "backend_of", lambda _target: SimpleNamespace(claims_alone=False))
     monkeypatch.setattr(joint, "claims_on", lambda _kernel: iter([(Weaver(), None), (Spinner(), None)]))
     monkeypatch.setattr(joint, "ClaimSearch", Listening)
     monkeypatch.setattr(joint, "TvmSearch", lambda *_: SimpleNamespace())

@@ -167,7 +167,9 @@ def _multiply(draft: Draft, found: TransposedConvolution, tile: Tile, configurat
         draft.line(
             f"inside = (yi >= 0) & (yi < {image.extent('H')}) & (xi >= 0) & (xi < {image.extent('W')})"
         )
-        draft.line(f"tapped = (yt < {found.window.size[0]}) & (xt < {found.window.size[1]})")
+        wide = f"0 * {tile.column.name}"  # Triton's interpreter takes single truths in masks for numbers
+        height, width = found.window.size
+        draft.line(f"tapped = (yt + {wide} < {height}) & (xt + {wide} < {width})")
         for side, axis in (("a", "[None, :]"), ("b", "[:, None]")):
             draft.line(f"c{side} = (step % {blocks} * {tile_k} + tl.arange(0, {tile_k})){axis}")
         few = found.channels % tile_k
