@@ -76,13 +76,14 @@ def test_a_call_waits_for_the_device_that_another_process_uses_and_its_time_begi
     engine: LocalEngine,
 ) -> None:
     call = Call(function=f"{CALLS}:add", arguments=(1, 1), alone=True, locks=("core-9",), timeout_s=3600)
+    heard = reports(engine)
     with holding(["core-9"], alone=True, waits=lambda: None):
         engine.start("it", call)
-        assert next_report(engine) == CallWaits(id="it")
+        assert next(heard) == CallWaits(id="it")
         free_s = engine.now_s()
-    began = next_report(engine)
+    began = next(heard)
     assert isinstance(began, CallBegan) and began.id == "it" and began.waited_s > 0
-    ended = next_report(engine)
+    ended = next(heard)
     assert isinstance(ended, CallEnded) and ended.result == Returned(value=2)
     assert free_s <= began.at_s == ended.started_s <= ended.ended_s
 
@@ -104,10 +105,10 @@ def take_when_held(lock: str, held: threading.Event) -> None:
             pass
 
 
-def next_report(engine: LocalEngine) -> EngineReport:
+def reports(engine: LocalEngine) -> Iterator[EngineReport]:
+    """What the engine reports, one by one: several may come at once."""
     while True:
-        for report in engine.poll(30):
-            return report
+        yield from engine.poll(30)
 
 
 def test_what_a_killed_worker_left_in_temporary_folders_goes_with_it(
