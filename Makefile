@@ -25,9 +25,10 @@ demo: $(RUNS)
 	$(BIN)/tuneloom demo
 
 # No test depends on a time, so several processes share the tests of all tiers; a file's tests stay together.
-# Tests wait for other processes almost half of their time, hence twice as many processes as cores.
+# Tests wait for other processes a quarter of their time, hence one process more than cores; with two more the
+# suite took longer (13:10 against 11:30 on two ARM cores).
 # Matrices in tests are small: threads of linear algebra would only get in each other's way.
-PROCESSES ?= 4
+PROCESSES ?= 3
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n $(PROCESSES)
 
 test: $(STAMP)
