@@ -1,6 +1,5 @@
 """Cores, clocks, limits and memory, as the kernel describes them below `/proc` and `/sys`."""
 
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,7 +72,7 @@ def load() -> Sequence[Finding]:
     """How much other programs are computing."""
     now, usable = os.getloadavg()[0], len(os.sched_getaffinity(0))
     shown = f"{now:.1f} processes on {usable} cores"
-    if now > _BUSY * usable and not math.isclose(now, 0):
+    if now > _BUSY * usable:
         return warning("load", shown, "other programs compute beside the measurements; stop them or wait")
     return good("load", shown)
 

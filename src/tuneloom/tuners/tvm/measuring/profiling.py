@@ -4,11 +4,12 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
 
+from tuneloom.backends.base import Backend
 from tuneloom.backends.finding import backend_for
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.backends.watching import ConditionWatch
@@ -66,11 +67,17 @@ def undisturbed(
 @cache
 def watch_of(device: str) -> ConditionWatch | None:
     """Who looks at the device of this process; nobody on a board."""
+    backend = _backend_here(device)
+    return None if backend is None else backend.watch()
+
+
+def _backend_here(device: str) -> Backend | None:
+    """The backend of a device of this process; none on a board, or if nobody calls the device its own."""
     if board_session() is not None:
         return None
     try:
-        return backend_for(device).watch()
-    except TargetError:  # a device of TVM's that no backend calls its own
+        return backend_for(device)
+    except TargetError:
         return None
 
 
@@ -124,8 +131,10 @@ class LoadedKernel:
             )
             for dtype, shape in built.arguments
         ]
-        here = board_session() is None
-        self._stopwatch = backend_for(built.device).stopwatch(self._run, self._device) if here else None
+        backend = _backend_here(built.device)
+        # What the stopwatch calls must not hold this kernel: a circle would keep its memory on the device.
+        run = partial(self._module["main"], *self._arguments)
+        self._stopwatch = None if backend is None else backend.stopwatch(run, self._device)
 
     def time(self, number: int, repeats: int) -> tuple[float, ...]:
         """Seconds per run, once for each repeat; after a run that does not count, with cold caches."""
@@ -133,9 +142,6 @@ class LoadedKernel:
             return self._stopwatch(number, repeats)
         evaluate = self._module.time_evaluator("main", self._device, number=number, repeat=repeats)
         return tuple(float(seconds) for seconds in evaluate(*self._arguments).results)
-
-    def _run(self) -> None:
-        self._module["main"](*self._arguments)
 
 
 def random_values(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
