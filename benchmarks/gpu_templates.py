@@ -23,12 +23,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import tests_on_path  # noqa: F401
+from support.kernels import cases
 from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, cublas_claim
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
 from tuneloom.backends.meaning import Meaning
 from tuneloom.model.trial import Failure
-from tuneloom.testing.kernels import cases
 
 TARGET = {"kind": "cuda", "arch": "sm_90"}
 
@@ -293,7 +294,7 @@ def vendor_times(
 
 def checked_cases(pool: ProcessPoolExecutor) -> list[dict[str, Any]]:
     """Every case of the contract, with its guesses and some more, on the GPU."""
-    from tuneloom.testing.kernels.launching import LoadedCode
+    from support.kernels.launching import LoadedCode
 
     jobs = []
     for name, (_, make) in cases.CASES.items():
@@ -330,7 +331,7 @@ def searched(name: str, meaning: Meaning, built: list[tuple[dict[str, int], Any]
     """The fastest configuration of a problem, and PyTorch's time."""
     import torch
 
-    from tuneloom.testing.kernels.launching import LoadedCode
+    from support.kernels.launching import LoadedCode
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = "tf32" in name
     torch.backends.cudnn.benchmark = True

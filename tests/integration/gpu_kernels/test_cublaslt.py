@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from support.kernels import cases
+from support.kernels.meanings import MeaningWriter
 from tuneloom.backends.cuda.cublaslt.claims import CublasClaim, cublas_claim
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model.trial import Failure
-from tuneloom.testing.kernels import cases
-from tuneloom.testing.kernels.meanings import MeaningWriter
 
 pytestmark = pytest.mark.integration
 HOPPER = {"kind": "cuda", "arch": "sm_90"}

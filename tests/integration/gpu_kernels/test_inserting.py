@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from support.kernels.cases import plain_product
 from tuneloom.backends.cuda.code import Argument, DeviceCode, Launch
 from tuneloom.backends.cuda.inserting import launching
 from tuneloom.backends.meaning import Meaning, TensorType
 from tuneloom.compiler.fast_import import load_tvm
-from tuneloom.testing.kernels.cases import plain_product
 
 pytestmark = pytest.mark.integration
 

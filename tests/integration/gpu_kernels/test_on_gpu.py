@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tuneloom.backends.cuda.code import DeviceCode
-from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, cublas_claim
-from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
-from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
-from tuneloom.backends.meaning import Meaning
-from tuneloom.testing.kernels.cases import (
+from support.kernels.cases import (
     CASES,
     TF32_TOLERANCE,
     TOLERANCES,
@@ -21,9 +16,14 @@ from tuneloom.testing.kernels.cases import (
     product_with_gelu,
     recurrent,
 )
-from tuneloom.testing.kernels.interpreted import difference
-from tuneloom.testing.kernels.launching import LoadedCode
-from tuneloom.testing.kernels.meanings import computed, random_inputs
+from support.kernels.interpreted import difference
+from support.kernels.launching import LoadedCode
+from support.kernels.meanings import computed, random_inputs
+from tuneloom.backends.cuda.code import DeviceCode
+from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, cublas_claim
+from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
+from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
+from tuneloom.backends.meaning import Meaning
 
 pytestmark = [pytest.mark.integration, pytest.mark.gpu]
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from support.kernels.cases import CASES, TF32_TOLERANCE, TOLERANCES, product_with_gelu, recurrent
 from tuneloom.backends.cuda.code import DeviceCode
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
-from tuneloom.testing.kernels.cases import CASES, TF32_TOLERANCE, TOLERANCES, product_with_gelu, recurrent
 
 pytest.importorskip("triton", reason="the extra triton is not installed")
 pytestmark = pytest.mark.integration
@@ -31,7 +31,7 @@ COMPILED = {
 def differences() -> dict[str, list[float]]:
     """How far every case is off, from one process with the interpreter."""
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tuneloom.testing.kernels.interpreted"]
+    command = [sys.executable, "-m", "support.kernels.interpreted"]
     asked = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert asked.returncode == 0, asked.stderr[-2000:]
     found: dict[str, list[float]] = json.loads(asked.stdout)

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
+from support.kernels import cases
+from support.kernels.meanings import MeaningWriter
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.triton.claims import TritonClaim
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
 from tuneloom.backends.meaning import Meaning
 from tuneloom.model.trial import Failure
-from tuneloom.testing.kernels import cases
-from tuneloom.testing.kernels.meanings import MeaningWriter
 
 HOPPER = {"kind": "cuda", "arch": "sm_90"}
 
@@ -122,7 +122,7 @@ def test_claims_travel_between_processes() -> None:
 
 def test_claiming_imports_neither_triton_nor_tvm() -> None:
     program = (
-        "import sys; from tuneloom.testing.kernels import cases;"
+        "import sys; from support.kernels import cases;"
         "from tuneloom.backends.cuda.triton.implementer import triton_claim as T;"
         "assert T(cases.plain_product(64, 64, 64), {'kind': 'cuda', 'arch': 'sm_90'});"
         "assert not {'triton', 'tvm', 'torch'} & set(sys.modules)"

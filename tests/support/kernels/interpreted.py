@@ -12,13 +12,13 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from support.kernels.cases import CASES
+from support.kernels.meanings import computed, numpy_type, random_inputs
 from tuneloom.backends.cuda.triton.claims import Configuration, TritonClaim
 from tuneloom.backends.cuda.triton.compiling import function_of
 from tuneloom.backends.cuda.triton.implementer import triton_claim
 from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.meaning import Meaning
-from tuneloom.testing.kernels.cases import CASES
-from tuneloom.testing.kernels.meanings import computed, numpy_type, random_inputs
 
 Array = NDArray[Any]
 _FEW_BLOCKS = 24

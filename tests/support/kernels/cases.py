@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from support.kernels.meanings import MeaningWriter
 from tuneloom.backends.meaning import Meaning
-from tuneloom.testing.kernels.meanings import MeaningWriter
 
 
 def product_with_gelu(
