@@ -9,10 +9,10 @@ most so many seconds; then `tuneloom tune` from an empty store (--store FILE: fr
 bundle's own times and outputs. TF32 is off on both sides. Everything is timed in the same way: single runs
 with inputs on the GPU, each waited for, in a process that has the GPU to itself.
 
-Programs are exported and PyTorch's code is compiled for --processes rows at once before the first of these
-is timed. With --together these are then tuned as one run, and each row's time of tuning is its part of the
-run's. Rows are appended to the results as they come. Rows that the results have are skipped; with --again
-only PyTorch's times are taken from there. A row is begun only if the budget leaves time for it.
+Programs are exported and PyTorch's code is compiled for --processes rows at once; the first of these is timed
+when all are compiled. With --together they are then tuned as one run, and each row's time of tuning is its
+part of the run's. Rows are appended to the results as they come. Rows that the results have are skipped; with
+--again only PyTorch's times are taken from there. A row is begun only if the budget leaves time for it.
 """
 
 import argparse
@@ -30,8 +30,10 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results" / "gpu_models.jsonl"
-PREPARE_S, RIVALS_S, MEASURE_S, FINISH_S = 240.0, 240.0, 120.0, 240.0
+PREPARE_S, TIMING_S, MEASURE_S, FINISH_S = 240.0, 10.0, 120.0, 240.0
 """How long parts of a row may take; what comes after the seconds of tuning is the last."""
+COMPILED, SEARCHED = "reduce-overhead", "max-autotune"
+"""The modes of torch.compile, which are parts of a row as well."""
 WORTHWHILE = 1.5
 """A row is begun if the budget leaves so many times its seconds of tuning."""
 
@@ -44,7 +46,7 @@ def main() -> None:
     from gpu.networks import Row, rows
 
     if options.part:
-        one_part(options.part, Row.read(options.only[0]), options.folder)
+        one_part(options.part, Row.read(options.only[0]), options.folder, options.processes)
         return
     require_gpu()
     wanted = rows(options.only)
@@ -84,7 +86,7 @@ def require_gpu() -> None:
         sys.exit("gpu_models.py: no NVIDIA GPU found here")
 
 
-def one_part(part: str, row: Any, folder: Path) -> None:
+def one_part(part: str, row: Any, folder: Path, group: int) -> None:
     """What a process for one part of a row does."""
     if part == "measure":
         from gpu.ours import measure
@@ -93,7 +95,7 @@ def one_part(part: str, row: Any, folder: Path) -> None:
         return
     from gpu.rivals import run_part
 
-    run_part(part, row, folder)
+    run_part(part, row, folder, group)
 
 
 def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, options: Any) -> None:
@@ -105,10 +107,9 @@ def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, o
         fresh = [row for row in group if options.rivals_again or not rivals_of(known, row)]
         if time.monotonic() + WORTHWHILE * options.seconds > ends:
             break
-        prepare(group, fresh, folder)
-        rivals = {row: [] if row in fresh else rivals_of(known, row) for row in group}
+        prepare(group, fresh, folder, options.autotune)
+        rivals = {row: torch_times(row, folder) if row in fresh else rivals_of(known, row) for row in group}
         if options.together:
-            rivals = {row: rivals[row] or against_torch(row, folder, options.autotune) for row in group}
             tune_together(group, folder, options)
         for row in group:
             if not options.together and time.monotonic() + WORTHWHILE * options.seconds > ends:
@@ -127,21 +128,28 @@ def rivals_of(known: Mapping[str, Any], row: Any) -> list[dict[str, Any]]:
     return found if any("seconds" in one for one in found) else []
 
 
-def prepare(group: Sequence[Any], fresh: Sequence[Any], folder: Path) -> None:
-    """Export programs and compile PyTorch's code, side by side; what fails shows up where it is used."""
+def prepare(group: Sequence[Any], fresh: Sequence[Any], folder: Path, autotune_s: float) -> None:
+    """Export programs, and have PyTorch's modes compiled side by side and timed one by one.
+
+    What fails shows up where it is used.
+    """
     started = time.monotonic()
     missing = [row for row in group if not (folder / f"{row.file}.pt2").is_file()]
     running = [part_of("export", row, folder, {"CUDA_VISIBLE_DEVICES": ""}) for row in missing]
-    running += [part_of("prepare", row, folder) for row in fresh]
+    running += [part_of(COMPILED, row, folder, group=len(fresh)) for row in fresh]
     for child in running:
-        wait(child, started + PREPARE_S - time.monotonic())
+        wait(child, started + PREPARE_S + TIMING_S * len(fresh) - time.monotonic())
+    if autotune_s:
+        searching = [part_of(SEARCHED, row, folder, group=len(fresh)) for row in fresh]
+        for child in searching:
+            wait(child, autotune_s)
     print(f"prepared {len(group)} rows in {time.monotonic() - started:.0f} s", flush=True)
 
 
 def compared(row: Any, rivals: list[dict[str, Any]], folder: Path, options: Any) -> dict[str, Any]:
     """One row; where a part fails, what was found before it and why."""
     found: dict[str, Any] = {"network": row.network, "dtype": row.dtype, "batch": row.batch, "tf32": False}
-    found["rivals"] = rivals or against_torch(row, folder, options.autotune)
+    found["rivals"] = rivals
     found |= {"torch": version("torch"), "tvm": version("apache-tvm"), "commit": commit()}
     best: dict[str, Any] = min(
         (one for one in found["rivals"] if is_compiled(one)), key=lambda one: one["seconds"], default={}
@@ -162,12 +170,9 @@ def is_compiled(rival: Mapping[str, Any]) -> bool:
     return "seconds" in rival and rival["mode"] != "eager"
 
 
-def against_torch(row: Any, folder: Path, autotune_s: float) -> list[dict[str, Any]]:
+def torch_times(row: Any, folder: Path) -> list[dict[str, Any]]:
     """What PyTorch's modes take, as far as they got."""
-    wait(part_of("rivals", row, folder), RIVALS_S)
-    if autotune_s:
-        wait(part_of("search", row, folder), autotune_s)
-    files = [folder / f"{row.file}.{part}.jsonl" for part in ("rivals", "search")]
+    files = [folder / f"{row.file}.{mode}.jsonl" for mode in (COMPILED, SEARCHED)]
     return [one for file in files if file.is_file() for one in read(file)]
 
 
@@ -239,10 +244,11 @@ class PartFailed(Exception):  # noqa: N818 - the name is the message
 
 
 def part_of(
-    part: str, row: Any, folder: Path, environment: Mapping[str, str] | None = None
+    part: str, row: Any, folder: Path, environment: Mapping[str, str] | None = None, group: int = 1
 ) -> "subprocess.Popen[bytes]":
-    """Begin a part of a row in a process of its own."""
+    """Begin a part of a row in a process of its own; so many rows of a group do the same."""
     command = [sys.executable, __file__, "--part", part, "--only", str(row), "--folder", str(folder)]
+    command += ["--processes", str(group)]
     return begun(command, folder / f"{row.file}.{part}.log", environment or {})
 
 

@@ -1,9 +1,12 @@
 """PyTorch's side of a row: the exported program with its outputs in float32, and what compiled code takes."""
 
+import fcntl
 import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from gpu.networks import Row, made
 
 COMPILED, SEARCHED = "reduce-overhead", "max-autotune"
 PLAIN, CHANNELS_LAST = "plain", "channels_last"
+COMPILE_S = 150.0
+"""How long rows that are compiled already wait for others of their group."""
 WARM_UPS, LEAST_RUNS, MOST_RUNS, SECONDS = 10, 50, 500, 1.0
 
 
@@ -34,38 +39,83 @@ def export(row: Row, folder: Path) -> None:
         torch.export.save(torch.export.export(module, inputs), folder / f"{row.file}.pt2")
 
 
-def prepare(row: Row, folder: Path) -> None:
-    """Compile what `compare` will run, so that it finds code in the compiler's cache; nothing is timed.
+def compare(row: Row, folder: Path, mode: str, group: int) -> None:
+    """Compile a mode in each memory format beside other rows, then time it with the GPU to itself.
 
-    Other processes use the GPU meanwhile: what the compiler measures of its own code now must not be kept.
+    A line for each is written as it comes, eager execution first, failures among them. What the compiler
+    measures of its own kernels it measures alone, and nothing is timed before all rows of the group are
+    compiled.
     """
-    from torch._inductor import config
+    expected = outputs_of(row, folder)
+    lock = folder / "gpu.lock"
+    measure_alone(lock)
+    modes = [("eager", PLAIN)] if mode == COMPILED else []
+    with torch.no_grad(), (folder / f"{row.file}.{mode}.jsonl").open("w") as file:
+        ready = [
+            made_ready(row, *each, expected) for each in [*modes, *((mode, kind) for kind in layouts(row))]
+        ]
+        (folder / f"{row.file}.{mode}.ready").touch()
+        wait_for_all(folder, mode, group)
+        for run, facts in ready:
+            with held(lock):
+                found = facts | (timed(run) if run else {})
+            print(json.dumps(found), file=file, flush=True)
 
-    if hasattr(config, "autotune_local_cache"):
-        config.autotune_local_cache = False
-    with torch.no_grad():
-        for layout in layouts(row):
-            run = compiled(row, layout, COMPILED)
-            run()
 
-
-def compare(row: Row, folder: Path, mode: str) -> Iterator[dict[str, Any]]:
-    """Time a mode in each memory format, eager execution before it; a line for each, failures among them."""
+def outputs_of(row: Row, folder: Path) -> list[Any]:
+    """What the network computes in float32, once its program is written."""
+    ends = time.monotonic() + COMPILE_S
+    while not (folder / f"{row.file}.pt2").is_file() and time.monotonic() < ends:
+        time.sleep(0.2)
     with np.load(folder / f"{row.file}.npz") as stored:
-        expected = [stored[f"output{n}"] for n in range(sum(name[:6] == "output" for name in stored.files))]
-    modes = [(mode, layout) for layout in layouts(row)]
-    with torch.no_grad():
-        for each, layout in [("eager", PLAIN), *modes] if mode == COMPILED else modes:
-            facts: dict[str, Any] = {"mode": each, "layout": layout}
-            started = time.perf_counter()
-            try:
-                run = eager(row) if each == "eager" else compiled(row, layout, each)
-                got = _several(run())
-                facts["compile_s"] = time.perf_counter() - started
-                facts["difference"] = difference(got, expected)
-                yield facts | timed(run)
-            except Exception as error:  # the other modes may work all the same
-                yield facts | {"error": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+        return [stored[f"output{n}"] for n in range(sum(name[:6] == "output" for name in stored.files))]
+
+
+def made_ready(
+    row: Row, mode: str, layout: str, expected: list[Any]
+) -> tuple[Callable[[], Any] | None, dict[str, Any]]:
+    """A run of the network in a mode and what is known of it; no run if it failed."""
+    facts: dict[str, Any] = {"mode": mode, "layout": layout}
+    started = time.perf_counter()
+    try:
+        run = eager(row) if mode == "eager" else compiled(row, layout, mode)
+        got = _several(run())
+        facts["compile_s"] = time.perf_counter() - started
+        facts["difference"] = difference(got, expected)
+        for _ in range(WARM_UPS):  # CUDA graphs are recorded in the second run
+            run()
+        torch.cuda.synchronize()
+    except Exception as error:  # the other modes may work all the same
+        return None, facts | {"error": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+    return run, facts
+
+
+def measure_alone(lock: Path) -> None:
+    """Have Inductor hold the lock while it chooses between versions of a kernel by their times."""
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    choose = CachingAutotuner.benchmark_all_configs
+
+    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with held(lock):
+            return choose(self, *args, **kwargs)
+
+    CachingAutotuner.benchmark_all_configs = alone
+
+
+@contextmanager
+def held(lock: Path) -> Iterator[None]:
+    """Hold a lock that processes share; it goes with the process."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def wait_for_all(folder: Path, mode: str, group: int) -> None:
+    """Wait until so many rows are compiled, or have had the time for it."""
+    ends = time.monotonic() + COMPILE_S
+    while len(list(folder.glob(f"*.{mode}.ready"))) < group and time.monotonic() < ends:
+        time.sleep(0.2)
 
 
 def layouts(row: Row) -> list[str]:
@@ -81,13 +131,12 @@ def eager(row: Row) -> Callable[[], Any]:
 
 
 def compiled(row: Row, layout: str, mode: str) -> Callable[[], Any]:
-    """A run of the network as torch.compile makes it; a plain one before one in another format."""
-    torch._dynamo.reset()  # what it learned of the other format would make sizes variable
+    """A run of the network as torch.compile makes it, for these sizes alone."""
     module, inputs = on_gpu(row)
     if layout == CHANNELS_LAST:
-        module = module.to(memory_format=torch.channels_last)
+        module = deepcopy(module).to(memory_format=torch.channels_last)
         inputs = tuple(value.to(memory_format=torch.channels_last) for value in inputs)
-    function = torch.compile(module, mode=mode)
+    function = torch.compile(module, mode=mode, dynamic=False)
     return lambda: function(*inputs)
 
 
@@ -128,15 +177,13 @@ def difference(got: list[Any], expected: list[Any]) -> float:
     return max(found)
 
 
-def run_part(part: str, row: Row, folder: Path) -> None:
-    """What a process of this file does; comparisons are written line by line, so that some survive."""
+def run_part(part: str, row: Row, folder: Path, group: int) -> None:
+    """What a process of this file does: export a row, or compare modes for it."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    if part in ("export", "prepare"):
-        (export if part == "export" else prepare)(row, folder)
-        return
-    with (folder / f"{row.file}.{part}.jsonl").open("w") as file:
-        for facts in compare(row, folder, SEARCHED if part == "search" else COMPILED):
-            print(json.dumps(facts), file=file, flush=True)
+    if part == "export":
+        export(row, folder)
+    else:
+        compare(row, folder, part, group)
 
 
 def _several(result: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from tuneloom.backends.implementers import Implementer
 from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
+from tuneloom.model import MeasuringRules
 
 Clock = Callable[[int, int], tuple[float, ...]]
 """Times so many runs, so often: seconds per run, once for each repeat."""
@@ -128,6 +129,10 @@ class Backend(ABC):
     def stopwatch(self, run: Callable[[], Any], device: Any) -> Clock | None:
         """What times a call on a device of this process where TVM's way of timing would mislead."""
         return None
+
+    def measuring(self, rules: MeasuringRules) -> MeasuringRules:
+        """How long its kernels have to be measured, within the limits of a job."""
+        return rules
 
     def require_kernels(self, model: str, kernels: Iterable[str], target: TargetSpec) -> None:
         """Raise TargetError if nothing among the kernels of a model is worth this hardware."""

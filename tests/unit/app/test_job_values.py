@@ -13,6 +13,7 @@ from tuneloom.app.bank.looking import prune
 from tuneloom.app.devices.describing import MachineOrder, describe, require_cores
 from tuneloom.app.evaluating import evaluate_bundle
 from tuneloom.app.kinds.kernel.specs import search_options
+from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.engine.machine import Fleet, Offer
 from tuneloom.errors import BudgetError, TargetError
@@ -143,3 +144,10 @@ def test_a_device_of_no_cores_or_of_more_than_there_are_is_refused(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
     with pytest.raises(TargetError, match=str(cores)):
         require_cores(cores)
+
+
+def test_a_kernel_is_measured_shorter_on_a_gpu_whose_clock_hardly_varies() -> None:
+    cpu, gpu = (job_spec({"model": "zoo:squeezenet", "target": target}) for target in ("cpu", "cuda"))
+    assert gpu.measuring.min_repeat_ms < cpu.measuring.min_repeat_ms
+    assert gpu.measuring.run_timeout_s == cpu.measuring.run_timeout_s
+    assert gpu.measuring.tag != cpu.measuring.tag

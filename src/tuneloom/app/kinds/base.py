@@ -116,7 +116,7 @@ class JobKind:
     - `program`: makes the program of a job.
     - `warm_up`: `package.module:function`, called once in the parent of all workers.
     - `environment`: variables for that parent, from the jobs that are known when it starts.
-    - `filled_in`: a job with what only its model's own file can say.
+    - `filled_in`: a job with what only its model's own file or its target can say.
     - `fields`: what may be said of its jobs alone; the values come in their `extra`.
     - `paths`: whether its models are paths of files, unless they begin with a scheme.
     - `files`: what the job reads, so that another machine can be given it.

@@ -1,7 +1,10 @@
 """Models that TVM compiles, as a kind of job."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from tuneloom.app.bundles.folders import lowered_folder, require_free
 from tuneloom.app.kinds.base import JobKind
@@ -43,6 +46,10 @@ def _comparable(spec: JobSpec) -> bool:
     return known and backend_of_text(spec.target).on_host
 
 
+def _filled_in(spec: JobSpec, given: Mapping[str, Any]) -> JobSpec:
+    return replace(spec, measuring=backend_of_text(spec.target).measuring(spec.measuring))
+
+
 def _aim(spec: JobSpec) -> Call:
     return Call(function=AIM, arguments=(spec.target,), timeout_s=_AIMING_S)
 
@@ -56,6 +63,7 @@ KIND = JobKind(
     aim=_aim,
     warm_up="tuneloom.tuners.tvm.warmth:warm_up",
     comparable=_comparable,
+    filled_in=_filled_in,
     paths=True,
     files=lambda spec: source_files(spec.model),
     named=model_name,
