@@ -147,7 +147,9 @@ def test_a_device_of_no_cores_or_of_more_than_there_are_is_refused(
 
 
 def test_a_kernel_is_measured_shorter_on_a_gpu_whose_clock_hardly_varies() -> None:
-    cpu, gpu = (job_spec({"model": "zoo:squeezenet", "target": target}) for target in ("cpu", "cuda"))
+    cpu, gpu = (
+        job_spec({"name": "a", "model": "zoo:squeezenet", "target": target}) for target in ("cpu", "cuda")
+    )
     assert gpu.measuring.min_repeat_ms < cpu.measuring.min_repeat_ms
     assert gpu.measuring.run_timeout_s == cpu.measuring.run_timeout_s
     assert gpu.measuring.tag != cpu.measuring.tag
