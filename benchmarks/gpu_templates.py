@@ -274,7 +274,8 @@ def vendor_times(
 
         def launch(inputs: Any, function: Any = function) -> None:
             values = (inputs[claim.first.value], inputs[claim.second.value])
-            extra = (None if each is None else inputs[each] for each in (claim.bias, claim.residual))
+            added = (claim.epilogue.bias, claim.epilogue.residual)
+            extra = (None if each is None else inputs[each] for each in added)
             tensors = (*values, *extra, workspace, out)
             pointers = [ctypes.c_void_p(0 if each is None else each.data_ptr()) for each in tensors]
             status = function(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), *pointers)

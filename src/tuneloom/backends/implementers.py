@@ -65,8 +65,9 @@ class Requirement:
 class Insert:
     """What takes the place of a kernel in a model.
 
-    `function` is a PrimFunc with the kernel's own parameters. `modules` are TVM runtime modules with the
-    code that it calls: machine code for a device, or objects that the linker adds to the library.
+    `function` is a PrimFunc with the kernel's own parameters; where it takes one in another type, weights
+    are converted when the model is built, and anything else when it runs. `modules` are TVM runtime modules
+    with the code that it calls: machine code for a device, or objects that the linker adds to the library.
     """
 
     function: Any = field(repr=False, compare=False)

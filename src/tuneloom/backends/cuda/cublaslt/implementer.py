@@ -74,15 +74,14 @@ def _calling(claim: CublasClaim, symbol: str) -> Any:
     """
     from tvm import te, tirx
 
-    meaning = claim.meaning
-    inputs = placeholders(meaning.inputs)
-    result = meaning.type_of(meaning.outputs[0])
+    inputs, result = placeholders(claim.inputs), claim.result
 
     def call(ins: Any, outs: Any) -> Any:
         null = tirx.reinterpret("handle", tirx.const(0, "uint64"))
         pointers = [ins[claim.first.value].access_ptr("r"), ins[claim.second.value].access_ptr("r")]
         pointers += [
-            null if each is None else ins[each].access_ptr("r") for each in (claim.bias, claim.residual)
+            null if each is None else ins[each].access_ptr("r")
+            for each in (claim.epilogue.bias, claim.epilogue.residual)
         ]
         status = tirx.call_extern(
             "int32", symbol, *pointers, outs[1].access_ptr("rw"), outs[0].access_ptr("w")

@@ -60,9 +60,9 @@ static int load(void) {
            choose && multiply);
 }
 
-static int layout(opaque *made, uint64_t rows, uint64_t columns, int64_t leading, int64_t stride) {
+static int layout(opaque *made, int type, uint64_t rows, uint64_t columns, int64_t leading, int64_t stride) {
   int32_t batch = BATCH;
-  int status = make_layout(made, TYPE, rows, columns, leading);
+  int status = make_layout(made, type, rows, columns, leading);
   if (!status && batch > 1) status = set_layout(*made, LAYOUT_BATCH, &batch, sizeof batch);
   if (!status && batch > 1) status = set_layout(*made, LAYOUT_STRIDE, &stride, sizeof stride);
   return status;
@@ -70,7 +70,7 @@ static int layout(opaque *made, uint64_t rows, uint64_t columns, int64_t leading
 
 /* Describe the product, and take the algorithm that is asked for from the library's list. */
 static int prepare(const void *bias) {
-  int32_t turned_first = W_TURNED, turned_second = X_TURNED, epilogue = EPILOGUE, type = TYPE;
+  int32_t turned_first = W_TURNED, turned_second = X_TURNED, epilogue = EPILOGUE, type = RESULT_TYPE;
   size_t workspace = WORKSPACE;
   opaque preference;
   choice choices[MOST_CHOICES];
@@ -82,9 +82,9 @@ static int prepare(const void *bias) {
   if (!status) status = set_product(product, DESC_EPILOGUE, &epilogue, sizeof epilogue);
   if (!status && bias) status = set_product(product, DESC_BIAS, &bias, sizeof bias);
   if (!status && bias) status = set_product(product, DESC_BIAS_TYPE, &type, sizeof type);
-  if (!status) status = layout(&first, W_TURNED ? DEPTH : COLUMNS, W_TURNED ? COLUMNS : DEPTH, W_LEADING, W_STRIDE);
-  if (!status) status = layout(&second, X_TURNED ? ROWS : DEPTH, X_TURNED ? DEPTH : ROWS, X_LEADING, X_STRIDE);
-  if (!status) status = layout(&result, COLUMNS, ROWS, COLUMNS, (int64_t)ROWS * COLUMNS);
+  if (!status) status = layout(&first, TYPE, W_TURNED ? DEPTH : COLUMNS, W_TURNED ? COLUMNS : DEPTH, W_LEADING, W_STRIDE);
+  if (!status) status = layout(&second, TYPE, X_TURNED ? ROWS : DEPTH, X_TURNED ? DEPTH : ROWS, X_LEADING, X_STRIDE);
+  if (!status) status = layout(&result, RESULT_TYPE, COLUMNS, ROWS, COLUMNS, (int64_t)ROWS * COLUMNS);
   if (!status) status = make_preference(&preference);
   if (!status) status = set_preference(preference, PREFERENCE_WORKSPACE, &workspace, sizeof workspace);
   if (!status) status = choose(handle, product, first, second, result, result, preference, MOST_CHOICES, choices, &found);

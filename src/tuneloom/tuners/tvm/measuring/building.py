@@ -24,7 +24,7 @@ def build_kernel(payload: bytes) -> Artifact | Failure:
     started = time.perf_counter()
     try:
         kernel = unpack_kernel(payload)
-        return _built(kernel, _compiled(kernel.module, kernel.target), started)
+        return _built(kernel, kernel.module, _compiled(kernel.module, kernel.target), started)
     except Exception as error:
         return Failure(kind=FailureKind.BUILD_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
 
@@ -37,14 +37,14 @@ def build_insert(kernel: ModelKernel, insert: Insert) -> Artifact | Failure:
         compiled = _compiled(module, kernel.target)
         for code in insert.modules:
             compiled.import_module(code)
-        return _built(kernel, compiled, started)
+        return _built(kernel, module, compiled, started)
     except Exception as error:
         return Failure(kind=FailureKind.BUILD_ERROR, message=str(error).strip()[:_MOST_MESSAGE])
 
 
-def _built(kernel: ModelKernel, compiled: Any, started: float) -> Artifact:
+def _built(kernel: ModelKernel, module: Any, compiled: Any, started: float) -> Artifact:
     target = kernel.target
-    arguments = _arguments(kernel.module)
+    arguments = _arguments(module)
     library = _shared_object(compiled, target.linker)
     lengths = 0 if kernel.meaning is None else steps_of(kernel.meaning)
     built = BuiltKernel(device=target.device, arguments=arguments, library=library, lengths=lengths)

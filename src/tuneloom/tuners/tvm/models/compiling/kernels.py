@@ -14,6 +14,7 @@ from tuneloom.model.space import TVM, implementer_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
+from tuneloom.tuners.tvm.models.compiling.converting import with_arguments_converted
 from tuneloom.tuners.tvm.models.compiling.inserts import Inserts
 
 
@@ -22,12 +23,16 @@ def with_schedules(
 ) -> Any:
     """The model's module with scheduled kernels in place of plain ones; tasks in `without` keep theirs."""
     replaced, inserts = dict(lowered.module.functions.items()), Inserts(lowered)
+    foreign: dict[str, Any] = {}
     for gvar, key, function in _kernels(lowered):
-        text = schedules.get(key)
-        if key not in without:
-            own = _foreign(text) and inserts.function(str(gvar.name_hint), key, text or "")
-            replaced[gvar] = own or _chosen(function, text, lowered, guess)
-    module = load_tvm().IRModule(replaced, attrs=lowered.module.attrs)
+        text, name = schedules.get(key), str(gvar.name_hint)
+        if key in without:
+            continue
+        if _foreign(text):
+            foreign[name] = inserts.function(name, key, text or "")
+        replaced[gvar] = foreign.get(name) or _chosen(function, text, lowered, guess)
+    plain = load_tvm().IRModule(replaced, attrs=lowered.module.attrs)
+    module = with_arguments_converted(plain, foreign)
     return module.with_attr("external_mods", inserts.modules) if inserts.modules else module
 
 
