@@ -5,12 +5,13 @@ may have hundreds. Only operators that NumPy computes to the last bit alike are 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
 
 from tuneloom.compiler.lazy import relax, tvm
+from tuneloom.compiler.number_types import numpy_type
 
 _MOST_BYTES = 1 << 28
 """Larger results are left to be computed when the model runs."""
@@ -21,11 +22,9 @@ Fold = Callable[[Any, Sequence[Any]], Any]
 def fold_constants(module: Any) -> Any:
     """The module with operators on constants replaced by their values.
 
-    What the table lacks is left to TVM, which is asked only if there is something: its pass
-    legalises every operator of the model to see what it could fold.
+    What the table lacks is left to TVM.
     """
-    folded = _by_numpy(module)
-    return relax.transform.FoldConstant()(folded) if _has_more(folded["main"]) else folded
+    return _by_tvm(_by_numpy(module))
 
 
 def _by_numpy(module: Any) -> Any:
@@ -42,20 +41,42 @@ def _bindings(main: Any) -> Sequence[Any] | None:
     return list(blocks[0].bindings) if plain else None
 
 
-def _has_more(main: Any) -> bool:
-    """Whether some call has operands that are all known."""
-    bindings = _bindings(main)
+def _by_tvm(module: Any) -> Any:
+    """TVM's pass legalises every operator that it sees, so it gets only those which depend on no input."""
+    bindings = _bindings(module["main"])
     if bindings is None:
-        return True
-    calls = (binding.value for binding in bindings if isinstance(binding.value, relax.Call))
-    return any(all(_is_known(argument) for argument in call.args) for call in calls)
+        return relax.transform.FoldConstant()(module)
+    alone: dict[Any, Any] = {}
+    for binding in bindings:
+        value = binding.value
+        if isinstance(value, relax.Call) and all(_is_known(argument, alone) for argument in value.args):
+            alone[binding.var] = binding
+    fields = [var for var in alone if isinstance(var, relax.DataflowVar)]
+    if not fields:
+        return module
+    values = _computed(module, list(alone.values()), relax.Tuple(fields))
+    known = {
+        var: one for var, one in zip(fields, values, strict=True) if isinstance(one, tvm.ir.GenericConst)
+    }
+    return _replaced(module, known) if known else module
 
 
-def _is_known(argument: Any) -> bool:
+def _computed(module: Any, bindings: Sequence[Any], results: Any) -> Sequence[Any]:
+    """What TVM's pass makes of variables that depend on no input."""
+    every = relax.Var("every", relax.TupleType([one.ty for one in results.fields]))
+    block = relax.DataflowBlock([*bindings, relax.VarBinding(every, results)])
+    main = relax.Function([], relax.SeqExpr([block], every), every.ty)
+    gvar = module.get_global_var("main")
+    folded = relax.transform.FoldConstant()(type(module)({**dict(module.functions.items()), gvar: main}))
+    fields: Sequence[Any] = folded["main"].body.blocks[0].bindings[-1].value.fields
+    return fields
+
+
+def _is_known(argument: Any, found: Container[Any]) -> bool:
     if isinstance(argument, relax.Tuple):
-        return all(_is_known(field) for field in argument.fields)
+        return all(_is_known(field, found) for field in argument.fields)
     if isinstance(argument, relax.Var):
-        return False
+        return argument in found
     return isinstance(argument, (tvm.ir.Constant, tvm.ir.GenericConst, relax.ShapeExpr, tvm.ir.GlobalVar))
 
 
@@ -126,9 +147,8 @@ def _operand(argument: Any, known: dict[Any, Any]) -> Any | None:
 
 
 def _array(constant: Any) -> Any | None:
-    """Types that NumPy has no arithmetic of its own for are left to TVM."""
-    plain = str(constant.value.dtype) not in ("bfloat16",) and "float8" not in str(constant.value.dtype)
-    return constant.value.numpy() if plain else None
+    """An array; in bfloat16 NumPy rounds every result to even as TVM does, 8-bit types are left to TVM."""
+    return None if "float8" in str(constant.value.dtype) else constant.value.numpy()
 
 
 def _replaced(module: Any, known: dict[Any, Any]) -> Any:
@@ -171,10 +191,12 @@ def _joined(attrs: Any, operands: Sequence[Any]) -> Any:
 
 
 def _cast(attrs: Any, operands: Sequence[Any]) -> Any:
-    """Only between types where rounding is no question: wider ones, or whole numbers."""
-    value, kind = operands[0], np.dtype(str(attrs.dtype))
+    """Only between types where rounding is no question: wider ones, whole numbers, or to even."""
+    value, kind = operands[0], numpy_type(str(attrs.dtype))
     whole = value.dtype.kind in "iub" and kind.kind in "iub"
-    return value.astype(kind) if whole or np.can_cast(value.dtype, kind) else value
+    halved = value.dtype == np.float32 and str(kind) in ("float16", "bfloat16")
+    with np.errstate(over="ignore"):
+        return value.astype(kind) if whole or halved or np.can_cast(value.dtype, kind) else value
 
 
 def _taken(attrs: Any, operands: Sequence[Any]) -> Any:

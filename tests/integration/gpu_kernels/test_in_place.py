@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
-from relax_models import model
+from relax_models import Body, model
 
 from tuneloom.backends.implementers import ModelKernel
 from tuneloom.backends.resolving import resolve_target
@@ -33,33 +33,46 @@ def kernels(module: Any) -> dict[str, list[str]]:
     return found
 
 
-def block(builder: Any, values: list[Any]) -> Any:
-    """Attention as networks write it: one product split in three, a mask, and a product behind."""
-    from tvm import relax
+def encoder(dtype: str) -> Body:
+    """A norm and attention as PyTorch writes them in a type: products in single precision, rounded once."""
 
-    op, random = relax.op, np.random.default_rng(0)
-    weights = [
-        relax.const(random.standard_normal((96, n)).astype(np.float32) * np.float32(0.1)) for n in (288, 96)
-    ]
-    rows = builder.emit(op.matmul(builder.emit(op.reshape(values[0], (32, 96))), weights[0]))
-    parts = builder.emit(op.split(builder.emit(op.reshape(rows, (2, 16, 288))), 3, axis=2))
-    heads = []
-    for number in range(3):
-        apart = builder.emit(op.reshape(builder.emit(parts[number]), (2, 16, 6, 16)))
-        heads.append(builder.emit(op.permute_dims(apart, [0, 2, 1, 3])))
-    query, key, value = heads
-    turned = builder.emit(op.permute_dims(key, [0, 1, 3, 2]))
-    scores = builder.emit(op.multiply(builder.emit(op.matmul(query, turned)), relax.const(np.float32(0.25))))
-    masked = builder.emit(op.add(scores, values[1]))
-    shares = builder.emit(op.nn.softmax(masked, axis=-1))
-    back = builder.emit(op.permute_dims(builder.emit(op.matmul(shares, value)), [0, 2, 1, 3]))
-    joined = builder.emit(op.matmul(builder.emit(op.reshape(back, (32, 96))), weights[1]))
-    return op.add(values[0], builder.emit(op.reshape(joined, (2, 16, 96))))
+    def body(builder: Any, values: list[Any]) -> Any:
+        from tvm import relax
+
+        op, random = relax.op, np.random.default_rng(0)
+
+        def known(*shape: int) -> Any:
+            return relax.const(random.standard_normal(shape).astype(np.float32) * np.float32(0.1), dtype)
+
+        def cast(value: Any, kind: str) -> Any:
+            return value if kind == str(value.ty.dtype) else builder.emit(op.astype(value, kind))
+
+        def product(one: Any, other: Any) -> Any:
+            return builder.emit(op.matmul(cast(one, "float32"), cast(other, "float32")))
+
+        normed = builder.emit(op.nn.layer_norm(values[0], known(96), known(96), axes=[-1]))
+        rows = product(builder.emit(op.reshape(normed, (32, 96))), known(96, 288))
+        rows = cast(builder.emit(op.add(rows, cast(known(288), "float32"))), dtype)
+        parts = builder.emit(op.split(builder.emit(op.reshape(rows, (2, 16, 288))), 3, axis=2))
+        heads = []
+        for number in range(3):
+            apart = builder.emit(op.reshape(builder.emit(parts[number]), (2, 16, 6, 16)))
+            heads.append(builder.emit(op.permute_dims(apart, [0, 2, 1, 3])))
+        query, key, value = heads
+        scale = cast(relax.const(np.float32(0.25)), dtype)
+        turned = builder.emit(op.permute_dims(builder.emit(op.multiply(key, scale)), [0, 1, 3, 2]))
+        masked = builder.emit(op.add(cast(product(query, turned), dtype), values[1]))
+        shares = builder.emit(op.nn.softmax(masked, axis=-1))
+        back = builder.emit(op.permute_dims(cast(product(shares, value), dtype), [0, 2, 1, 3]))
+        joined = cast(product(builder.emit(op.reshape(back, (32, 96))), known(96, 96)), dtype)
+        return op.add(values[0], builder.emit(op.reshape(joined, (2, 16, 96))))
+
+    return body
 
 
-def test_a_block_of_attention_is_three_kernels() -> None:
-    found = kernels(model(block, ((2, 16, 96), "float32"), ((2, 1, 1, 16), "float32")))
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_attention_behind_a_norm_is_four_kernels_in_every_type(dtype: str) -> None:
+    found = kernels(model(encoder(dtype), ((2, 16, 96), dtype), ((2, 1, 1, 16), dtype)))
     computing = {name: claims for name, claims in found.items() if not name.startswith("reshape")}
-    assert len(computing) == 3
+    assert sorted(claims[0] for claims in computing.values()) == ["attention", "product", "product", "rows"]
     assert computing["fused_attention"] == ["attention"]
-    assert all(claims for claims in computing.values())

@@ -47,6 +47,11 @@ CASES = {
     "full": lambda r: r.op.full((2, 3), r.const(7, "int64"), "int64"),
     "multiply": lambda r: r.op.multiply(r.const(MATRIX), r.const(np.float32(0.1))),
     "mod": lambda r: r.op.mod(r.const(np.arange(-6, 6), "int64"), r.const(4, "int64")),
+    "astype to float16": lambda r: r.op.astype(r.const(MATRIX * 0.3 - 2e4), "float16"),
+    "astype to bfloat16": lambda r: r.op.astype(r.const(MATRIX * 0.3), "bfloat16"),
+    "add in bfloat16": lambda r: r.op.add(
+        r.const(MATRIX * 0.3, "bfloat16"), r.const(MATRIX[1] * 0.7, "bfloat16")
+    ),
     "floor_mod": lambda r: r.op.floor_mod(r.const(np.arange(-6, 6), "int64"), r.const(4, "int64")),
 }
 
@@ -87,6 +92,22 @@ def test_places_outside_a_tensor_are_not_taken_by_numpy() -> None:
         return relax.op.take(relax.const(MATRIX), relax.const(np.array([7]), "int64"), axis=0, mode="clip")
 
     np.testing.assert_array_equal(folded_value(fold_constants(module_of(outside))), MATRIX[2:])
+
+
+def test_what_depends_on_inputs_need_not_have_loops_for_constants_to_be_folded() -> None:
+    load_tvm()
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((3, 4), "bfloat16"))  # TVM has no loops for such a norm
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            weights = [builder.emit(relax.op.exp(relax.const(MATRIX[n], "bfloat16"))) for n in (0, 1)]
+            result = builder.emit_output(relax.op.nn.layer_norm(x, *weights, axes=[-1]))
+        builder.emit_func_output(result)
+    (norm,) = fold_constants(builder.get())["main"].body.blocks[0].bindings
+    found = norm.value.args[1].value.numpy().astype(np.float32)
+    np.testing.assert_allclose(found, np.exp(MATRIX[0]), rtol=1e-2)
 
 
 def test_a_value_bound_to_variables_is_known_and_one_of_an_input_is_not() -> None:

@@ -15,10 +15,10 @@ from tuneloom.backends.cuda.passes.rewriting import (
     array_of,
     dtype_of,
     name_of,
-    numpy_type,
     rewritten,
     shape_of,
 )
+from tuneloom.compiler.number_types import numpy_type
 
 _LONGEST_ROW = 32768
 _CONVOLUTIONS = frozenset(f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose"))

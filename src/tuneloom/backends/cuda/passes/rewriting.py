@@ -73,11 +73,3 @@ def array_of(value: Any) -> Any | None:
     """The elements of a constant."""
     content: Any = getattr(value, "value", None)
     return content.numpy() if hasattr(content, "numpy") else None
-
-
-def numpy_type(dtype: str) -> Any:
-    """The NumPy type of a tensor's numbers."""
-    import ml_dtypes
-    import numpy as np
-
-    return np.dtype(getattr(ml_dtypes, dtype, None) or dtype)

@@ -14,6 +14,7 @@ from tuneloom.backends.finding import backend_for
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.number_types import numpy_type
 from tuneloom.errors import TargetError
 from tuneloom.model import Failure, FailureKind, Measurement, MeasuringRules
 from tuneloom.tuners.tvm.boards.bench import bench, board_session
@@ -160,8 +161,4 @@ def _block(random: np.random.Generator, dtype: str, size: int) -> Any:
         return random.integers(0, 2, size).astype(np.bool_)
     if "int" in dtype:
         return random.integers(0, 2, size).astype(dtype)
-    if dtype == "bfloat16":
-        import ml_dtypes
-
-        return random.uniform(-1, 1, size).astype(ml_dtypes.bfloat16)
-    return random.uniform(-1, 1, size).astype(dtype)
+    return random.uniform(-1, 1, size).astype(numpy_type(dtype))

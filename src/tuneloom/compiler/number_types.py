@@ -1,0 +1,11 @@
+"""Number types of tensors, by TVM's names."""
+
+from typing import Any
+
+
+def numpy_type(dtype: str) -> Any:
+    """The NumPy type of a tensor's numbers; those that NumPy lacks come from another package."""
+    import ml_dtypes
+    import numpy as np
+
+    return np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
