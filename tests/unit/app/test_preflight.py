@@ -42,6 +42,14 @@ class SlowEngine(ScriptedEngine):
 
     glances = 2
 
+    def __init__(self) -> None:
+        super().__init__(lambda _call: Returned(value=None))
+        self.at: list[float] = []
+
+    def start(self, call_id: str, call: Call) -> None:
+        self.at.append(self.now_s())
+        super().start(call_id, call)
+
     def poll(self, timeout_s: float | None) -> Sequence[EngineReport]:
         self.glances -= 1
         return [] if self.glances >= 0 else super().poll(timeout_s)
@@ -49,7 +57,7 @@ class SlowEngine(ScriptedEngine):
 
 def test_what_is_imported_is_told_while_it_takes_time() -> None:
     told: list[str] = []
-    require_usable(SlowEngine(lambda _call: Returned(value=None)), [NET], told.append)
+    require_usable(SlowEngine(), [NET], told.append)
     assert len(told) >= 2 and {words.partition(" …")[0] for words in told} == {"importing net.onnx"}
 
 
@@ -66,12 +74,29 @@ def test_a_model_that_kills_the_importer_is_refused_by_name(result: CallResult) 
         require_usable(asked, [NET, replace(NET, model="/models/bad.onnx")])
 
 
-def test_the_first_models_stay_where_they_were_opened_and_others_free_their_memory() -> None:
+def test_as_many_models_are_looked_at_together_as_there_are_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1, 2})
+    asked, told = SlowEngine(), list[str]()
+    require_usable(asked, [replace(NET, model=f"/models/net{n}.onnx") for n in range(7)], told.append)
+    assert told[0].startswith("importing net0.onnx and 2 more …")
+    assert asked.at == [0, 0, 0, 1, 1, 1, 2]
+
+
+def test_the_first_models_stay_where_they_were_opened_and_others_free_their_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1})
     asked = engine()
-    require_usable(asked, [replace(NET, model=f"/models/net{n}.onnx") for n in range(6)])
+    require_usable(asked, [replace(NET, model=f"/models/net{n}.onnx") for n in range(7)])
     workers = [call.worker for call in asked.started]
-    assert len(set(workers)) == 6 and None not in workers
+    assert len(set(workers)) == 7 and None not in workers
     assert asked.released == workers[4:]
+
+
+def test_the_error_of_the_first_job_is_raised_whichever_answer_comes_first() -> None:
+    asked = engine(b=Returned(value=ModelError("b is damaged")), c=Returned(value=ModelError("c is damaged")))
+    with pytest.raises(ModelError, match="b is damaged"):
+        require_usable(asked, [replace(NET, model=f"/models/{name}.onnx") for name in "abc"])
 
 
 def test_a_refused_model_stays_nowhere() -> None:

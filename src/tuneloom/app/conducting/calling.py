@@ -54,20 +54,29 @@ def call_in_worker(
     raise EngineError(f"{function.partition(':')[2]} failed: {result}")
 
 
-def ends_of(engine: Engine, calls: Sequence[Call]) -> list[CallResult | Lost]:
-    """Carry out calls side by side and wait for all of them, while nothing else uses the engine."""
+def ends_of(
+    engine: Engine,
+    calls: Sequence[Call],
+    glance_s: float | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> list[CallResult | Lost]:
+    """Carry out calls side by side and wait for all of them, while nothing else uses the engine.
+
+    `check` is called after every glance and may raise.
+    """
     ids = {f"{_ONLY}{number}": call for number, call in enumerate(calls)}
     ends: dict[str, CallResult | Lost] = {}
     for id, call in ids.items():
         engine.start(id, call)
     while len(ends) < len(ids):
-        for report in engine.poll(None):
+        for report in engine.poll(glance_s):
             if isinstance(report, CallEnded) and report.id in ids:
                 ends[report.id] = report.result
             elif isinstance(report, MachineLost):  # the engine has forgotten the calls there
                 left = {id: call.place for id, call in ids.items() if id not in ends}
                 there = [id for id, place in left.items() if place and place.machine == report.name]
                 ends |= dict.fromkeys(there, Lost(reason=report.reason))
+        check()
     return [ends[id] for id in ids]
 
 

@@ -4,12 +4,13 @@ Models are looked at in workers of the run's own engine, so a file that crashes 
 is refused as well, and the wait is one that the run would have had anyway.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from tuneloom.app.conducting.calling import end_of
+from tuneloom.app.conducting.calling import ends_of
 from tuneloom.app.conducting.interruptions import Interruptions
 from tuneloom.app.kinds.finding import kind_named
 from tuneloom.app.requests.sources import require_possible
@@ -25,7 +26,6 @@ from tuneloom.store import RunRecord, Store, open_store
 
 _GLANCE_S = 0.25
 _KEPT = 4
-_REFUSAL = "refusal"
 
 Tell = Callable[[str], None]
 """Takes a line about what is being done."""
@@ -36,18 +36,29 @@ def require_usable(engine: Engine, specs: Iterable[JobSpec], tell: Tell = lambda
 
     While a model is imported, `tell` hears which and since when, a few times a second.
 
-    The same question is asked once; one after another, because opened models may be large. The
-    first few stay in their workers, where their jobs find them; the others are opened again.
+    The same question is asked once, and as many at a time as there are cores. The first models stay in
+    their workers, where their jobs find them; the others are opened again.
     """
     asked = {}
     for spec in specs:
         call = kind_named(spec.tuner).refusal(spec)
         if call is not None:
             asked[call.function, repr(call.arguments)] = (spec, call)
-    for number, (spec, call) in enumerate(asked.values()):
-        error = refused(spec, _answer(engine, call, _progress(spec, tell)))
-        if call.worker is not None and (error is not None or number >= _KEPT):
+    questions, at_once = list(asked.values()), len(os.sched_getaffinity(0))
+    for first in range(0, len(questions), at_once):
+        _require_good(engine, questions[first : first + at_once], max(_KEPT, at_once) - first, tell)
+
+
+def _require_good(engine: Engine, questions: Sequence[tuple[JobSpec, Call]], kept: int, tell: Tell) -> None:
+    """Ask some questions at a time; `kept` of the models stay open, and the first error is raised."""
+    answers = _answers(
+        engine, [call for _, call in questions], _progress([spec for spec, _ in questions], tell)
+    )
+    errors = [refused(spec, answer) for (spec, _), answer in zip(questions, answers, strict=True)]
+    for number, ((_, call), error) in enumerate(zip(questions, errors, strict=True)):
+        if call.worker is not None and (error is not None or number >= kept):
             engine.release(call.worker)
+    for error in errors:
         if error is not None:
             raise error
 
@@ -60,13 +71,16 @@ def refused(spec: JobSpec, result: CallResult | Lost) -> InputError | None:
     return ModelError(f"{spec.model} can't be imported: {result}; export it again", field="model")
 
 
-def _progress(spec: JobSpec, tell: Tell) -> Callable[[], None]:
+def _progress(specs: Sequence[JobSpec], tell: Tell) -> Callable[[], None]:
     """Tells what is being imported, and for how long already."""
-    name, began_s = Path(spec.model).name, time.monotonic()
-    return lambda: tell(f"importing {name} … {time.monotonic() - began_s:.0f} s")
+    name, began_s = Path(specs[0].model).name, time.monotonic()
+    what = name if len(specs) == 1 else f"{name} and {len(specs) - 1} more"
+    return lambda: tell(f"importing {what} … {time.monotonic() - began_s:.0f} s")
 
 
-def _answer(engine: Engine, call: Call, glanced: Callable[[], None]) -> CallResult | Lost:
+def _answers(
+    engine: Engine, calls: Sequence[Call], glanced: Callable[[], None]
+) -> Sequence[CallResult | Lost]:
     engine.prepare()
     with Interruptions() as interruptions:
 
@@ -74,8 +88,7 @@ def _answer(engine: Engine, call: Call, glanced: Callable[[], None]) -> CallResu
             interruptions.check()
             glanced()
 
-        engine.start(_REFUSAL, call)
-        return end_of(engine, _REFUSAL, _GLANCE_S, check)
+        return ends_of(engine, calls, _GLANCE_S, check)
 
 
 def submit(
