@@ -20,6 +20,7 @@ TOGETHER = {
     "integration/app/test_databases.py": "tests/integration/app/test_tune.py",
     "integration/store/": "integration/store/",
     "integration/farm/": "integration/farm/",
+    "unit/test_no_kinds.py": "tests/unit/test_layers.py",
 }
 """Files that share a fixture which takes seconds: they go to one process."""
 SLOWEST_FIRST = ("acceptance/test_documented", "integration/app", "integration", "acceptance", "unit")
