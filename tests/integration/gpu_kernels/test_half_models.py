@@ -20,6 +20,7 @@ from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
+from tuneloom.tuners.tvm.search.spaces import describe
 
 pytestmark = pytest.mark.integration
 RANDOM = np.random.default_rng(3)
@@ -166,6 +167,11 @@ def test_products_in_tf32_say_so_and_are_kernels_of_their_own() -> None:
     assert products and all(step.attributes["precision"] == "tf32" for step in products)
     keys = {task.key for task in extract(plain) if "conv" in task.name}
     assert not keys & {task.key for task in extract(fast)}
+
+
+def test_spaces_of_kernels_that_a_template_writes_are_not_opened_to_look_for_records() -> None:
+    tasks = extract(lowered(model(network, ((1, 4, 6, 6), "float32"))))
+    assert tasks and all(space.sketches == () for space in describe(tasks))
 
 
 def test_types_are_refused_where_a_gpu_does_not_compute_in_them() -> None:

@@ -69,7 +69,7 @@ class Contests:
     """Decides verdicts; `decided` is called once for every contest that was begun.
 
     Contenders that were built in an earlier run are built again first. `known` are the best trials of
-    earlier jobs, for tasks that got none of their own.
+    earlier jobs: for tasks that got none of their own, and for those whose own are slower.
     """
 
     steps: FinishingSteps
@@ -83,7 +83,7 @@ class Contests:
         """The first steps of a task's contest; none where nothing was measured."""
         key = progress.task.key
         self.verdicts[key] = opening_verdict(progress, self.known.get(key))
-        contenders = _contenders(progress)
+        contenders = _contenders(progress, self.known.get(key))
         if not contenders:
             return []
         self.begun += 1
@@ -137,11 +137,13 @@ class Contests:
         return self.steps.step(lane, 1, StageKind.FINALISE, "/contest", demand, lambda: call, ended)
 
 
-def _contenders(progress: TaskProgress) -> list[Contender]:
+def _contenders(progress: TaskProgress, known: Trial | None = None) -> list[Contender]:
     if not progress.best:
         return []
     default = progress.default
     found = list(progress.best)
+    if known is not None and not progress.tried(known.candidate):
+        found.append(Contender(known))
     if progress.own is not None and all(contender is not progress.own for contender in found):
         found.append(progress.own)
     if default is not None and default.seconds < _NEAR * progress.best[0].seconds:

@@ -56,7 +56,9 @@ class Finish:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     untuned: UntunedModel | None = None
     known: Mapping[str, Trial] = field(default_factory=dict)
-    """The best trials of earlier jobs, for tasks that got none of their own."""
+    """The best trials of earlier jobs on the very same kernels, where this job has nothing faster."""
+    same: frozenset[tuple[str, str]] = frozenset()
+    """Tasks, by key, with origins of what they got from records of the very same kernel and device."""
     _open: int = 0
     _tries: int = 0
     _steps: FinishingSteps = field(init=False)
@@ -161,9 +163,10 @@ class Finish:
 
     @property
     def _borrowed(self) -> list[str]:
-        """Tasks that will run with a schedule another task gave."""
+        """Tasks that will run with a schedule another task gave; not the same task in an earlier job."""
         chosen = {key: verdict.chosen for key, verdict in self.verdicts.items()}
-        return [k for k, c in chosen.items() if c is not None and is_borrowed(c.trial.candidate.origin)]
+        used = {key: c.trial.candidate.origin for key, c in chosen.items() if c is not None}
+        return [key for key, origin in used.items() if is_borrowed(origin) and (key, origin) not in self.same]
 
     @property
     def _instead(self) -> dict[str, str]:

@@ -60,11 +60,11 @@ class Verdict:
 def opening_verdict(progress: TaskProgress, known: Trial | None = None) -> Verdict:
     """What is known of a task before its best schedules meet; `known` is the best that an earlier job found.
 
-    That is used where none of this job's trials was spent on the task's schedules.
+    That is used where none of this job's trials gave a schedule, unless it was among those that failed.
     """
     default = progress.default
     verdict = Verdict(default_s=default.seconds if default else None)
-    if not progress.best and not progress.failures and known is not None:
+    if not progress.best and known is not None and not progress.tried(known.candidate):
         verdict.chosen = Contender(known)
         verdict.tuned_s = verdict.chosen.seconds
         verdict.note = "not measured in this job: the best known schedule is used"

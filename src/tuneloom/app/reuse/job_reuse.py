@@ -106,6 +106,15 @@ class JobReuse:
         lends = self._spec.reuse in BORROWING_MODES and bool(self._bank.family)
         return self._bank.best(task, self._spec.device_key) if lends else None
 
+    def same_kernels(self, known: Mapping[str, Trial]) -> frozenset[tuple[str, str]]:
+        """Keys of tasks with the origins of gifts that were measured on the very same kernel and device.
+
+        `known` are more of these, by the key of their task.
+        """
+        there = (donor for donor in self._gifts.donors.values() if donor.device_key == self._spec.device_key)
+        given = {(donor.task_key, donor.origin) for donor in there}
+        return frozenset(given | {(key, trial.candidate.origin) for key, trial in known.items()})
+
     def _best_known_s(self, task: Task) -> float | None:
         donors = self._asked.get(task.key, ())
         same = [d for d in donors if d.task_key == task.key and d.device_key == self._spec.device_key]
@@ -205,7 +214,8 @@ class JobReuse:
 
     def _formless(self, task: Task) -> list[Donor]:
         space = self._spaces[task.key]
-        donors = [donor for donor in self._asked[task.key] if donor.task_key != task.key]
+        asked = self._asked[task.key] if space.sketches else []  # or its space is not known
+        donors = [donor for donor in asked if donor.task_key != task.key]
         forms = [(donor, form_of(donor.trace)) for donor in donors]
         return [d for d, form in forms if isinstance(form, Form) and best_sketch(space, form) is None]
 

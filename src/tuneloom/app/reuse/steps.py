@@ -6,7 +6,7 @@ from tuneloom.app.conducting.programs import Step, single_step
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.tasks.limits import describe_s
 from tuneloom.engine.calls import Call, CallResult, Returned
-from tuneloom.model import ModelSummary, Task
+from tuneloom.model import ModelSummary, Task, TaskSpace
 from tuneloom.transfer import Donor
 
 DESCRIBE = "tuneloom.tuners.tvm.search.spaces:describe"
@@ -49,9 +49,10 @@ class Preparation:
         return [self._step(0, "describe", call, self._described)]
 
     def _described(self, result: CallResult, at_s: float) -> Sequence[Step]:
-        spaces = result.value if isinstance(result, Returned) else []
+        unknown = [TaskSpace(task_key=task.key, sketches=()) for task in self._tasks]
+        spaces = result.value if isinstance(result, Returned) else unknown
         families = (self._summary.family, *self._summary.relatives)
-        foreign = self._reuse.look(families, self._tasks, spaces) if spaces else {}
+        foreign = self._reuse.look(families, self._tasks, spaces)
         return [self._fit_step(foreign)] if foreign else self._ready(at_s)
 
     def _fit_step(self, foreign: Mapping[str, Sequence[Donor]]) -> Step:

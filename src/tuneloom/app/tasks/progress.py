@@ -100,6 +100,10 @@ class TaskProgress:
     def measured(self) -> int:
         return len(self.trials) - sum(self.failures.values())
 
+    def tried(self, candidate: Candidate) -> bool:
+        """Whether a trial was spent on a configuration, whoever proposed it."""
+        return any(trial.candidate.configuration == candidate.configuration for trial in self.trials)
+
     def unseen(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Of freshly proposed candidates those nobody proposed before, in flight or finished.
 

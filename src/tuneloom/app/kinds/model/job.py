@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -168,17 +169,19 @@ class ModelJob(TuningJob):
             self.failure = nothing_measured(self.spec, tasks)
             return []
         self._untuned = self._untuned or self._untuned_model()
+        known = self._known(tasks)
         self.finish = Finish(
             self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned,
-            known=self._known(tasks),
+            known=known, same=frozenset() if self._reuse is None else self._reuse.same_kernels(known),
         )  # fmt: skip
         return self._closing(self.finish.begin())
 
     def _known(self, tasks: Sequence[TaskProgress]) -> dict[str, Trial]:
-        """The best of earlier jobs for kernels on which no trial of this one was spent."""
-        idle = [t.task for t in tasks if not t.best] if self._reuse is not None else []
-        found = {task.key: self._reuse.best_known(task) for task in idle if self._reuse is not None}
-        return {key: trial for key, trial in found.items() if trial is not None}
+        """The best of earlier jobs, for kernels of which no trial of this one was faster."""
+        if self._reuse is None:
+            return {}
+        found = ((t, self._reuse.best_known(t.task)) for t in tasks)
+        return {t.task.key: known for t, known in found if known is not None and _is_faster(known, t)}
 
     def _closing(self, steps: Sequence[Step]) -> list[Step]:
         """The last steps, watching for a model that as a whole misses the goal its kernels met."""
@@ -258,3 +261,7 @@ class ModelJob(TuningJob):
         except OutputError as error:
             return error
         return None
+
+
+def _is_faster(known: Trial, progress: TaskProgress) -> bool:
+    return not progress.best or (known.seconds or inf) < progress.best[0].seconds

@@ -5,6 +5,7 @@ from typing import Any
 
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.model import ChoiceDomain, KnobDomain, SketchSpace, Task, TaskSpace, TileDomain
+from tuneloom.tuners.tvm.inserting import claims_on
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
 from tuneloom.tuners.tvm.lowering.tasks import unpack
 from tuneloom.tuners.tvm.search.knobs import Knob, TileKnob
@@ -13,7 +14,10 @@ from tuneloom.tuners.tvm.search.sketches import sketch_of
 
 
 def describe(tasks: Sequence[Task]) -> list[TaskSpace]:
-    """The space of every task; one whose space can't be generated has no sketches."""
+    """The space of every task; one whose space can't be generated has no sketches.
+
+    Nor has a kernel that somebody beside TVM claims: its search opens TVM's space late, if ever.
+    """
     load_tvm()
     return [_describe(task) for task in tasks]
 
@@ -28,7 +32,8 @@ def _describe(task: Task) -> TaskSpace:
 
 
 def _schedules(task: Task) -> list[Any]:
-    return opened(unpack(task))[1]
+    kernel = unpack(task)
+    return [] if any(True for _ in claims_on(kernel)) else opened(kernel)[1]
 
 
 def _as_data(trace: Any) -> SketchSpace:
