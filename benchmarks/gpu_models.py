@@ -50,7 +50,7 @@ def main() -> None:
         return
     require_gpu()
     wanted = rows(options.only)
-    known = {row_name(found): found for found in read(options.out)}
+    known = {row_name(found): found for found in [*read(rivals_file(options.out)), *read(options.out)]}
     if not options.again:
         wanted = [row for row in wanted if "ratio" not in known.get(str(row), {})]
     with tempfile.TemporaryDirectory() as temporary:
@@ -109,6 +109,8 @@ def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, o
             break
         prepare(group, fresh, folder, options.autotune)
         rivals = {row: torch_times(row, folder) if row in fresh else rivals_of(known, row) for row in group}
+        for row in fresh:
+            append(rivals_file(options.out), about(row) | {"rivals": rivals[row]})
         if options.together:
             tune_together(group, folder, options)
         for row in group:
@@ -120,6 +122,15 @@ def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, o
             done += 1
     if done < len(wanted):
         print(f"{len(wanted) - done} rows left: {', '.join(map(str, wanted[done:]))}")
+
+
+def rivals_file(out: Path) -> Path:
+    """Where PyTorch's times are kept as soon as they are known: ours may fail."""
+    return out.with_suffix(".rivals.jsonl")
+
+
+def about(row: Any) -> dict[str, Any]:
+    return {"network": row.network, "dtype": row.dtype, "batch": row.batch, "tf32": False}
 
 
 def rivals_of(known: Mapping[str, Any], row: Any) -> list[dict[str, Any]]:
@@ -148,8 +159,7 @@ def prepare(group: Sequence[Any], fresh: Sequence[Any], folder: Path, autotune_s
 
 def compared(row: Any, rivals: list[dict[str, Any]], folder: Path, options: Any) -> dict[str, Any]:
     """One row; where a part fails, what was found before it and why."""
-    found: dict[str, Any] = {"network": row.network, "dtype": row.dtype, "batch": row.batch, "tf32": False}
-    found["rivals"] = rivals
+    found = about(row) | {"rivals": rivals}
     found |= {"torch": version("torch"), "tvm": version("apache-tvm"), "commit": commit()}
     best: dict[str, Any] = min(
         (one for one in found["rivals"] if is_compiled(one)), key=lambda one: one["seconds"], default={}
