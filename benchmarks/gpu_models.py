@@ -87,15 +87,18 @@ def require_gpu() -> None:
 
 
 def one_part(part: str, row: Any, folder: Path, group: int) -> None:
-    """What a process for one part of a row does."""
-    if part == "measure":
-        from gpu.ours import measure
+    """What a process for one part of a row does; others don't wait for one that failed."""
+    try:
+        if part == "measure":
+            from gpu.ours import measure
 
-        (folder / f"{row.file}.measure.json").write_text(json.dumps(measure(row, folder)))
-        return
-    from gpu.rivals import run_part
+            (folder / f"{row.file}.measure.json").write_text(json.dumps(measure(row, folder, group)))
+        else:
+            from gpu.rivals import run_part
 
-    run_part(part, row, folder, group)
+            run_part(part, row, folder, group)
+    finally:
+        (folder / f"{row.file}.{part}.ready").touch()
 
 
 def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, options: Any) -> None:
@@ -113,6 +116,7 @@ def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, o
             append(rivals_file(options.out), about(row) | {"rivals": rivals[row]})
         if options.together:
             tune_together(group, folder, options)
+            measure([row for row in group if (folder / f"{row.file}.bundle").is_dir()], folder)
         for row in group:
             if not options.together and time.monotonic() + WORTHWHILE * options.seconds > ends:
                 break
@@ -145,6 +149,8 @@ def prepare(group: Sequence[Any], fresh: Sequence[Any], folder: Path, autotune_s
     What fails shows up where it is used.
     """
     started = time.monotonic()
+    for old in folder.glob("*.ready"):
+        old.unlink()
     missing = [row for row in group if not (folder / f"{row.file}.pt2").is_file()]
     running = [part_of("export", row, folder, {"CUDA_VISIBLE_DEVICES": ""}) for row in missing]
     running += [part_of(COMPILED, row, folder, group=len(fresh)) for row in fresh]
@@ -169,11 +175,30 @@ def compared(row: Any, rivals: list[dict[str, Any]], folder: Path, options: Any)
         found["torch_difference"] = best["difference"]
     try:
         found |= tuned(row, folder, options) if not options.together else one_of_many(row, folder)
-        finished(part_of("measure", row, folder), MEASURE_S, folder / f"{row.file}.measure.log")
-        found |= json.loads((folder / f"{row.file}.measure.json").read_text())
+        if not options.together:
+            measure([row], folder)
+        found |= measured(row, folder)
     except PartFailed as error:
         return found | {"error": str(error)}
     return found | ({"ratio": found["ours_s"] / best["seconds"]} if best else {})
+
+
+def measure(rows: Sequence[Any], folder: Path) -> None:
+    """Load bundles side by side and time them one by one; each leaves a file."""
+    for old in folder.glob("*.measure.*"):
+        old.unlink()
+    children = [part_of("measure", row, folder, group=len(rows)) for row in rows]
+    for child in children:
+        wait(child, MEASURE_S)
+
+
+def measured(row: Any, folder: Path) -> dict[str, Any]:
+    """What measuring a bundle left; raises PartFailed."""
+    try:
+        found: dict[str, Any] = json.loads((folder / f"{row.file}.measure.json").read_text())
+    except FileNotFoundError as error:
+        raise PartFailed(f"measure: {last_line(folder / f'{row.file}.measure.log')}") from error
+    return found
 
 
 def is_compiled(rival: Mapping[str, Any]) -> bool:

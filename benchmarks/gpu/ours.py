@@ -1,6 +1,6 @@
 """Our side of a row: what a bundle takes and computes, and how its tuning went."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu.networks import Row
+from gpu.turns import all_ready, held
 from tuneloom.gpus import Nvml, visible_gpus
 from tuneloom.store import Store, TrialRecord, open_existing
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
@@ -17,20 +18,21 @@ MINUTE_S = 60.0
 WARM_UPS, LEAST_RUNS, MOST_RUNS, SECONDS = 10, 50, 500, 1.0
 
 
-def measure(row: Row, folder: Path) -> dict[str, Any]:
-    """Times of single runs of a bundle, each waited for, and how far its outputs are from float32."""
+def measure(row: Row, folder: Path, group: int) -> dict[str, Any]:
+    """Times of single runs of a bundle, each waited for, and how far its outputs are from float32.
+
+    So many rows are loaded side by side, and then timed one by one.
+    """
     bundle = load_bundle(folder / f"{row.file}.bundle")
     with np.load(folder / f"{row.file}.npz") as stored:
         inputs = [stored[f"input{n}"].astype(_numpy_type(info.dtype)) for n, info in enumerate(bundle.inputs)]
         expected = [stored[f"output{n}"] for n in range(len(bundle.outputs))]
     got = [np.asarray(value).astype(np.float32) for value in bundle.run(*inputs)]
     timer = bundle.model.timer(inputs)
-    for _ in range(WARM_UPS):
-        timer()
-    times: list[float] = []
-    while len(times) < LEAST_RUNS or (sum(times) < SECONDS and len(times) < MOST_RUNS):
-        times.append(timer())
-    ordered = sorted(times)
+    all_ready(folder, row.file, "measure", group)
+    with held(folder):
+        ordered = sorted(timed(timer))
+        now = state()
     implementers = [kernel.get("implementer") for kernel in bundle.manifest.get("kernels", {}).values()]
     return {
         "ours_s": ordered[len(ordered) // 2],
@@ -38,8 +40,18 @@ def measure(row: Row, folder: Path) -> dict[str, Any]:
         "ours_high_s": ordered[9 * len(ordered) // 10],
         "difference": max(map(relative_difference, got, expected)),
         "kernels_by": {str(name): implementers.count(name) for name in dict.fromkeys(implementers)},
-        "state": state(),
+        "state": now,
     }
+
+
+def timed(timer: Callable[[], float]) -> list[float]:
+    """Seconds of single runs."""
+    for _ in range(WARM_UPS):
+        timer()
+    times: list[float] = []
+    while len(times) < LEAST_RUNS or (sum(times) < SECONDS and len(times) < MOST_RUNS):
+        times.append(timer())
+    return times
 
 
 def state() -> dict[str, Any]:

@@ -1,11 +1,9 @@
 """PyTorch's side of a row: the exported program with its outputs in float32, and what compiled code takes."""
 
-import fcntl
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -16,11 +14,10 @@ import torch
 from torch import nn
 
 from gpu.networks import Row, made
+from gpu.turns import PATIENCE_S, all_ready, held
 
 COMPILED, SEARCHED = "reduce-overhead", "max-autotune"
 PLAIN, CHANNELS_LAST = "plain", "channels_last"
-COMPILE_S = 150.0
-"""How long rows that are compiled already wait for others of their group."""
 WARM_UPS, LEAST_RUNS, MOST_RUNS, SECONDS = 10, 50, 500, 1.0
 
 
@@ -47,24 +44,22 @@ def compare(row: Row, folder: Path, mode: str, group: int) -> None:
     compiled.
     """
     expected = outputs_of(row, folder)
-    lock = folder / "gpu.lock"
-    measure_alone(lock)
+    measure_alone(folder)
     modes = [("eager", PLAIN)] if mode == COMPILED else []
     with torch.no_grad(), (folder / f"{row.file}.{mode}.jsonl").open("w") as file:
         ready = [
             made_ready(row, *each, expected) for each in [*modes, *((mode, kind) for kind in layouts(row))]
         ]
-        (folder / f"{row.file}.{mode}.ready").touch()
-        wait_for_all(folder, mode, group)
+        all_ready(folder, row.file, mode, group)
         for run, facts in ready:
-            with held(lock):
+            with held(folder):
                 found = facts | (timed(run) if run else {})
             print(json.dumps(found), file=file, flush=True)
 
 
 def outputs_of(row: Row, folder: Path) -> list[Any]:
     """What the network computes in float32, once its program is written."""
-    ends = time.monotonic() + COMPILE_S
+    ends = time.monotonic() + PATIENCE_S
     while not (folder / f"{row.file}.pt2").is_file() and time.monotonic() < ends:
         time.sleep(0.2)
     with np.load(folder / f"{row.file}.npz") as stored:
@@ -90,32 +85,17 @@ def made_ready(
     return run, facts
 
 
-def measure_alone(lock: Path) -> None:
-    """Have Inductor hold the lock while it chooses between versions of a kernel by their times."""
+def measure_alone(folder: Path) -> None:
+    """Have Inductor hold the GPU while it chooses between versions of a kernel by their times."""
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     choose = CachingAutotuner.benchmark_all_configs
 
     def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with held(lock):
+        with held(folder):
             return choose(self, *args, **kwargs)
 
     CachingAutotuner.benchmark_all_configs = alone
-
-
-@contextmanager
-def held(lock: Path) -> Iterator[None]:
-    """Hold a lock that processes share; it goes with the process."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def wait_for_all(folder: Path, mode: str, group: int) -> None:
-    """Wait until so many rows are compiled, or have had the time for it."""
-    ends = time.monotonic() + COMPILE_S
-    while len(list(folder.glob(f"*.{mode}.ready"))) < group and time.monotonic() < ends:
-        time.sleep(0.2)
 
 
 def layouts(row: Row) -> list[str]:
