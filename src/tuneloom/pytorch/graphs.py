@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.export.passes import move_to_device_pass
 from torch.nn import functional
 
 from tuneloom.errors import ModelError, TargetError
@@ -70,7 +71,12 @@ class Graph:
         exported = isinstance(self.content, torch.export.ExportedProgram)
         path = folder / ("graph.pt2" if exported else "graph.pt")
         try:
-            (torch.export.save if exported else torch.save)(self.content, path)
+            if exported:
+                torch.export.save(
+                    move_to_device_pass(self.content, "cpu"), path
+                )  # whoever builds sees no GPU
+            else:
+                torch.save(self.content, path)
         except Exception as error:
             raise ModelError(
                 f"{self.name}: the graph can't be written: {str(error).splitlines()[0]}"

@@ -68,13 +68,30 @@ def _make(folder: Path, job: Mapping[str, Any]) -> None:
         shutil.rmtree(folder / one) if (folder / one).is_dir() else (folder / one).unlink(missing_ok=True)
 
 
+def on_cpu(module: Any) -> None:
+    """Let a graph that was captured on another device make its tensors on the CPU."""
+    import torch
+    from torch.fx.node import map_aggregate
+
+    def moved(value: Any) -> Any:
+        return torch.device("cpu") if isinstance(value, torch.device) else value
+
+    for node in module.graph.nodes:
+        node.args, node.kwargs = map_aggregate(node.args, moved), map_aggregate(node.kwargs, moved)
+    for name, value in list(vars(module).items()):
+        if isinstance(value, torch.Tensor):  # made while the graph was read
+            setattr(module, name, value.cpu())
+    module.recompile()
+
+
 def export(path: Path, inputs: list[int], tensors: list[int]) -> Path:
-    """Export a graph module and its arguments; what is no input becomes part of the program."""
+    """Export a graph module and its arguments, on the CPU; what is no input becomes part of the program."""
     import torch
 
     from tuneloom.tuners.tvm.importing.torch.files import write_module
 
-    module, arguments = torch.load(path, weights_only=False)
+    module, arguments = torch.load(path, weights_only=False, map_location="cpu")
+    on_cpu(module)
 
     class BoundGraph(torch.nn.Module):  # type: ignore[misc]
         """The graph as a function of its inputs."""

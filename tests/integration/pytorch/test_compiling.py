@@ -17,6 +17,7 @@ from tuneloom.pytorch import compiling
 from tuneloom.pytorch.adapting import AnswerForm, DeployedGraph
 from tuneloom.pytorch.background import Commission
 from tuneloom.pytorch.options import CompileOptions
+from tuneloom.pytorch.tuning import on_cpu
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -215,6 +216,18 @@ def test_gradients_and_training_are_refused_in_one_line(commissions: list[Commis
             tuneloom.compile(small().train(), X)
     with pytest.raises(ModelError, match=r"torch\.no_grad\(\)$"):
         tuneloom.compile(small(), X)(X)
+
+
+def test_a_graph_that_was_captured_on_a_gpu_is_exported_on_the_cpu() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    zeros = graph.call_function(torch.zeros, (6,), {"device": torch.device("cuda", 0)})
+    moved = graph.call_method("to", (x, torch.device("cuda")))
+    graph.output((graph.call_function(torch.add, (moved, zeros)),))
+    module = torch.fx.GraphModule(torch.nn.Module(), graph)
+    on_cpu(module)
+    value = torch.randn(2, 6)
+    torch.testing.assert_close(module(value)[0], value)
 
 
 def test_graphs_are_kept_beside_the_store(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.importing.torch.files import write_module
+from tuneloom.tuners.tvm.importing.torch.types import typed_importer
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 
@@ -190,3 +191,24 @@ def test_a_program_in_half_precision_is_taken(tmp_path: Path, host: TargetSpec) 
     assert {info.dtype for info in (*model.inputs, *model.outputs)} == {"float16"}
     got = build_model(lower(model, host), {}).open().run([x.numpy()])
     np.testing.assert_allclose(got[0], module(x).detach().numpy(), rtol=2e-2, atol=2e-3)
+
+
+class OnGpu:
+    """A parameter of a program that was exported on a GPU, as far as the importer asks it."""
+
+    def __init__(self, values: Any) -> None:
+        self.cpu = lambda: values
+
+    def detach(self) -> "OnGpu":
+        return self
+
+    def to_dense(self) -> "OnGpu":
+        return self
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_parameters_become_constants_on_the_cpu_wherever_they_were(dtype: str) -> None:
+    values = torch.randn(3, 4).to(getattr(torch, dtype)).t()
+    found = typed_importer()._convert_pytorch_tensor_to_tvm(OnGpu(values))
+    assert str(found.device) == "cpu:0" and str(found.dtype) == dtype
+    np.testing.assert_array_equal(found.numpy().astype(np.float32), values.float().numpy())

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.lazy import relax, tvm
+from tuneloom.compiler.number_types import numpy_type
 
 _PROMOTED = frozenset(
     (
@@ -30,6 +31,16 @@ def typed_importer() -> Any:
         def create_convert_map(self) -> dict[str, Callable[[Any], Any]]:
             table = {**super().create_convert_map(), "floor_divide.default": self._floor_divide}
             return {name: self._typed(name.partition(".")[0], convert) for name, convert in table.items()}
+
+        @staticmethod
+        def _convert_pytorch_tensor_to_tvm(tensor_value: Any) -> Any:
+            """A parameter on the CPU, wherever it was; PyTorch gives NumPy nothing in bfloat16."""
+            import torch
+
+            here = tensor_value.detach().to_dense().cpu().contiguous()
+            if here.dtype is torch.bfloat16:
+                return tvm.runtime.tensor(here.view(torch.int16).numpy().view(numpy_type("bfloat16")))
+            return ExportedProgramImporter._convert_pytorch_tensor_to_tvm(here)
 
         def _typed(self, kind: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
             def typed(node: Any) -> Any:
