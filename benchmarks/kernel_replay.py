@@ -1,6 +1,6 @@
 """Our search against Kernel Tuner's strategies on recorded and invented spaces.
 
-    python benchmarks/kernel_replay.py --data RECORDINGS [--invented] [--workers 2] [--minutes 60]
+    python benchmarks/kernel_replay.py --data RECORDINGS [--landscapes all] [--workers 2] [--minutes 60]
     python benchmarks/kernel_replay.py --report
 
 Both see the same spaces and the same number of evaluations; failures count. The ceiling
@@ -10,49 +10,52 @@ benchmarks/recordings are used; `record_triton.py` makes such a file.
 
 import argparse
 from collections.abc import Iterator
+from itertools import product
 from math import inf
 from pathlib import Path
 
-from kernel_runs import CEILING, OURS, kept
+from kernel_runs import CEILING, OPTUNA, OURS, kept
 from kernel_tables import page
 from kernel_work import STRESS, Piece, opened, work
+from landscapes import CHARACTERS, SEEDS
 from tuneloom.tuners.replay.opponent import STRATEGIES
 
 RESULTS = Path(__file__).parent / "results"
 OWN = Path(__file__).parent / "recordings"
-INVENTED = tuple(
-    f"invented:{seed}:{share}:3"
-    for seed, share in zip(range(100, 106), (0.0, 0.3, 0.5, 0.7, 0.8, 0.9), strict=True)
-)
+_ROUND = 10
+HALVES = {"development": SEEDS[::2], "kept": SEEDS[1::2], "all": SEEDS}
 
 
-def sources(folder: Path | None, with_invented: bool) -> Iterator[str]:
-    """Everything to judge on: the files, the stress form of those that are not whole grids, inventions."""
+def sources(folder: Path | None, half: str | None) -> Iterator[str]:
+    """Everything to judge on: files, the stress form of those that are not whole grids, landscapes."""
     given = sorted(folder.glob("*.csv.gz")) if folder else []
-    for path in (*given, *sorted(OWN.glob("*.csv.gz"))):
+    for path in (*given, *(sorted(OWN.glob("*.csv.gz")) if folder else ())):
         yield str(path)
         if path.name.startswith("gemm"):
             yield f"{path}{STRESS}"
-    if with_invented:
-        yield from INVENTED
+    for seed in HALVES[half] if half else ():
+        yield from (f"landscape:{character}:{seed}" for character in CHARACTERS)
 
 
 def searches(source: str, arguments: argparse.Namespace) -> list[str]:
     """The names of what runs on a space."""
     ours = [] if arguments.theirs else [OURS]
-    if ours and opened(source).invalid_share:
+    if arguments.ceiling and opened(source).invalid_share:
         ours.append(CEILING)
     return [*ours, *arguments.strategies]
 
 
 def pieces(arguments: argparse.Namespace) -> Iterator[Piece]:
-    """All runs, one seed after the other."""
-    listed = [s for s in sources(arguments.data, arguments.invented) if wanted(s, arguments.only)]
-    chosen = [(source, search) for source in listed for search in searches(source, arguments)]
-    for seed in range(arguments.seeds):
-        for source, search in chosen:
-            short = arguments.until_close
-            yield Piece(source=source, search=search, seed=seed, trials=arguments.trials, until_close=short)
+    """All runs, ten seeds on one space after the other, so that a worker keeps few spaces open."""
+    listed = [s for s in sources(arguments.data, arguments.landscapes) if wanted(s, arguments.only)]
+    for first in range(0, arguments.seeds, _ROUND):
+        seeds = range(first, min(first + _ROUND, arguments.seeds))
+        for source, seed in product(listed, seeds):
+            for search in searches(source, arguments):
+                short = arguments.until_close
+                yield Piece(
+                    source=source, search=search, seed=seed, trials=arguments.trials, until_close=short
+                )
 
 
 def wanted(source: str, parts: list[str] | None) -> bool:
@@ -66,11 +69,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, help="folder of recordings (*.csv.gz)")
-    parser.add_argument("--invented", action="store_true", help="judge on invented spaces too")
+    parser.add_argument(
+        "--landscapes", choices=list(HALVES), help="judge on this half of invented spaces too"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS / "kernel_replay.jsonl")
     parser.add_argument("--seeds", type=int, default=80)
     parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES))
+    parser.add_argument("--strategies", nargs="*", default=[OPTUNA, *STRATEGIES])
+    parser.add_argument("--ceiling", action="store_true", help="also run ours with validity known")
     parser.add_argument("--only", nargs="*", help="parts of the names of the spaces to run")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=inf, help="begin no run afterwards")

@@ -5,14 +5,15 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from tuneloom.tuners.replay.recording import Recording
+from tuneloom.tuners.replay.recording import Entry, Recording
 from tuneloom.tuners.replay.study import CHECKPOINTS, arrival
 
-Run = list[float | None]
+Run = list[Entry]
 Line = dict[str, Any]
 OURS, CEILING = "tuneloom", "tuneloom, validity known"
 RANDOM_START, BLIND = "tuneloom, random start", "tuneloom, random start, no validity"
 PRESAMPLED = "tuneloom, presampled"
+OPTUNA = "optuna (TPE)"
 
 
 def measured(recording: Recording, search: str, seed: int, run: Run) -> Line:
@@ -25,21 +26,23 @@ def measured(recording: Recording, search: str, seed: int, run: Run) -> Line:
 
 
 def told(run: Run, best_ms: float) -> Line:
-    """What the times of a run say."""
-    close = arrival(run, best_ms)
+    """What the entries of a run say; `spent_s` is what finding them out took until the run was close."""
+    times = [entry.time_ms for entry in run]
+    close = arrival(times, best_ms)
     until = run[: int(close)] if close < inf else run
     return {
         "close": int(close) if close < inf else None,
-        "best": [_best(run, count, best_ms) for count in CHECKPOINTS],
+        "best": [_best(times, count, best_ms) for count in CHECKPOINTS],
         "evaluations": len(run),
-        "failed": sum(time is None for time in run),
-        "failed_until_close": sum(time is None for time in until),
+        "failed": sum(time is None for time in times),
+        "failed_until_close": sum(entry.time_ms is None for entry in until),
+        "spent_s": round(sum(entry.cost_ms for entry in until) / 1e3, 3),
     }
 
 
-def _best(run: Run, count: int, best_ms: float) -> float | None:
-    best = min((time for time in run[:count] if time is not None), default=inf) / best_ms
-    return float(f"{best:.4g}") if len(run) >= count and isfinite(best) else None
+def _best(times: list[float | None], count: int, best_ms: float) -> float | None:
+    best = min((time for time in times[:count] if time is not None), default=inf) / best_ms
+    return float(f"{best:.4g}") if len(times) >= count and isfinite(best) else None
 
 
 def needed(line: Line) -> float:

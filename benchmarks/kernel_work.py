@@ -17,7 +17,21 @@ from pathlib import Path
 import numpy as np
 
 import tests_on_path  # noqa: F401
-from kernel_runs import BLIND, CEILING, OURS, PRESAMPLED, RANDOM_START, Line, Run, keep, kept, measured
+from kernel_runs import (
+    BLIND,
+    CEILING,
+    OPTUNA,
+    OURS,
+    PRESAMPLED,
+    RANDOM_START,
+    Line,
+    Run,
+    keep,
+    kept,
+    measured,
+)
+from landscapes import landscape
+from optuna_search import optuna_visited
 from support.spaces import Recipe, invented, perfect_knowledge, presampled
 from tuneloom.tuners.kernel.factors import Points
 from tuneloom.tuners.kernel.search.guided import GuidedSearch, Vector
@@ -25,14 +39,17 @@ from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation
 from tuneloom.tuners.replay.recording import Recording
-from tuneloom.tuners.replay.study import arrival, replayed
+from tuneloom.tuners.replay.study import arrival, visited
 
 STRESS = "+stress"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One run. The source is a file, a file with `+stress`, or `invented:SEED:SHARE:LIMITS`."""
+    """One run. The source is a file, a file with `+stress`, or `landscape:CHARACTER:SEED`.
+
+    `invented:SEED:SHARE:LIMITS` is a space of the tests.
+    """
 
     source: str
     search: str
@@ -47,6 +64,9 @@ def opened(source: str) -> Recording:
     if source.startswith("invented:"):
         _, seed, share, limits = source.split(":")
         return invented(int(seed), Recipe(invalid_share=float(share), limits=int(limits)))
+    if source.startswith("landscape:"):
+        _, character, seed = source.split(":")
+        return landscape(character, int(seed))
     recording = files.read(Path(source.removesuffix(STRESS)))
     return recording.stressed() if source.endswith(STRESS) else recording
 
@@ -67,7 +87,7 @@ def done(piece: Piece) -> Line:
 
 def _run(recording: Recording, piece: Piece) -> Run:
     terms = Terms(piece.seed, trials=piece.trials)
-    ours = partial(replayed, recording, "guided", until_close=piece.until_close)
+    ours = partial(visited, recording, "guided", until_close=piece.until_close)
     match piece.search:
         case str(name) if name == OURS:
             return ours(terms)
@@ -77,8 +97,11 @@ def _run(recording: Recording, piece: Piece) -> Run:
             return ours(replace(terms, start=StartingPoint.RANDOM))
         case str(name) if name == BLIND:
             return blind(recording, piece.seed, piece.trials)
+        case str(name) if name == OPTUNA:
+            rows = optuna_visited(recording, piece.seed, piece.trials)
         case strategy:
-            return _opponent(piece.source).run(strategy, piece.seed, piece.trials)
+            rows = _opponent(piece.source).visited(strategy, piece.seed, piece.trials)
+    return [recording.entry(row) for row in rows]
 
 
 def _no_opinion(points: Points) -> Vector:
@@ -90,7 +113,7 @@ def blind(recording: Recording, seed: int, trials: int) -> Run:
     search = GuidedSearch(recording.space, Terms(seed, StartingPoint.RANDOM, trials, _no_opinion))
 
     def taken(run: Run) -> float | None:
-        return max((time for time in run if time is not None), default=None) if run[-1] is None else run[-1]
+        return run[-1].time_ms or max((entry.time_ms or 0.0 for entry in run), default=0.0) or None
 
     return _until_close(recording, search, trials, taken)
 
@@ -104,7 +127,7 @@ def built_first(recording: Recording, seed: int, trials: int) -> tuple[Run, int]
     samples = presampled(recording.space, lambda point: recording.at(point).time_ms is not None, seed, trials)
     for sample in samples:
         search.hear(sample.point, sample.builds)
-    return _until_close(recording, search, trials, lambda run: run[-1]), len(samples)
+    return _until_close(recording, search, trials, lambda run: run[-1].time_ms), len(samples)
 
 
 def _until_close(
@@ -112,11 +135,11 @@ def _until_close(
 ) -> Run:
     """One point after the other; the search hears of each what `taken` makes of the run so far."""
     run: Run = []
-    while len(run) < trials and arrival(run[-1:], recording.best_ms) == inf:
+    while len(run) < trials and not (run and arrival([run[-1].time_ms], recording.best_ms) < inf):
         points = search.propose(1)
         if not points:
             break
-        run.append(recording.at(points[0]).time_ms)
+        run.append(recording.at(points[0]))
         heard_ms = taken(run)
         search.learn(points[0], None if heard_ms is None else heard_ms / 1e3)
     return run

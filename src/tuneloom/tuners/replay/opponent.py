@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.errors import InputError
-from tuneloom.tuners.replay.recording import Recording
+from tuneloom.tuners.replay.recording import Recording, Row
 
 STRATEGIES = (
     "random_sample",
@@ -74,7 +74,11 @@ class KernelTunerSimulation:
         return {**result, "time": entry.time_ms}
 
     def run(self, strategy: str, seed: int, evaluations: int) -> list[float | None]:
-        """The distinct configurations that one strategy evaluated, as times in milliseconds."""
+        """The times of the distinct configurations that one strategy evaluated, in milliseconds."""
+        return [self._recording.entry(row).time_ms for row in self.visited(strategy, seed, evaluations)]
+
+    def visited(self, strategy: str, seed: int, evaluations: int) -> list[Row]:
+        """The distinct configurations that one strategy evaluated, in order."""
         random.seed(seed)
         np.random.seed(seed)
         with (
@@ -96,7 +100,7 @@ class KernelTunerSimulation:
                 cache="recorded.json",
                 quiet=True,
             )
-        return self._distinct(results)
+        return list(dict.fromkeys(tuple(result[name] for name in self._names) for result in results))
 
     def _restriction(self) -> Any:
         space = self._recording.space
@@ -114,10 +118,3 @@ class KernelTunerSimulation:
             yield
         finally:
             self._util.process_cache, self._util.close_cache = saved
-
-    def _distinct(self, results: list[dict[str, Any]]) -> list[float | None]:
-        seen: dict[tuple[Any, ...], float | None] = {}
-        for result in results:
-            key = tuple(result[name] for name in self._names)
-            seen.setdefault(key, None if "__error__" in result else float(result["time"]))
-        return list(seen.values())

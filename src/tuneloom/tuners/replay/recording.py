@@ -85,7 +85,12 @@ class Recording:
 
     def at(self, point: Sequence[int]) -> Entry:
         """What happened at a point of the space; an unrecorded point fails to build."""
-        row = tuple(values[int(i)] for values, i in zip(self.space.knobs.values(), point, strict=True))
+        return self.entry(
+            tuple(values[int(i)] for values, i in zip(self.space.knobs.values(), point, strict=True))
+        )
+
+    def entry(self, row: Row) -> Entry:
+        """What happened to a configuration; an unrecorded one fails to build."""
         return self.entries.get(row, _MISSING)
 
     def stressed(self) -> "Recording":

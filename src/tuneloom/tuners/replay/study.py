@@ -7,12 +7,9 @@ from statistics import median
 
 from threadpoolctl import threadpool_limits
 
-from tuneloom.model import Measurement, Trial
-from tuneloom.tuners.kernel.search.searches import new_search
+from tuneloom.tuners.kernel.search.searches import PointSearch, new_search
 from tuneloom.tuners.kernel.search.terms import Terms
-from tuneloom.tuners.kernel.tuner import KernelSearch
-from tuneloom.tuners.replay.recording import Recording
-from tuneloom.tuners.replay.tuner import outcome_of
+from tuneloom.tuners.replay.recording import Entry, Recording
 
 CHECKPOINTS = (25, 50, 100, 200)
 CLOSE = 0.05
@@ -47,25 +44,30 @@ def replayed(
 
     `until_close` ends a run that is within 5 % of the optimum.
     """
-    state = KernelSearch(recording.space, new_search(search, recording.space, terms))
-    times: list[float | None] = []
+    return [entry.time_ms for entry in visited(recording, search, terms, until_close)]
+
+
+def visited(recording: Recording, search: str, terms: Terms, until_close: bool = False) -> list[Entry]:
+    """Everything one seeded run found, in order; see `replayed`."""
+    points = new_search(search, recording.space, terms)
+    entries: list[Entry] = []
     with threadpool_limits(limits=1, user_api="blas"):  # matrices are small: threads get in the way
-        for time_ms in _evaluated(recording, state, terms.trials):
-            times.append(time_ms)
-            if until_close and arrival(times[-1:], recording.best_ms) < inf:
+        for entry in _evaluated(recording, points, terms.trials):
+            entries.append(entry)
+            if until_close and arrival([entry.time_ms], recording.best_ms) < inf:
                 break
-    return times
+    return entries
 
 
-def _evaluated(recording: Recording, search: KernelSearch, evaluations: int) -> Iterator[float | None]:
-    """Times of one candidate after the other, until the space is spent."""
+def _evaluated(recording: Recording, search: PointSearch, evaluations: int) -> Iterator[Entry]:
+    """What was recorded of one proposal after the other, until the space is spent."""
     for _ in range(evaluations):
-        candidates = search.select(1)
-        if not candidates:
+        points = search.propose(1)
+        if not points:
             return
-        outcome = outcome_of(recording, candidates[0].configuration)
-        search.update([Trial(candidate=candidates[0], outcome=outcome)])
-        yield outcome.best_s * 1e3 if isinstance(outcome, Measurement) else None
+        entry = recording.at(points[0])
+        search.learn(points[0], None if entry.time_ms is None else entry.time_ms / 1e3)
+        yield entry
 
 
 def summarised(recording: Recording, search: str, runs: Iterable[Sequence[float | None]]) -> Summary:

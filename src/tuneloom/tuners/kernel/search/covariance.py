@@ -61,16 +61,22 @@ class Covariance:
 
     def between(self, points: Points, others: Points, likeness: Likeness) -> Matrix:
         """The covariance of each of the points with each of the others."""
-        encode, weights = self._encoding.smooth, 1 / likeness.lengths[self._encoding.groups]
-        whole = (
-            likeness.together
-            * matern(squared_distances(encode(points) * weights, encode(others) * weights))[0]
-        )
-        pairs = [self._apart(points, others, k, likeness) for k in range(len(self._encoding.active))]
-        if pairs:
-            has, alike = np.hstack([has for has, _ in pairs]), np.vstack([alike for _, alike in pairs])
-            whole += likeness.apart / self.scales * (has @ alike)
-        return np.asarray(whole)
+        return self.towards(others, likeness).of(points)
+
+    def towards(self, others: Points, likeness: Likeness) -> "Towards":
+        """How near each value of every knob is to these points, under these scales."""
+        far, alike = [], []
+        for parts, place in zip(self._encoding.parts, self._encoding.active, strict=True):
+            squares = [
+                squared_distances(table, table[others[:, place]]) / likeness.lengths[group] ** 2
+                for group, table in parts
+            ]
+            far.append(np.sum(squares, axis=0))
+            alike.append(sum(matern(self.scales * square)[0] for square in squares))
+        if not far:
+            far, alike = [np.zeros((1, len(others)))], [np.zeros((1, len(others)))]
+        shared = likeness.apart / self.scales * np.vstack(alike)
+        return Towards(self._encoding, likeness.together, np.vstack(far), shared)
 
     def _level(self, points: Points, knob: int) -> Level:
         values, has = _one_hot(points[:, self._encoding.active[knob]])
@@ -78,15 +84,23 @@ class Covariance:
         squares = [squared_distances(table[values], table[values]) for _, table in parts]
         return Level(has, [group for group, _ in parts], np.stack(squares))
 
-    def _apart(self, points: Points, others: Points, knob: int, likeness: Likeness) -> tuple[Matrix, Matrix]:
-        """Which value of a knob each point has, and how alike each value is to those of the others."""
-        place = self._encoding.active[knob]
-        values, has = _one_hot(points[:, place])
-        alike = np.zeros((len(values), len(others)))
-        for group, table in self._encoding.parts[knob]:
-            distance = squared_distances(table[values], table[others[:, place]])
-            alike += matern(self.scales * distance / likeness.lengths[group] ** 2)[0]
-        return has, alike
+
+@dataclass(frozen=True, slots=True)
+class Towards:
+    """Squared distances and covariances from every value of every knob to some points."""
+
+    encoding: Encoding
+    together: float
+    far: Matrix
+    apart: Matrix
+
+    def of(self, points: Points) -> Matrix:
+        """The covariance of each point with each of those: its knobs' rows added up."""
+        has = self.encoding.hot(points)
+        shared = _matern_of(has @ self.far)
+        shared *= self.together
+        shared += has @ self.apart
+        return shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +157,21 @@ def matern(distance: Matrix) -> tuple[Matrix, Matrix]:
     root = np.sqrt(distance)
     decay = np.exp(-_ROOT5 * root)
     return (1 + _ROOT5 * root + 5 / 3 * distance) * decay, -5 / 6 * (1 + _ROOT5 * root) * decay
+
+
+def _matern_of(distance: Matrix) -> Matrix:
+    """The same function without its derivative, for many distances; they are overwritten.
+
+    The exponential is taken in single precision: covariances are exact to seven digits.
+    """
+    np.maximum(distance, 0.0, out=distance)
+    distance *= 5.0
+    root = np.sqrt(distance)
+    distance /= 3.0
+    distance += root
+    distance += 1.0
+    distance *= np.exp(-root.astype(np.float32))
+    return distance
 
 
 def _one_hot(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], Matrix]:

@@ -47,6 +47,18 @@ class Encoding:
             first += table.shape[1]
         return tuple(parts)
 
+    @cached_property
+    def _begins(self) -> NDArray[np.int64]:
+        counts = [len(table) for table in self.smooth_tables] or [1]
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    def hot(self, points: Points) -> Matrix:
+        """A column for every value of every knob: 1 where a point has it."""
+        has = np.zeros((len(points), int(self._begins[-1])))
+        rows = np.arange(len(points))[:, None]
+        has[rows, points[:, self.active] + self._begins[:-1][: len(self.active)]] = 1.0
+        return has
+
     def smooth(self, points: Points) -> Matrix:
         """Columns for models that interpolate."""
         return self._looked_up(self.smooth_tables, points)

@@ -8,7 +8,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from tuneloom.tuners.kernel.factors import Points
-from tuneloom.tuners.kernel.search.covariance import Covariance, Likeness, Spacing
+from tuneloom.tuners.kernel.search.covariance import Covariance, Likeness, Spacing, Towards
 from tuneloom.tuners.kernel.search.encoding import Encoding, Matrix
 
 Vector = NDArray[np.float64]
@@ -32,7 +32,7 @@ class GaussianProcess:
     encoding: Encoding
     _covariance: Covariance = field(init=False, repr=False)
     _theta: Vector = field(init=False, repr=False)
-    _seen: Points = field(init=False, repr=False)
+    _towards: Towards = field(init=False, repr=False)
     _factor: Matrix = field(init=False, repr=False)
     _weights: Vector = field(init=False, repr=False)
 
@@ -52,12 +52,12 @@ class GaussianProcess:
         likeness, noise = _unpacked(self._theta)
         self._factor = _factor(spacing.under(likeness).matrix, noise)
         self._weights = np.asarray(cho_solve((self._factor, True), targets))
-        self._seen = points
+        self._towards = self._covariance.towards(points, likeness)
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Mean and standard deviation at each point."""
         likeness, _ = _unpacked(self._theta)
-        cross = self._covariance.between(points, self._seen, likeness)
+        cross = self._towards.of(points)
         explained = solve_triangular(self._factor, cross.T, lower=True, check_finite=False)
         variance = np.maximum(likeness.variance - np.einsum("ij,ij->j", explained, explained), 1e-9)
         return cross @ self._weights, np.sqrt(variance)

@@ -1,6 +1,7 @@
 """Which points a model is asked about: chance, the surroundings of the best, and uphill walks."""
 
 from collections.abc import Callable, Collection, Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +56,12 @@ class Visited(Collection[Point]):
 
 def coded(points: Points) -> Codes:
     """A number for each point, equal for equal points."""
-    weights = np.random.default_rng(8).integers(1 << 62, size=points.shape[1]) | 1
-    return np.asarray(points @ weights, dtype=np.int64)
+    return np.asarray(points @ _code_weights(points.shape[1]), dtype=np.int64)
+
+
+@cache
+def _code_weights(width: int) -> Codes:
+    return np.random.default_rng(8).integers(1 << 62, size=width) | 1
 
 
 def as_point(row: Points) -> Point:
