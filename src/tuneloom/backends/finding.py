@@ -8,6 +8,8 @@ from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 
 GROUP = "tuneloom.backends"
+ELSEWHERE = {"vta": "tuneloom-vta"}
+"""Our backends that are packages of their own: the target, and the package to install."""
 
 
 @cache
@@ -34,6 +36,11 @@ def backend_for(kind: str) -> Backend:
     for name in names:
         if kind in backend_named(name).kinds:
             return backend_named(name)
+    if kind in ELSEWHERE:
+        raise TargetError(
+            f"target {kind!r} needs the package {ELSEWHERE[kind]}; pip install {ELSEWHERE[kind]}, "
+            f"or in a clone of Tuneloom pip install accelerators/{kind}"
+        )
     known = ", ".join(repr(name) for name in names)
     raise TargetError(f"unknown target {kind!r}; known: {known}, or a TVM target in JSON")
 

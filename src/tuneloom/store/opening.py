@@ -8,7 +8,7 @@ from pathlib import Path
 from tuneloom.errors import StoreError
 from tuneloom.store.bank.lookup import BankQueries
 from tuneloom.store.bank.trials import TrialQueries
-from tuneloom.store.database.addresses import shown, url_of
+from tuneloom.store.database.addresses import shown, told_as_store_errors, url_of
 from tuneloom.store.database.connections import Database
 from tuneloom.store.database.migrations import LATEST, refuse_newer, upgrade, version_of
 from tuneloom.store.files.blobs import BlobQueries
@@ -86,6 +86,9 @@ def open_store(
     it can't be opened, is no store, or was written by a newer program.
     """
     url = url_of(place)
+    if "://" not in str(place):
+        with told_as_store_errors(shown(url)):
+            Path(shown(url)).parent.mkdir(parents=True, exist_ok=True)
     files = files or os.environ.get(FILES) or None
     database = Database(url, shown(url), patience_s=patience_s, files=files)
     try:
@@ -101,6 +104,23 @@ def open_existing(place: str | Path | None = None, *, files: str | None = None) 
     if place is not None and "://" not in str(place) and not Path(place).expanduser().exists():
         raise StoreError(f"there is no store at {place}; check --store (`tuneloom tune --store` creates one)")
     return open_store(place, files=files)
+
+
+def find_store(place: str | Path | None = None) -> tuple[str, bool]:
+    """Where a store lies, and whether there is one; nothing is created or brought up to date.
+
+    Raises StoreError if there is one that can't be opened, is no store, or was written by a newer program.
+    """
+    url = url_of(place)
+    if url.get_backend_name() == "sqlite" and not Path(shown(url)).exists():
+        return shown(url), False
+    database = Database(url, shown(url), patience_s=PATIENCE_S)
+    try:
+        with database.reading() as connection:
+            refuse_newer(version_of(connection, database.place), database.place)
+    finally:
+        database.close()
+    return database.place, True
 
 
 def _bring_up_to_date(database: Database) -> None:

@@ -99,6 +99,7 @@ def test_described_target_is_kept() -> None:
     ("text", "reason"),
     [
         ("tpu", "unknown target 'tpu'; known: 'cpu', 'cuda'"),
+        ("vta", "pip install tuneloom-vta"),
         ('{"mcpu": "skylake"}', 'needs a "kind"'),
         ('{"kind": "llvm"', "not valid JSON"),
         ('{"kind": "llvm", "mcpu": "skylark"}', "no CPU 'skylark'"),

@@ -6,10 +6,12 @@ import socket
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine
 
 from tuneloom.app.doctor import machine, noise, software
 from tuneloom.app.doctor.findings import Finding, Severity, examined, good
 from tuneloom.cli.main import main
+from tuneloom.store.database.migrations import upgrade, version_of
 
 
 def put(root: Path, path: str, text: str) -> None:
@@ -86,6 +88,27 @@ class TestNoise:
 class TestSoftware:
     def test_a_store_that_does_not_open_is_broken_with_a_remedy(self, tmp_path: Path) -> None:
         (tmp_path / "store.db").write_bytes(b"no database at all" * 100)
+        found = only(software.store(str(tmp_path / "store.db")))
+        assert (found.verdict, "--store" in found.remedy) == (Severity.BROKEN, True)
+
+    def test_a_store_that_is_not_there_is_not_created(self, tmp_path: Path) -> None:
+        place = tmp_path / "later" / "store.db"
+        found = only(software.store(str(place)))
+        assert (found.verdict, str(place) in found.value) == (Severity.GOOD, True)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_an_older_store_is_not_brought_up_to_date(self, tmp_path: Path) -> None:
+        place = tmp_path / "store.db"
+        with create_engine(f"sqlite:///{place}").begin() as connection:
+            upgrade(connection, str(place), to=1)
+        assert only(software.store(str(place))).verdict is Severity.GOOD
+        with create_engine(f"sqlite:///{place}").begin() as connection:
+            assert version_of(connection, str(place)) == 1
+
+    def test_a_folder_that_takes_no_store_is_broken_with_a_remedy(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(software.os, "access", lambda *_: False)
         found = only(software.store(str(tmp_path / "store.db")))
         assert (found.verdict, "--store" in found.remedy) == (Severity.BROKEN, True)
 

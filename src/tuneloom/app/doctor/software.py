@@ -1,5 +1,6 @@
 """Versions, tools, GPUs, the port of the server, and the store."""
 
+import os
 import platform
 import shutil
 import socket
@@ -11,7 +12,7 @@ from tuneloom.app.doctor.findings import Finding, broken, good, note, warning
 from tuneloom.compiler.linking import require_linker
 from tuneloom.errors import StoreError, TargetError
 from tuneloom.gpus import Nvml, visible_gpus
-from tuneloom.store.opening import open_store
+from tuneloom.store.opening import find_store
 
 NEEDED = ("tuneloom", "apache-tvm", "numpy")
 OPTIONAL = ("onnxruntime", "ai-edge-litert", "openvino", "torch", "triton", "ray")
@@ -72,17 +73,19 @@ def port() -> Sequence[Finding]:
 
 
 def store(place: str | None) -> Sequence[Finding]:
-    """Whether the store opens, and the space beside it."""
+    """Whether the store opens or could be created, and the space for it; the doctor itself creates none."""
+    another = "choose another one with --store or TUNELOOM_HOME"
     try:
-        opened = open_store(place)
+        where, there = find_store(place)
     except StoreError as error:
-        return broken("store", str(error), "choose another one with --store or TUNELOOM_HOME")
-    opened.close()
-    file = Path(opened.place)
-    if not file.exists():
-        return good("store", opened.place)
-    free = shutil.disk_usage(file.parent).free
-    shown = f"{file}, {free / _GIB:.1f} GiB free"
+        return broken("store", str(error), another)
+    if not Path(where).is_absolute():
+        return good("store", where)
+    folder = next(parent for parent in Path(where).parents if parent.exists())
+    if not there and not os.access(folder, os.W_OK | os.X_OK):
+        return broken("store", f"{where} can't be created: {folder} is not writable", another)
+    free = shutil.disk_usage(folder).free
+    shown = f"{where}{'' if there else ' (created by the first job)'}, {free / _GIB:.1f} GiB free"
     return good("store", shown) if free > _GIB else warning("store", shown, "records need space: free some")
 
 

@@ -90,7 +90,6 @@ def shown(url: URL) -> str:
 def _file_url(path: Path) -> URL:
     path = path.expanduser().absolute()
     with told_as_store_errors(str(path)):
-        path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise StoreError(f"store {path}: it is a folder, name a file in it")
     return URL.create("sqlite", database=str(path))
