@@ -99,6 +99,7 @@ def tuned(*names: str, artifact: Artifact | None = BUILT) -> list[TaskProgress]:
     for progress in tasks:
         progress.add(measured_trial("p0", 10.0, "default"), artifact)
         progress.add(measured_trial("p1", 1.0), artifact)
+        progress.add(measured_trial("p2", 1.1), artifact)
     return tasks
 
 
@@ -123,6 +124,32 @@ def test_contests_then_compile_check_export() -> None:
     ]
     assert script.schedules == [{"key-a", "key-b"}]
     assert finish.check is SAME and not finish.failure and finish.unwritten is None
+
+
+def test_a_schedule_that_is_clearly_the_fastest_needs_no_contest() -> None:
+    tasks = progress_of("a")
+    for key, seconds, origin in (("p0", 10.0, "default"), ("p1", 1.0, "search"), ("p2", 1.5, "search")):
+        tasks[0].add(measured_trial(key, seconds, origin), None)
+    script = Script(tasks)
+    finish = finished(tasks, script)
+    assert script.calls == ["compile_model", "check_model", "export_model"]
+    verdict = finish.verdicts["key-a"]
+    assert verdict.chosen is tasks[0].best[0] and (verdict.tuned_s, verdict.default_s) == (1.0, 10.0)
+
+
+def test_a_schedule_that_can_not_win_is_not_in_the_contest() -> None:
+    tasks = tuned("a")
+    tasks[0].add(measured_trial("p3", 1.5), BUILT)
+    sizes: list[int] = []
+
+    class Listening(Script):
+        def __call__(self, call: Call) -> CallResult:
+            if call.function.endswith(":contest"):
+                sizes.append(len(call.arguments[0]))
+            return super().__call__(call)
+
+    finished(tasks, Listening(tasks))
+    assert sizes == [2]
 
 
 def against(rival_s: float, name: str = "onnxruntime", tuned_s: float = 1.0) -> CheckResult:

@@ -15,6 +15,7 @@ from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, SlotDeman
 CONTEST = "tuneloom.tuners.tvm.measuring.contest:contest"
 _CONTEST_S = 120.0
 _NEAR = 2  # times the best: a default slower than that can't win
+_CLOSE = 1.25  # times the best: nor can another schedule
 HOST_PARTS = frozenset({"plain", "finish/compile", "finish/export"})
 """Parts of a job's end that need a host, even if idle cores of a device were lent to them."""
 
@@ -80,11 +81,13 @@ class Contests:
     begun: int = 0
 
     def begin(self, progress: TaskProgress) -> list[Step]:
-        """The first steps of a task's contest; none where nothing was measured."""
+        """The first steps of a task's contest; none where nothing was measured or the trials were clear."""
         key = progress.task.key
         self.verdicts[key] = opening_verdict(progress, self.known.get(key))
         contenders = _contenders(progress, self.known.get(key))
-        if not contenders:
+        if len(contenders) < 2:
+            if contenders:
+                decide(self.verdicts[key], contenders, [[contenders[0].seconds]], progress.default)
             return []
         self.begun += 1
         missing = [c for c in contenders if c.artifact is None]
@@ -140,13 +143,14 @@ class Contests:
 def _contenders(progress: TaskProgress, known: Trial | None = None) -> list[Contender]:
     if not progress.best:
         return []
-    default = progress.default
+    default, best_s = progress.default, progress.best[0].seconds
     found = list(progress.best)
     if known is not None and not progress.tried(known.candidate):
         found.append(Contender(known))
+    found = [contender for contender in found if contender.seconds < _CLOSE * best_s]
     if progress.own is not None and all(contender is not progress.own for contender in found):
         found.append(progress.own)
-    if default is not None and default.seconds < _NEAR * progress.best[0].seconds:
+    if default is not None and default.seconds < _NEAR * best_s:
         found.append(default)
     return found
 

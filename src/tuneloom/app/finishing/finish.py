@@ -6,7 +6,7 @@ from typing import Any
 
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.contests import HOST_PARTS, Contests, Ended, FinishingSteps, UntunedModel
-from tuneloom.app.finishing.verdicts import Verdict, fall_back, may_be_handed_over
+from tuneloom.app.finishing.verdicts import Verdict, fall_back, may_be_handed_over, may_win_whole
 from tuneloom.app.tasks.limits import EXPORT_S, built_s, check_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress, is_borrowed
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
@@ -201,9 +201,13 @@ class Finish:
     def _export_or_end(self) -> list[Step]:
         return [self._export_step()] if self.export_to else self._end()
 
+    @property
+    def _whole_may_win(self) -> bool:
+        return self.check is not None and may_win_whole(self.check)
+
     def _hand_over_step(self, pieces: bool = True) -> Step:
         limit_s = 3 * compile_s(self.tasks) + check_s(self.tasks)
-        more = (HAND_OVER, self.spec.seed, pieces)
+        more = (HAND_OVER, self.spec.seed, pieces, self._whole_may_win)
         if pieces:
             return self._step(4, "/hand-over", self._handed_over, *more, limit_s=limit_s)
         return self._step(4, "/hand-over-whole", self._handed_over_whole, *more, limit_s=limit_s)
@@ -214,7 +218,7 @@ class Finish:
             self.notes.append(
                 f"pieces of the model could not be tried in ONNX Runtime: {in_short(str(result))}"
             )
-            return [self._hand_over_step(pieces=False)]
+            return [self._hand_over_step(pieces=False)] if self._whole_may_win else self._export_or_end()
         return self._handed_over_whole(result, at_s)
 
     def _handed_over_whole(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:

@@ -11,6 +11,7 @@ from tuneloom.model import CheckResult, Trial
 
 _CLEARLY = 1.02  # faster by less may be chance
 _NEAR = 0.8  # a part of the model may be slower even where all of it is faster by less than this
+_HOPELESS = 0.93  # all of the model was faster by more, so it is again
 _SHORT_S, _LONG_S = 1e-4, 1e-3
 _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
 
@@ -126,6 +127,12 @@ def may_be_handed_over(check: CheckResult) -> bool:
     tuned_s = median(own.tuned_s)
     limit = _NEAR if tuned_s >= _LONG_S else _CLEARLY
     return tuned_s > max(_SHORT_S, limit * median(own.seconds))
+
+
+def may_win_whole(check: CheckResult) -> bool:
+    """Whether the whole model may be faster in ONNX Runtime: timed in turn, it was not clearly slower."""
+    own = check.own_runtime
+    return own is not None and median(own.tuned_s) > _HOPELESS * median(own.seconds)
 
 
 def fall_back(verdict: Verdict, instead_s: float) -> None:

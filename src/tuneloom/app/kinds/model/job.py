@@ -156,8 +156,8 @@ class ModelJob(TuningJob):
         if self.done or (seconds is not None and built_s(tasks) > _SMALL_PART * seconds):
             return []
         self._untuned = self._untuned_model()
-        # Nothing waits for it yet, so it borrows no cores from measuring.
-        return self._untuned.begin(SlotDemand(), built_s(tasks), compile_s(tasks))
+        # Nothing waits for it yet, so it borrows no cores from measuring. The end of the job may, later.
+        return self._closing(self._untuned.begin(SlotDemand(), built_s(tasks), compile_s(tasks)))
 
     def _untuned_model(self) -> UntunedModel:
         return UntunedModel(FinishingSteps(self.job, home=self.model_worker), self.recipe)

@@ -57,13 +57,17 @@ def _built(kernel: ModelKernel, module: Any, compiled: Any, started: float) -> A
 
 def _compiled(module: Any, target: TargetSpec) -> Any:
     tvm = load_tvm()
-    with target.to_tvm() as tvm_target, tvm.transform.PassContext(config=_settings(target)):
+    with target.to_tvm() as tvm_target, tvm.transform.PassContext(config=kernel_settings(target)):
         module = s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
         return tvm.tirx.build(module, target=tvm_target)
 
 
-def _settings(target: TargetSpec) -> dict[str, Any]:
-    """Checks of arguments are most of a kernel's code, and those of a trial are made for it."""
+def kernel_settings(target: TargetSpec) -> dict[str, Any]:
+    """TVM's settings for building kernels, alone and in models.
+
+    Checks of arguments are most of a kernel's code. Those of a trial are made for it, and a model
+    checks its inputs itself before it calls its kernels.
+    """
     return {"tirx.disable_assert": True, **backend_of(target).build_settings(target)}
 
 

@@ -19,7 +19,7 @@ from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_o
 from tuneloom.tuners.tvm.models.precision.samples import values_for
 from tuneloom.tuners.tvm.models.rivals.turns import against_own_runtime, against_torch_compile, summed
 
-_TIMING_S = 1.0
+_TIMING_S = 0.5
 _LONG_S = 4.0
 _MOST_RUNS = 300
 
@@ -114,7 +114,7 @@ def _guilty(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[s
 def time_in_turn(
     tuned: OpenModel, plain: OpenModel, values: list[Array], first_s: float
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Runs of both models, one after the other, for about a second each; of the tuned one at least three.
+    """Runs of both models, one after the other, for half a second each; of the tuned one at least three.
 
     A plain model whose first run took many seconds is not run again.
     """

@@ -9,9 +9,11 @@ from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.lazy import relax
 from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
-from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
+from tuneloom.tuners.tvm.measuring.building import kernel_settings
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel, linked
 from tuneloom.tuners.tvm.models.compiling.kernels import failing, with_schedules
 from tuneloom.tuners.tvm.models.compiling.parameters import split_parameters
+from tuneloom.tuners.tvm.models.compiling.side_by_side import built
 
 
 def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> CompiledModel:
@@ -39,16 +41,19 @@ def _built(lowered: LoweredModel, scheduled_module: Any) -> CompiledModel:
     module, parameters = split_parameters(scheduled_module)
     target = lowered.target.to_tvm()
     backend = backend_of(lowered.target)
-    with target, tvm.transform.PassContext(opt_level=3, config=backend.model_settings(lowered.target)):
-        passes = tvm.transform.Sequential(backend.finishing(lowered.target))
-        executable = relax.build(module, target, relax_pipeline=passes)
+    settings = {**kernel_settings(lowered.target), **backend.model_settings(lowered.target)}
+    with target, tvm.transform.PassContext(opt_level=3, config=settings):
+        module = tvm.transform.Sequential(backend.finishing(lowered.target))(module)
+        if backend.on_host:
+            executable = built(module, target)
+        else:
+            executable = relax.build(module, target, relax_pipeline=None)
     return CompiledModel(
-        executable=executable,
+        library=linked(executable, lowered.target.linker if lowered.target.cross else ""),
         parameters=tuple(parameters),
         inputs=lowered.inputs,
         outputs=lowered.outputs,
         foreign=lowered.foreign,
-        linker=lowered.target.linker if lowered.target.cross else "",
         threads=lowered.target.cores,
         device=lowered.target.device,
     )

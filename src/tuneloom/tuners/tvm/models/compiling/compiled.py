@@ -49,15 +49,15 @@ def parameter_name(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledModel:
-    """An executable and its parameters; runs in this process."""
+    """A linked program and its parameters; runs in this process unless it was linked for another machine."""
 
-    executable: Any = field(repr=False, compare=False)
+    library: bytes = field(default=b"", repr=False, compare=False)
+    """The shared library; empty for a bundle, whose file is loaded as `executable`."""
+    executable: Any = field(default=None, repr=False, compare=False)
     parameters: tuple[Array, ...] = field(repr=False, compare=False)
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     foreign: tuple[ForeignPart, ...] = field(default=(), repr=False)
-    linker: str = ""
-    """What links it for another machine than this one."""
     threads: int = 1
     """How many threads its foreign parts may use."""
     device: str = "cpu"
@@ -73,14 +73,9 @@ class CompiledModel:
 
     def export_program(self, folder: Path) -> None:
         """Write the library, and the parts that another runtime runs, without the parameters."""
-        self.export_library(folder / LIBRARY)
+        (folder / LIBRARY).write_bytes(self.library)
         for number, part in enumerate(self.foreign):
             (folder / part_file(number, part.runtime)).write_bytes(part.content)
-
-    def export_library(self, path: Path) -> None:
-        """Write the library alone."""
-        with_linker = {"fcompile": link_with(self.linker)} if self.linker else {}
-        self.executable.export_library(str(path), **with_linker)
 
     def open(self) -> OpenModel:
         """Put the parameters on its device, ready to run; on the board, if this process holds one.
@@ -92,7 +87,7 @@ class CompiledModel:
             return self.deployed()
         if self.foreign:
             raise BundleError("parts of this model need another runtime, which boards lack; add --only-tvm")
-        return BoardModel(board, self._library(), self.parameters, self.device)
+        return BoardModel(board, self.library, self.parameters, self.device)
 
     def deployed(self, placed: dict[int, Any] | None = None) -> OpenModel:
         """As a bundle runs it in this process: what another runtime has as a whole runs in that alone.
@@ -105,12 +100,25 @@ class CompiledModel:
     def open_here(self, placed: dict[int, Any] | None = None) -> RunningModel:
         """The program in this process, whatever that holds."""
         provide(self.foreign, self.threads)
-        return RunningModel(self.executable, self.parameters, self.outputs, self.device, placed)
+        executable = self.executable or _loaded(self.library)
+        return RunningModel(executable, self.parameters, self.outputs, self.device, placed)
 
-    def _library(self) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
-            self.export_library(Path(folder) / LIBRARY)
-            return (Path(folder) / LIBRARY).read_bytes()
+
+def linked(executable: Any, linker: str) -> bytes:
+    """A program as a shared library: machine code is made once, for running it here and for a bundle.
+
+    `linker` is what links it for another machine than this one.
+    """
+    with_linker = {"fcompile": link_with(linker)} if linker else {}
+    with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
+        executable.export_library(str(Path(folder) / LIBRARY), **with_linker)
+        return (Path(folder) / LIBRARY).read_bytes()
+
+
+def _loaded(library: bytes) -> Any:
+    with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
+        (Path(folder) / LIBRARY).write_bytes(library)
+        return load_tvm().runtime.load_module(str(Path(folder) / LIBRARY))
 
 
 def load_compiled(

@@ -25,26 +25,26 @@ from tuneloom.tuners.tvm.models.making.made import MODELS
 from tuneloom.tuners.tvm.models.precision.samples import values_for
 from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival
 from tuneloom.tuners.tvm.models.rivals.segments import slower_nodes
-from tuneloom.tuners.tvm.models.rivals.turns import Times, all_in_turn, summed, warmed
+from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, is_clear, summed, warmed
 
 _SECONDS = 2.0
 _QUIET = 25
 """Which percentile of the runs counts: on shared cores the slower half measures the neighbours."""
 _MARGIN = 1.02
 """By how much the model has to be faster for TVM to lose it: less may be chance."""
-_CLEAR_TURNS, _CLEAR_MARGIN = 10, 1.2
-"""After so many turns the choice is clear if nearly all runs of one side beat the other by so much."""
 _LEAST_S = 1e-3
 """A model that takes less is not cut: calls of another runtime would count."""
 RUNTIME = "onnxruntime"
 
 
-def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, pieces: bool = True) -> RuntimeChoice:
-    """What to leave to ONNX Runtime: all of the model, some `pieces` if they are wanted, or nothing.
+def choose(
+    recipe: ModelRecipe, schedules: dict[str, str], seed: int, pieces: bool = True, whole: bool = True
+) -> RuntimeChoice:
+    """What to leave to ONNX Runtime: the `whole` model, some `pieces`, if these are wanted, or nothing.
 
     The model as it was chosen is compiled then, under the recipe that leaves the rest.
     """
-    tried, notes = [_tried(recipe, ALL, schedules, seed)], []
+    tried, notes = [_tried(recipe, ALL, schedules, seed)] if whole else [], []
     try:
         found = _pieces(recipe, schedules, seed) if pieces else []
         tried += [_tried(recipe, left, schedules, seed) for left in found]
@@ -52,7 +52,7 @@ def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, pieces: bo
         notes.append(f"pieces of the model could not be tried in ONNX Runtime: {reason_of(error)}")
         MODELS.forget(recipe.leaving(ALL))
     best = taken(tried, tolerance_of(recipe))
-    if best is not tried[-1]:
+    if not tried or best is not tried[-1]:
         MODELS.forget(recipe.leaving(ALL))  # another one is compiled, or none is wanted
     notes += [] if best else inexact(tried, tolerance_of(recipe))
     rejected = tuple(one for one in tried if one is not best)
@@ -145,18 +145,10 @@ def _round(recipe: ModelRecipe, divided: ModelRecipe, schedules: dict[str, str],
         runs.append(lambda: rival(values))
     expected, got, *_ = map(warmed, runs)
     return _Round(
-        times=all_in_turn(runs, _SECONDS, choice_is_clear),
+        times=all_in_turn(runs, _SECONDS, is_clear),
         difference=max(map(relative_difference, got, expected)),
         shares=foreign_shares(proposed, values),
     )
-
-
-def choice_is_clear(times: Times) -> bool:
-    """Whether more turns would hardly change where the whole model goes; pieces get all turns."""
-    if len(times) != 2 or len(times[0]) < _CLEAR_TURNS:
-        return False
-    (low, high), (other_low, other_high) = (np.percentile(one, [10, 90]) for one in times)
-    return bool(high * _CLEAR_MARGIN < other_low or other_high * _CLEAR_MARGIN < low)
 
 
 def _run(model: CompiledModel, values: list[Array]) -> Callable[[], Any]:

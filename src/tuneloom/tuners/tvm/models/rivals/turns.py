@@ -7,6 +7,8 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from tuneloom.errors import ModelError, TuneloomError, reason_of
 from tuneloom.model import ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
@@ -30,6 +32,8 @@ _WARM_UPS = 2
 _TURN_S = 0.02
 _LOOK_S = 0.005
 _MOST_LOOKS = 200
+_CLEAR_TURNS, _CLEAR_MARGIN = 10, 1.2
+"""After so many turns it is clear who is faster if nearly all runs of one side beat the other by so much."""
 _READY_S = 300.0
 """How long another runtime may take to compile a model and run it a few times."""
 
@@ -140,8 +144,8 @@ def warmed(run: Callable[[], Any]) -> Any:
 def in_turn(
     one: Callable[[], Any], other: Callable[[], Any], seconds: float
 ) -> tuple[list[float], list[float]]:
-    """What a run of each takes, turn by turn, for so long; at least five turns."""
-    first, second = all_in_turn((one, other), seconds)
+    """What a run of each takes, turn by turn, for so long or until it is clear; at least five turns."""
+    first, second = all_in_turn((one, other), seconds, is_clear)
     return first, second
 
 
@@ -165,6 +169,14 @@ def all_in_turn(
         turn = tuple(_one_side(run) for run in runs)
         (turns.quiet if stolen() == before else turns.disturbed).append(turn)
     return turns.counting()
+
+
+def is_clear(times: Times) -> bool:
+    """Whether more turns would hardly change which of two is faster; three get all turns."""
+    if len(times) != 2 or len(times[0]) < _CLEAR_TURNS:
+        return False
+    (low, high), (other_low, other_high) = (np.percentile(one, [10, 90]) for one in times)
+    return bool(high * _CLEAR_MARGIN < other_low or other_high * _CLEAR_MARGIN < low)
 
 
 class _Turns:

@@ -1,0 +1,60 @@
+"""A model whose kernels are compiled by several processes is the model that one process compiles."""
+
+from typing import Any
+
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from tuneloom.tuners.tvm.lowering.graph import lower
+from tuneloom.tuners.tvm.models.compiling import side_by_side
+from tuneloom.tuners.tvm.models.compiling.building import build_model
+
+SHAPE = [4, 30]
+
+
+def several_kernels() -> ModelProto:
+    """Sums and running sums in turn, so that no two kernels are fused into one."""
+    nodes = [helper.make_node("CumSum", ["x", "axis"], ["a"]), helper.make_node("Softmax", ["a"], ["b"])]
+    nodes += [helper.make_node("CumSum", ["b", "axis"], ["c"]), helper.make_node("Exp", ["c"], ["y"])]
+    axis = helper.make_tensor("axis", TensorProto.INT64, [], [1])
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in "xy"]
+    graph = helper.make_graph(nodes, "sums", ends[:1], ends[1:], [axis])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+@pytest.fixture
+def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Pretends that this process has three cores and no other threads; the processes that were begun."""
+    begun: list[int] = []
+    begin = side_by_side._begun
+
+    def noted(*arguments: Any) -> int:
+        begun.append(begin(*arguments))
+        return begun[-1]
+
+    monkeypatch.setattr(side_by_side.os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr(side_by_side.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(side_by_side, "_LEAST", 1)
+    monkeypatch.setattr(side_by_side, "_begun", noted)
+    return begun
+
+
+def test_parts_that_other_processes_compile_make_one_model(
+    cores: list[int], imported: Any, host: Any, agrees: Any
+) -> None:
+    model = several_kernels()
+    agrees(model, build_model(lower(imported(model), host), {}))
+    assert cores
+
+
+def test_a_part_whose_process_dies_is_compiled_here(
+    cores: list[int], imported: Any, host: Any, agrees: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dies:
+        def prctl(self, *_: object) -> None:
+            raise MemoryError
+
+    monkeypatch.setattr(side_by_side.ctypes, "CDLL", lambda _: Dies())
+    model = several_kernels()
+    agrees(model, build_model(lower(imported(model), host), {}))
+    assert cores
