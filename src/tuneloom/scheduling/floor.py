@@ -1,50 +1,11 @@
 """The shop floor: which host slots and devices there are, and who holds them."""
 
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from tuneloom.errors import PolicyError, SchedulingError
 from tuneloom.model import Device, Host
-from tuneloom.scheduling.records import Stage
+from tuneloom.scheduling.records import Seat, Stage
 from tuneloom.scheduling.stages import Demand, DeviceDemand, Grant
-
-
-@dataclass(slots=True, eq=False)
-class Seat:
-    """One resource with its holders; a device is a seat with one slot.
-
-    `taken` counts granted slots and exceeds `slots` only under shared grants. `one_slot` is
-    the grant of one slot, which for a device is all of it.
-    """
-
-    resource: Host | Device
-    order: int
-    slots: int
-    key: str | None
-    taken: int = 0
-    holders: dict[Stage, int] = field(default_factory=dict)
-    busy_slot_s: float = 0.0
-    changed_s: float = 0.0
-    listed: bool = False
-    one_slot: Grant = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.one_slot = Grant(resource=self.resource.name)
-
-    @property
-    def name(self) -> str:
-        return self.resource.name
-
-    @property
-    def free(self) -> int:
-        return self.slots - self.taken
-
-    def advance(self, at_s: float) -> None:
-        """Count the time up to now as busy for every slot in use."""
-        if self.taken:
-            used = self.taken if self.taken < self.slots else self.slots
-            self.busy_slot_s += used * (at_s - self.changed_s)
-        self.changed_s = at_s
 
 
 class Floor:
@@ -85,6 +46,7 @@ class Floor:
         if seat is None:
             known = ", ".join(repr(other) for other in self.seats) or "none"
             raise SchedulingError(f"no resource named {name!r}; known: {known}")
+        seat.present = False
         resource = seat.resource
         if isinstance(resource, Host):
             del self.hosts[name]
@@ -107,14 +69,14 @@ class Floor:
         seat.advance(at_s)
         seat.holders[stage] = grant.slots
         seat.taken += grant.slots
+        stage.seat = seat
         self._offer(seat)
         return seat
 
     def release(self, stage: Stage, at_s: float) -> Seat | None:
         """Take back what a stage holds; None if its resource is gone."""
-        assert stage.grant is not None
-        seat = self.seats.get(stage.grant.resource)
-        if seat is None or stage not in seat.holders:
+        seat = stage.seat
+        if seat is None or not seat.present:
             return None
         seat.advance(at_s)
         seat.taken -= seat.holders.pop(stage)
@@ -126,7 +88,7 @@ class Floor:
         heap = self._idle.get(key)
         while heap:
             seat = heap[0][1]
-            if not seat.taken and self.seats.get(seat.resource.name) is seat:
+            if not seat.taken and seat.present:
                 return seat
             heappop(heap)
             seat.listed = False
@@ -137,7 +99,7 @@ class Floor:
         heap = self._roomy
         while heap:
             negative, _, seat = heap[0]
-            if seat.slots - seat.taken == -negative and self.seats.get(seat.resource.name) is seat:
+            if seat.slots - seat.taken == -negative and seat.present:
                 return seat
             heappop(heap)
         return None

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from tuneloom.errors import SchedulingError
 from tuneloom.model import Device
-from tuneloom.scheduling.floor import Floor, Seat
+from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.moves import JobState
-from tuneloom.scheduling.records import EndedJob, Job, Stage, StageState
+from tuneloom.scheduling.records import EndedJob, Job, Seat, Stage, StageState
 from tuneloom.scheduling.stages import DeviceDemand, SlotDemand
 
 

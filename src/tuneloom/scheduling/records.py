@@ -1,9 +1,11 @@
-"""What the core remembers of jobs, of those that ended lately, and of stages that have not ended."""
+"""What the core remembers: stages and jobs that have not ended, jobs that ended lately, who sits where."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from tuneloom.errors import SchedulingError
+from tuneloom.model import Device, Host
 from tuneloom.scheduling.moves import JOB_RUNNING, JOB_WAITING, LEGAL, JobState, require_move
 from tuneloom.scheduling.stages import Grant, JobTicket, StageRequest
 
@@ -24,7 +26,8 @@ STAGE_HELD, STAGE_WAITING, STAGE_RUNNING = StageState
 class Stage:
     """A stage that has not ended; owned by the core, read by policies.
 
-    `seq` counts stages in the order in which the core first heard of them.
+    `seq` counts stages in the order in which the core first heard of them. A running one holds some of
+    its `seat`. Policies keep their own `notes` of it.
     """
 
     request: StageRequest
@@ -34,11 +37,52 @@ class Stage:
     state: StageState = StageState.WAITING
     grant: Grant | None = None
     started_s: float = 0.0
+    seat: "Seat | None" = None
+    notes: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Seat:
+    """One resource with its holders; a device is a seat with one slot.
+
+    `taken` counts granted slots and exceeds `slots` only under shared grants. `one_slot` is
+    the grant of one slot, which for a device is all of it. One that was taken out is not `present`.
+    """
+
+    resource: Host | Device
+    order: int
+    slots: int
+    key: str | None
+    taken: int = 0
+    holders: dict[Stage, int] = field(default_factory=dict)
+    busy_slot_s: float = 0.0
+    changed_s: float = 0.0
+    listed: bool = False
+    present: bool = True
+    one_slot: Grant = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.one_slot = Grant(resource=self.resource.name)
+
+    @property
+    def name(self) -> str:
+        return self.resource.name
+
+    @property
+    def free(self) -> int:
+        return self.slots - self.taken
+
+    def advance(self, at_s: float) -> None:
+        """Count the time up to now as busy for every slot in use."""
+        if self.taken:
+            used = self.taken if self.taken < self.slots else self.slots
+            self.busy_slot_s += used * (at_s - self.changed_s)
+        self.changed_s = at_s
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A job that has not ended; owned by the core, read by policies."""
+    """A job that has not ended; owned by the core, read by policies, which keep their own `notes` of it."""
 
     ticket: JobTicket
     order: int
@@ -47,6 +91,7 @@ class Job:
     stages: dict[str, Stage] = field(default_factory=dict)
     stopped: set[str] = field(default_factory=set)
     running: int = 0
+    notes: Any = None
 
     @property
     def id(self) -> str:

@@ -69,7 +69,7 @@ class StageQueue:
         self._floor.release(stage, at_s)
         stage.job.running -= 1
         self._policy.ended(stage, at_s, finished=finished)
-        stage.grant = None
+        stage.grant = stage.seat = None
         stage.state = STAGE_HELD
 
     def offer_held(self, job: Job, at_s: float) -> None:

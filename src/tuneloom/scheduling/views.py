@@ -4,9 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tuneloom.scheduling.core import Core
-from tuneloom.scheduling.floor import Seat
 from tuneloom.scheduling.moves import JobState
-from tuneloom.scheduling.records import Job, Stage, StageState
+from tuneloom.scheduling.records import Job, Seat, Stage, StageState
 from tuneloom.scheduling.stages import Demand, DeviceDemand
 
 

@@ -14,7 +14,7 @@ from tuneloom.scheduling.messages import (
     StartStage,
 )
 from tuneloom.scheduling.policies.load_aware.policy import LoadAware
-from tuneloom.scheduling.policies.load_aware.predictions import Estimate, Predictions, Speeds
+from tuneloom.scheduling.policies.load_aware.predictions import Estimate, OwnDurations, Predictions, Speeds
 from tuneloom.scheduling.stages import Demand, DeviceDemand, JobTicket, SlotDemand, StageRequest
 from tuneloom.simulation import RoundsJob, Workload, lower_bound, simulate
 
@@ -192,18 +192,18 @@ def test_estimate_follows_a_lasting_change_and_ignores_one_outlier() -> None:
 
 
 def test_own_experience_counts_more_than_a_prior_and_a_prior_more_than_others() -> None:
-    predictions = Predictions()
-    assert predictions.of(stage("a", "s")) is None
-    predictions.learn(stage("a", "s"), 4.0)
-    assert predictions.of(stage("a", "s", expected_s=100.0)) == 4.0
-    assert predictions.of(stage("b", "s", expected_s=100.0)) == 100.0
-    assert predictions.of(stage("b", "s")) == 4.0
+    predictions, a, b = Predictions(), OwnDurations(), OwnDurations()
+    assert predictions.of(stage("a", "s"), a) is None
+    predictions.learn(stage("a", "s"), a, 4.0)
+    assert predictions.of(stage("a", "s", expected_s=100.0), a) == 4.0
+    assert predictions.of(stage("b", "s", expected_s=100.0), b) == 100.0
+    assert predictions.of(stage("b", "s"), b) == 4.0
 
 
 def test_priors_are_corrected_by_how_wrong_they_were() -> None:
-    predictions = Predictions()
-    predictions.learn(stage("a", "s", expected_s=1.0), 10.0)
-    assert predictions.of(stage("b", "s", expected_s=2.0)) == pytest.approx(20.0)
+    predictions, a, b = Predictions(), OwnDurations(), OwnDurations()
+    predictions.learn(stage("a", "s", expected_s=1.0), a, 10.0)
+    assert predictions.of(stage("b", "s", expected_s=2.0), b) == pytest.approx(20.0)
 
 
 def test_unknown_policy_names_the_known_ones() -> None:

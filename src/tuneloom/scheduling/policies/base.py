@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from tuneloom.scheduling.floor import Floor, Seat
-from tuneloom.scheduling.records import Job, Stage
+from tuneloom.scheduling.floor import Floor
+from tuneloom.scheduling.records import Job, Seat, Stage
 from tuneloom.scheduling.stages import Grant
 
 Choice = tuple[Stage, Grant]
@@ -15,8 +15,8 @@ class Policy(Protocol):
 
     The core keeps the books. After every event it calls `choose` until that returns
     None; each choice is carried out and told through `started` before the next call.
-    A policy must not change stages, jobs or the floor, must not look at a clock, and
-    must give the same answers to the same calls.
+    A policy must not change stages, jobs (but for their `notes`) or the floor, must not look at a clock,
+    and must give the same answers to the same calls.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """One stage after the other: what the three published strategies have in common."""
 
 from tuneloom.errors import SchedulingError
-from tuneloom.scheduling.floor import Floor, Seat
-from tuneloom.scheduling.records import Job, Stage, StageState
+from tuneloom.scheduling.floor import Floor
+from tuneloom.scheduling.records import Job, Seat, Stage, StageState
 
 StageName = tuple[str, int]
 

@@ -1,10 +1,10 @@
 """Interleaved: a queue per resource, served in the order in which stages became ready."""
 
-from tuneloom.scheduling.floor import Floor, Seat
+from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.invariants import idle_devices_with_work, require
 from tuneloom.scheduling.policies.base import Choice
 from tuneloom.scheduling.policies.gates import StageGate
-from tuneloom.scheduling.records import Job, Stage
+from tuneloom.scheduling.records import Job, Seat, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
 
 Queue = dict[Stage, None]

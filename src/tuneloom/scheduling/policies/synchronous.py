@@ -2,11 +2,10 @@
 
 from collections import Counter
 
-from tuneloom.scheduling.floor import Seat
 from tuneloom.scheduling.invariants import require
 from tuneloom.scheduling.policies.base import Choice
 from tuneloom.scheduling.policies.gates import GatedPolicy
-from tuneloom.scheduling.records import Job, Stage
+from tuneloom.scheduling.records import Job, Seat, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant
 
 

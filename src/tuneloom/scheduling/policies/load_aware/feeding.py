@@ -67,13 +67,15 @@ class Feeding:
                 return entry
             else:
                 entry.guessed = False
-                entry.predicted_s = self._predictions.of(entry.stage.request)
-                line.postpone(entry, max(entry.lead_s, self._way(entry).lead_s))
+                entry.predicted_s = self._predictions.of(entry.stage.request, entry.notes.durations)
+                line.postpone(entry, max(entry.lead_s, self._way(entry)[1]))
         return None
 
     def _way(self, entry: LineEntry) -> Way:
-        stage = entry.stage
-        return device_ahead(entry.notes.path, stage.job, stage.request, self._predictions, entry.predicted_s)
+        stage, notes = entry.stage, entry.notes
+        return device_ahead(
+            notes.path, stage.job, stage.request, self._predictions, notes.durations, entry.predicted_s
+        )
 
 
 def _sooner(one: LineEntry, other: LineEntry) -> bool:

@@ -1,7 +1,8 @@
 """The lines in front of hosts: for any host or for a named one, by the slots a stage needs."""
 
-from tuneloom.scheduling.floor import Floor, Seat
+from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.policies.load_aware.lines import Line, LineEntry
+from tuneloom.scheduling.records import Seat
 from tuneloom.scheduling.stages import SlotDemand
 
 Lines = dict[int, Line]
@@ -33,7 +34,8 @@ class HostLines:
         line = group.get(needs.slots)
         if line is None:
             line = group[needs.slots] = Line()
-        line.add(entry, lendable=needs.lendable and needs.slots == 1)
+        entry.lendable = needs.lendable and needs.slots == 1
+        line.add(entry)
         if needs.host is None:
             self.look_at_any = True
         else:

@@ -5,17 +5,19 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from tuneloom.scheduling.policies.load_aware.fairness import Account, Pool
 from tuneloom.scheduling.policies.load_aware.paths import Path
+from tuneloom.scheduling.policies.load_aware.predictions import OwnDurations
 from tuneloom.scheduling.policies.load_aware.pressure import Appetite
 from tuneloom.scheduling.records import Stage
 
 
 @dataclass(slots=True)
 class JobNotes:
-    """Its fair share so far, where its stages lead, and how it spends its time."""
+    """A job's fair share so far, where its stages lead, how it spends its time, and what they took."""
 
     account: Account
     path: Path = field(default_factory=Path)
     appetite: Appetite = field(default_factory=Appetite)
+    durations: OwnDurations = field(default_factory=OwnDurations)
 
 
 class LineEntry:
@@ -25,7 +27,8 @@ class LineEntry:
     then, this stage included; `guessed` if that rests on nothing seen. `patience_s` is
     how far it may go ahead of its fair share. `seq` differs for all entries, also for
     those of one stage that comes back. `average_s` is what a running one was predicted to
-    take on a host of average speed. `reserved` names the host kept free for a wide stage.
+    take on a host of average speed. `reserved` names the host kept free for a wide stage. `lendable`
+    ones may run on an idle device.
     """
 
     __slots__ = (
@@ -33,6 +36,7 @@ class LineEntry:
         "feeds",
         "guessed",
         "lead_s",
+        "lendable",
         "live",
         "notes",
         "patience_s",
@@ -69,6 +73,7 @@ class LineEntry:
         self.guessed = False
         self.patience_s = 0.0
         self.reserved: str | None = None
+        self.lendable = False
         self.live = True
 
 
@@ -80,19 +85,21 @@ class Line:
 
     Removal only marks an entry; marked ones are dropped when they surface or when they
     outnumber the living, so memory stays linear in the entries that wait. `feeders` are
-    heaps by device key; their first living entry feeds it with the least work.
+    heaps by device key; their first living entry feeds it with the least work. Lendable ones are told
+    apart once somebody asks for them: where no device lends its cores, nobody does.
     """
 
     def __init__(self) -> None:
         self.size = 0
         self._fair: Heap = []
         self.feeders: dict[str, Heap] = {}
-        self._loans: Heap = []
+        self._loans: Heap | None = None
 
-    def add(self, entry: LineEntry, *, lendable: bool = False) -> None:
+    def add(self, entry: LineEntry) -> None:
         """Put an entry in."""
         self.size += 1
-        heappush(self._fair, (entry.rank, 0.0, entry.seq, entry))
+        place = (entry.rank, 0.0, entry.seq, entry)
+        heappush(self._fair, place)
         if entry.feeds is not None:
             heap = self.feeders.get(entry.feeds)
             if heap is None:
@@ -100,8 +107,8 @@ class Line:
             heappush(heap, (entry.lead_s, entry.rank, entry.seq, entry))
             if len(heap) > 64 + 2 * self.size:
                 _drop_dead(heap)
-        if lendable:
-            heappush(self._loans, (entry.rank, 0.0, entry.seq, entry))
+        if self._loans is not None and entry.lendable:
+            heappush(self._loans, place)
             if len(self._loans) > 64 + 2 * self.size:
                 _drop_dead(self._loans)
 
@@ -118,6 +125,8 @@ class Line:
 
     def first_lendable(self) -> LineEntry | None:
         """The lendable entry of lowest rank."""
+        if self._loans is None:
+            self._loans = sorted(item for item in self._fair if item[3].lendable)
         return _living_head(self._loans)
 
     def postpone(self, entry: LineEntry, lead_s: float) -> None:

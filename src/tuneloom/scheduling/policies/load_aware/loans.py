@@ -3,10 +3,10 @@
 from heapq import heappop, heappush
 
 from tuneloom.model import Device
-from tuneloom.scheduling.floor import Floor, Seat
+from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.policies.load_aware.lines import LineEntry
 from tuneloom.scheduling.policies.load_aware.pressure import Pressure
-from tuneloom.scheduling.records import STAGE_RUNNING, Stage
+from tuneloom.scheduling.records import STAGE_RUNNING, Seat, Stage
 
 TOLERANCE = 1.25
 """How much longer than the device's expected wait a borrowing stage may be."""

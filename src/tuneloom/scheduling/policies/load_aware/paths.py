@@ -1,9 +1,8 @@
 """Where a job's stages lead: which kind follows which, and how far the next device is."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from tuneloom.scheduling.policies.load_aware.predictions import Predictions
+from tuneloom.scheduling.policies.load_aware.predictions import OwnDurations, Predictions
 from tuneloom.scheduling.records import Job
 from tuneloom.scheduling.stages import DeviceDemand, StageRequest
 
@@ -31,19 +30,20 @@ class Path:
             self.keys[request.kind] = request.needs.key
 
 
-class Way(NamedTuple):
-    """The device key a host stage leads to, and the predicted work until then.
+Way = tuple[str | None, float, bool]
+"""The device key a host stage leads to, the predicted work until then, and whether that is guessed.
 
-    `guessed` ways contain a stage whose length or successor nobody has seen yet.
-    """
-
-    key: str | None
-    lead_s: float
-    guessed: bool
+Guessed ways contain a stage whose length or successor nobody has seen yet.
+"""
 
 
 def device_ahead(
-    path: Path, job: Job, request: StageRequest, predictions: Predictions, own_s: float | None
+    path: Path,
+    job: Job,
+    request: StageRequest,
+    predictions: Predictions,
+    own: OwnDurations,
+    own_s: float | None,
 ) -> Way:
     """The way from this host stage to the next device.
 
@@ -52,15 +52,15 @@ def device_ahead(
     """
     lead_s, guessed = (GUESS_S, True) if own_s is None else (own_s, False)
     if isinstance(request.then, DeviceDemand):
-        return Way(request.then.key, lead_s, guessed)
+        return request.then.key, lead_s, guessed
     kind = path.follows.get(request.kind)
     for _ in range(FARTHEST):
         if kind is None:
             break
         key = path.keys.get(kind)
         if key is not None:
-            return Way(key, lead_s, guessed)
-        lead_s += predictions.of_kind(job.ticket.id, kind)
+            return key, lead_s, guessed
+        lead_s += predictions.of_kind(kind, own)
         kind = path.follows.get(kind)
     only = next(iter(job.ticket.device_keys)) if len(job.ticket.device_keys) == 1 else None
-    return Way(only, lead_s + GUESS_S, True)
+    return only, lead_s + GUESS_S, True

@@ -1,6 +1,6 @@
 """Load-aware: keeps the scarcest resource fed, the shares fair and the urgent ahead."""
 
-from tuneloom.scheduling.floor import Floor, Seat
+from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.invariants import idle_devices_with_work, require
 from tuneloom.scheduling.policies.base import Choice
 from tuneloom.scheduling.policies.load_aware.chains import Chains
@@ -12,7 +12,7 @@ from tuneloom.scheduling.policies.load_aware.loans import Loans
 from tuneloom.scheduling.policies.load_aware.predictions import Predictions, Speeds
 from tuneloom.scheduling.policies.load_aware.pressure import Pressure
 from tuneloom.scheduling.policies.load_aware.residences import Residences
-from tuneloom.scheduling.records import Job, Stage
+from tuneloom.scheduling.records import Job, Seat, Stage
 from tuneloom.scheduling.stages import DeviceDemand, Grant, SlotDemand
 
 
@@ -38,7 +38,6 @@ class LoadAware:
         self._notes: dict[str, JobNotes] = {}
         self._shares: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
-        self._entries: dict[Stage, LineEntry] = {}
         self._device_lines: dict[str, Line] = {}
         self._keys_to_look_at: dict[str, None] = {}
         self._kept_free = False
@@ -62,17 +61,17 @@ class LoadAware:
             # Kept when its last job leaves: the next one does not begin anew.
             account.used = self._shares.setdefault(ticket.share, {})
             self._weights[ticket.share] = ticket.weight
-        self._notes[ticket.id] = JobNotes(account)
+        job.notes = self._notes[ticket.id] = JobNotes(account)
 
     def job_left(self, job: Job) -> None:
         appetite = self._notes.pop(job.ticket.id).appetite
         self._pressure.left(appetite)
         self._chains.left(appetite)
-        self._predictions.forget(job.ticket.id)
         self._residences.job_left(job.ticket.id)
 
     def queued(self, stage: Stage, at_s: float) -> None:
-        notes, needs = self._notes[stage.job.ticket.id], stage.request.needs
+        notes: JobNotes = stage.job.notes
+        needs = stage.request.needs
         self._note_order(stage, notes)
         if isinstance(needs, DeviceDemand):
             self._join_device_line(self._entry(stage, notes, self._device_pool(needs.key), at_s), needs.key)
@@ -82,12 +81,13 @@ class LoadAware:
             self._host_lines.add(entry, needs)
 
     def withdrawn(self, stage: Stage) -> None:
-        entry = self._entries.pop(stage)
+        entry: LineEntry = stage.notes
+        stage.notes = None
         self._leave_line(entry)
         entry.notes.account.drop(stage)
 
     def started(self, stage: Stage, at_s: float) -> None:
-        entry = self._entries[stage]
+        entry: LineEntry = stage.notes
         self._leave_line(entry)
         request = stage.request
         if request.home:
@@ -105,7 +105,8 @@ class LoadAware:
         entry.pool.charge(entry.notes.account, entry.tag, expected_s)
 
     def ended(self, stage: Stage, at_s: float, *, finished: bool) -> None:
-        entry, seconds = self._entries.pop(stage), at_s - stage.started_s
+        entry: LineEntry = stage.notes
+        stage.notes, seconds, seat = None, at_s - stage.started_s, stage.seat
         notes, request = entry.notes, stage.request
         charged_s, needs = entry.predicted_s or 0.0, request.needs
         if isinstance(needs, DeviceDemand):
@@ -117,20 +118,21 @@ class LoadAware:
             if seconds > notes.path.reach_s:
                 notes.path.reach_s = seconds
         notes.account.drop(stage)
-        assert stage.grant is not None
+        assert seat is not None
         if finished:
-            host = stage.grant.resource
-            if host in self._floor.hosts:
-                self._predictions.learn(request, seconds / self._speeds.factor(host))
+            average_s = seconds
+            if seat.key is None:
+                host = seat.resource.name
+                average_s /= self._speeds.factor(host)
                 self._speeds.learn(host, entry.average_s, seconds)
-            else:
-                self._predictions.learn(request, seconds)
+            self._predictions.learn(request, notes.durations, average_s)
             notes.appetite.compare(request.expected_s, seconds)
             self._just_done = stage
-        self._look_at(stage.grant.resource)
+        if seat.present:
+            self._look_at(seat)
 
     def resource_came(self, seat: Seat) -> None:
-        self._look_at(seat.resource.name)
+        self._look_at(seat)
         if seat.key is None:
             self._loans.look_at(seat.resource.name)
 
@@ -157,7 +159,8 @@ class LoadAware:
         waiting = {key: line.size for key, line in self._device_lines.items()}
         require(not idle_devices_with_work(self._floor, waiting), "no device idles while stages wait")
         count = sum(waiting.values()) + self._host_lines.size
-        alive = sum(entry.live for entry in self._entries.values())
+        stages = [stage for notes in self._notes.values() for stage in notes.account.job.stages.values()]
+        alive = sum(stage.notes is not None and stage.notes.live for stage in stages)
         require(count == alive, "every waiting stage stands in one line")
         for key, line in self._device_lines.items():
             drift = self._pressure.backlog_s.get(key, 0.0)
@@ -180,9 +183,10 @@ class LoadAware:
         tag = pool.tag(account, stage, chain)
         rank = pool.rank(account, tag, stage, at_s, chain)
         self._entered += 1
-        predicted_s = self._predictions.of(request)
-        entry = LineEntry(stage, notes, pool, self._entered, rank=rank, tag=tag, predicted_s=predicted_s)
-        self._entries[stage] = entry
+        predicted_s = self._predictions.of(request, notes.durations)
+        stage.notes = entry = LineEntry(
+            stage, notes, pool, self._entered, rank=rank, tag=tag, predicted_s=predicted_s
+        )
         return entry
 
     def _device_pool(self, key: str) -> Pool:
@@ -261,12 +265,9 @@ class LoadAware:
             self._loans.looked_at(name)
         return None
 
-    def _look_at(self, name: str) -> None:
-        seat = self._floor.seats.get(name)
-        if seat is None:
-            return
+    def _look_at(self, seat: Seat) -> None:
         if seat.key is None:
-            self._host_lines.named_to_look_at[name] = None
+            self._host_lines.named_to_look_at[seat.resource.name] = None
             return
         self._keys_to_look_at[seat.key] = None
         self._loans.device_idle(seat)

@@ -37,6 +37,13 @@ class Estimate:
         self.value = value + (sample - value) / count
 
 
+class OwnDurations(defaultdict[tuple[str, str], Estimate]):
+    """What stages of one job took, by task and kind, and under no task by kind alone."""
+
+    def __init__(self) -> None:
+        super().__init__(Estimate)
+
+
 class Predictions:
     """Durations per job, task and kind.
 
@@ -46,49 +53,34 @@ class Predictions:
     """
 
     def __init__(self) -> None:
-        self._own: dict[str, defaultdict[tuple[str, str], Estimate]] = {}
         self._kinds: defaultdict[str, Estimate] = defaultdict(Estimate)
         self._bias: defaultdict[str, Estimate] = defaultdict(Estimate)
 
-    def of(self, request: StageRequest) -> float | None:
+    def of(self, request: StageRequest, own: OwnDurations) -> float | None:
         """The expected seconds of this stage."""
         kind = request.kind
-        own = self._own.get(request.job)
-        if own is not None:
-            known = own.get((request.task or request.lane, kind))
-            if known is not None:
-                return known.value
+        known = own.get((request.task or request.lane, kind))
+        if known is not None:
+            return known.value
         if request.expected_s is not None:
             bias = self._bias.get(kind)
             return request.expected_s * bias.value if bias is not None else request.expected_s
-        known = own.get(("", kind)) if own is not None else None
-        if known is None:
-            known = self._kinds.get(kind)
+        known = own.get(("", kind)) or self._kinds.get(kind)
         return None if known is None else known.value
 
-    def of_kind(self, job: str, kind: str) -> float:
+    def of_kind(self, kind: str, own: OwnDurations) -> float:
         """The expected seconds of some stage of this kind; 0 if nothing is known."""
-        own = self._own.get(job)
-        known = own.get(("", kind)) if own is not None else None
-        if known is None:
-            known = self._kinds.get(kind)
+        known = own.get(("", kind)) or self._kinds.get(kind)
         return 0.0 if known is None else known.value
 
-    def learn(self, request: StageRequest, seconds: float) -> None:
+    def learn(self, request: StageRequest, own: OwnDurations, seconds: float) -> None:
         """A stage took this long."""
-        own = self._own.get(request.job)
-        if own is None:
-            own = self._own[request.job] = defaultdict(Estimate)
         kind = request.kind
         own[request.task or request.lane, kind].add(seconds)
         own["", kind].add(seconds)
         self._kinds[kind].add(seconds)
         if request.expected_s:
             self._bias[kind].add(seconds / request.expected_s)
-
-    def forget(self, job: str) -> None:
-        """Drop what is only of use to this job."""
-        self._own.pop(job, None)
 
 
 class Speeds:

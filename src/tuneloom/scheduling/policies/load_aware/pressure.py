@@ -122,6 +122,6 @@ class Pressure:
             load = {
                 key: self._demand.get(key, 0.0) / len(seats) for key, seats in self._floor.devices.items()
             }
-            self._scarcest = sorted(load, key=lambda key: -load[key])[:WATCHED]
+            self._scarcest = sorted(load, key=load.__getitem__, reverse=True)[:WATCHED]
         self._asked += 1
         return self._scarcest

@@ -1,9 +1,9 @@
 """Where homes are: a new one goes to the host that has the fewest for its size and speed."""
 
 from tuneloom.model import Host
-from tuneloom.scheduling.floor import Floor, Seat
+from tuneloom.scheduling.floor import Floor
 from tuneloom.scheduling.policies.load_aware.predictions import Speeds
-from tuneloom.scheduling.records import Stage
+from tuneloom.scheduling.records import Seat, Stage
 from tuneloom.scheduling.stages import SlotDemand
 
 Home = tuple[str, str]
