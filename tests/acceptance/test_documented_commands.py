@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.c_kernel import write_c_kernel
 from support.commands import Workplace
 from support.documents import Block, blocks_of
 from support.models.onnx_files import network_input, write_network
@@ -31,13 +32,13 @@ def commands(warm: WarmInterpreter, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def prepared(folder: Path, commands: Path) -> Workplace:
-    """What the pages suppose to lie around: models and an input."""
+    """What the pages suppose to lie around: models, an input and a kernel."""
     for name in ("net.onnx", "other.onnx"):
         write_network(folder / name)
     write_network(folder / "dynamic.onnx", batch="N")
     write_tflite(folder / "net.tflite")
     np.save(folder / "x.npy", network_input())
-    (folder / "examples").symlink_to(ROOT / "examples")
+    write_c_kernel(folder)
     path = os.pathsep.join([str(commands), os.environ["PATH"]])
     return Workplace(folder=folder, environment={"PATH": path})
 

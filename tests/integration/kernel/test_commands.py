@@ -7,38 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from support.c_kernel import write_c_kernel
 from support.spaces import Recipe, invented
 from tuneloom.cli.lab.kernel import add_parser
 from tuneloom.errors import InputError, RecordsError
 from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation
-
-SOURCE = """
-void scale(const float *x, float *y, int n)
-{
-    for (int i = 0; i < n; i += STEP)
-        for (int j = 0; j < STEP && i + j < n; j++)
-            y[i + j] = 3 * x[i + j];
-}
-"""
-TOML = """
-[kernel]
-language = "c"
-source = "conv.c"
-entry = "scale"
-[knobs]
-STEP = [1, 2, 4, 8]
-[[arguments]]
-type = "float32"
-shape = [4096]
-[[arguments]]
-type = "float32"
-shape = [4096]
-output = true
-[[arguments]]
-type = "int32"
-value = 4096
-"""
 
 
 def run(*words: str) -> int:
@@ -53,8 +27,7 @@ def run(*words: str) -> int:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the documentation speaks of."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "conv.c").write_text(SOURCE)
-    (tmp_path / "conv.toml").write_text(TOML)
+    write_c_kernel(tmp_path)
     recording = invented(3, Recipe(sizes=3, choices=1, invalid_share=0.4))
     files.write(recording, tmp_path / "pnpoly.csv.gz", "csv")
     return tmp_path
