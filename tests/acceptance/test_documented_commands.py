@@ -1,11 +1,12 @@
 """Every command in the README and in docs/ is run, page by page, in a folder of its own.
 
-Those of the README start as they do for users, all others as forks of a warm interpreter.
+Those of the README start as they do for users, all others and Python programs as forks of a warm interpreter.
 """
 
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,8 +40,11 @@ def prepared(folder: Path, commands: Path) -> Workplace:
     write_tflite(folder / "net.tflite")
     np.save(folder / "x.npy", network_input())
     write_c_kernel(folder)
-    path = os.pathsep.join([str(commands), os.environ["PATH"]])
-    return Workplace(folder=folder, environment={"PATH": path})
+    return Workplace(folder=folder, environment={"PATH": path_with(commands)})
+
+
+def path_with(commands: Path) -> str:
+    return os.pathsep.join([str(commands), os.environ["PATH"]])
 
 
 def run_block(place: Workplace, page: Path, block: Block) -> None:
@@ -61,14 +65,12 @@ def run_block(place: Workplace, page: Path, block: Block) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_commands_of_a_page_work_as_written(
-    page: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    as_for_users = page.name == "README.md"
-    commands = Path(sys.executable).parent if as_for_users else request.getfixturevalue("commands")
-    place = prepared(tmp_path, commands)
+def test_the_commands_of_a_page_work_as_written(page: Path, tmp_path: Path, commands: Path) -> None:
+    warm = prepared(tmp_path, commands)
+    as_for_users = replace(warm, environment={"PATH": path_with(Path(sys.executable).parent)})
     for block in blocks_of(page):
-        run_block(place, page, block)
+        really = page.name == "README.md" and block.kind != "python"
+        run_block(as_for_users if really else warm, page, block)
 
 
 def test_the_pages_that_people_start_with_have_commands() -> None:
