@@ -50,6 +50,8 @@ class Backend(ABC):
     """Whether models run on the CPU of the process itself, as other runtimes run them."""
     readers_in_place: ClassVar[frozenset[str]] = frozenset()
     """Operators whose implementers read slices and transpositions of their operands in place."""
+    readers_of_rows: ClassVar[frozenset[str]] = frozenset()
+    """Operators whose implementers read the rows of their first operand in any order in place."""
     claims_alone: ClassVar[bool] = False
     """Whether kernels that an implementer claims are its own: no schedule of TVM's competes for them."""
     has_canary: ClassVar[bool] = False

@@ -205,6 +205,62 @@ def patches_behind_a_class(dtype: str = "float16") -> Meaning:
     return w.meaning(w.step("add", (joined, table), (1, 16, 8), dtype))
 
 
+def _rolled(w: MeaningWriter, value: int, channels: int, dtype: str) -> int:
+    """An image of 6 by 6 pixels moved round by one along both of its axes."""
+    for axis in (1, 2):
+        parts = []
+        for begin, end in ((1, 6), (0, 1)):
+            shape = [1, 6, 6, channels]
+            shape[axis] = end - begin
+            parts.append(
+                w.step("strided_slice", (value,), shape, dtype, axes=[axis], begin=[begin], end=[end])
+            )
+        value = w.step("concat", tuple(parts), (1, 6, 6, channels), dtype, axis=axis)
+    return value
+
+
+def norm_of_windows(dtype: str = "float16") -> Meaning:
+    """A layer norm of the pixels of a rolled image, window by window."""
+    w = MeaningWriter()
+    flat = w.input((36, 20), dtype)
+    weights = [w.input((20,), dtype), w.input((20,), dtype)]
+    image = w.step("reshape", (flat,), (1, 6, 6, 20), dtype)
+    apart = w.step("reshape", (_rolled(w, image, 20, dtype),), (1, 2, 3, 2, 3, 20), dtype)
+    turned = w.step("permute_dims", (apart,), (1, 2, 2, 3, 3, 20), dtype, axes=[0, 1, 3, 2, 4, 5])
+    rows = w.step("reshape", (turned,), (36, 20), dtype)
+    return w.meaning(w.step("nn.layer_norm", (rows, *weights), (36, 20), dtype, axes=[-1], epsilon=1e-5))
+
+
+def product_of_windows(dtype: str = "float16") -> Meaning:
+    """The pixels of windows put back into an image, moved round, multiplied, and a residual added."""
+    w = MeaningWriter()
+    windows, weight = w.input((4, 9, 2, 16), dtype), w.input((32, 24), dtype)
+    bias, residual = w.input((24,), dtype), w.input((36, 24), dtype)
+    joined = w.step("reshape", (windows,), (1, 2, 2, 3, 3, 32), dtype)
+    turned = w.step("permute_dims", (joined,), (1, 2, 3, 2, 3, 32), dtype, axes=[0, 1, 3, 2, 4, 5])
+    image = w.step("reshape", (turned,), (1, 6, 6, 32), dtype)
+    rows = w.step("reshape", (_rolled(w, image, 32, dtype),), (36, 32), dtype)
+    y = w.step("matmul", (rows, weight), (36, 24), dtype)
+    y = w.step("add", (y, bias), (36, 24), dtype)
+    return w.meaning(w.step("add", (y, residual), (36, 24), dtype))
+
+
+def norm_of_merged_pixels(dtype: str = "float16") -> Meaning:
+    """A layer norm of four neighbouring pixels joined, for every second pixel."""
+    w = MeaningWriter()
+    flat = w.input((36, 12), dtype)
+    weights = [w.input((48,), dtype), w.input((48,), dtype)]
+    image = w.step("reshape", (flat,), (1, 6, 6, 12), dtype)
+    parts = []
+    for down, right in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        bounds = {"axes": [1, 2], "begin": [down, right], "end": [6, 6], "strides": [2, 2]}
+        parts.append(w.step("strided_slice", (image,), (1, 3, 3, 12), dtype, **bounds))
+    joined = w.step("concat", tuple(parts), (1, 3, 3, 48), dtype, axis=3)
+    return w.meaning(
+        w.step("nn.layer_norm", (joined, *weights), (1, 3, 3, 48), dtype, axes=[-1], epsilon=1e-5)
+    )
+
+
 def rows_of_tables(dtype: str = "float16") -> Meaning:
     """Rows of two tables added, and a layer norm."""
     w = MeaningWriter()
@@ -417,6 +473,7 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "joined heads": ("product", lambda: joined_heads(24, 64, 4)),
     "batched product": ("product", batched_product),
     "gated product": ("product", gated_product),
+    "product of windows": ("product", product_of_windows),
     "attention": ("attention", lambda: attention(40, 72, 2, 32)),
     "causal attention": ("attention", lambda: attention(48, 48, 2, 16, causal="TopLeft")),
     "causal attention with a cache": ("attention", lambda: attention(20, 53, 1, 24, causal="BottomRight")),
@@ -430,6 +487,8 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "written out attention": ("attention", lambda: written_out_attention(40, 2, 16)),
     "masked attention": ("attention", lambda: written_out_attention(36, 2, 16, mask=True)),
     "layer norm": ("rows", lambda: layer_norm(10, 96)),
+    "norm of windows": ("rows", norm_of_windows),
+    "norm of merged pixels": ("rows", norm_of_merged_pixels),
     "RMS norm": ("rows", lambda: rms_norm(5, 100, "bfloat16")),
     "softmax": ("rows", lambda: softmax(7, 65, "float32")),
     "softmax along columns": ("rows", lambda: softmax(33, 20, axis=0)),

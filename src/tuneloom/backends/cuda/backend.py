@@ -13,6 +13,7 @@ from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.passes.attention import attention_as_one
 from tuneloom.backends.cuda.passes.channels_last import channels_last, gates_apart
 from tuneloom.backends.cuda.passes.halves import HALF, products_in_half
+from tuneloom.backends.cuda.passes.moves import moves_before
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.rms_norms import rms_norms_as_one
@@ -42,6 +43,9 @@ class CudaBackend(Backend):
     kinds: ClassVar[tuple[str, ...]] = ("cuda",)
     binds_threads: ClassVar[bool] = True
     readers_in_place: ClassVar[frozenset[str]] = frozenset(("relax.nn.attention", "relax.nn.attention_bias"))
+    readers_of_rows: ClassVar[frozenset[str]] = frozenset(
+        ("relax.matmul", "relax.nn.layer_norm", "relax.nn.rms_norm")
+    )
 
     def resolve(self, config: dict[str, Any], cores: int) -> CudaTarget:
         return cuda_target(config)
@@ -70,6 +74,8 @@ class CudaBackend(Backend):
             transform.EliminateCommonSubexpr(),
             own_pass("ReshapesBehind", reshapes_behind),
             transform.EliminateCommonSubexpr(),
+            transform.CanonicalizeBindings(),
+            own_pass("MovesBefore", lambda module: reshapes_behind(moves_before(module))),
             transform.CanonicalizeBindings(),
             own_pass("ProductsJoined", products_joined),
             own_pass("GatesApart", gates_apart),

@@ -1,7 +1,10 @@
 """Rewriting the calls of a model one by one, each with a look at how its operands were made."""
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from tuneloom.compiler.lazy import relax
 
 Lookup = Callable[[Any], Any]
 """The expression that a value is bound to; the value itself where it is none's result."""
@@ -11,7 +14,6 @@ Rule = Callable[[Any, Any, Lookup], Any | None]
 
 def rewritten(module: Any, rule: Rule) -> Any:
     """The module with the rule applied to every call of `main`, operands first; what nobody reads is gone."""
-    from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     @mutator
@@ -73,3 +75,30 @@ def array_of(value: Any) -> Any | None:
     """The elements of a constant."""
     content: Any = getattr(value, "value", None)
     return content.numpy() if hasattr(content, "numpy") else None
+
+
+class Readers:
+    """Who reads each variable of a program."""
+
+    def __init__(self, bindings: Sequence[Any]) -> None:
+        self._readers: dict[Any, list[Any]] = defaultdict(list)
+        for binding in bindings:
+            for one in relax.analysis.free_vars(binding.value):
+                self._readers[one].append(binding)
+
+    def of(self, var: Any) -> list[Any]:
+        """The bindings that read a variable; none of anything else."""
+        return self._readers[var] if isinstance(var, relax.Var) else []
+
+    def only(self, var: Any) -> Any | None:
+        """The one binding that reads a variable."""
+        found = self.of(var)
+        return found[0] if len(found) == 1 else None
+
+    def together(self, var: Any) -> bool:
+        """Whether one binding reads a variable, or slices of it that one binding reads together."""
+        found = self.of(var)
+        if len(found) < 2:
+            return bool(found)
+        behind = [self.only(one.var) for one in found if name_of(one.value) == "strided_slice"]
+        return len(behind) == len(found) and behind[0] is not None and len(set(map(id, behind))) == 1

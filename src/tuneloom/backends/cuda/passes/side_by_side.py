@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cuda.passes.rewriting import array_of, dtype_of, name_of, shape_of
+from tuneloom.backends.cuda.passes.rewriting import Readers, array_of, dtype_of, name_of, shape_of
 from tuneloom.backends.meaning import VIEWS
 from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.renewing import bindings_of
@@ -47,14 +47,8 @@ def products_joined(module: Any) -> Any:
     return _rewritten(module, several) if several else module
 
 
-class _Uses:
-    """Who reads each variable of a program."""
-
-    def __init__(self, bindings: Sequence[Any]) -> None:
-        self._readers: dict[Any, list[Any]] = defaultdict(list)
-        for binding in bindings:
-            for one in relax.analysis.free_vars(binding.value):
-                self._readers[one].append(binding)
+class _Uses(Readers):
+    """What is read by attention alone."""
 
     def product(self, binding: Any) -> _Product | None:
         """The product that a variable is bound to, if only attention reads what comes of it."""
@@ -63,22 +57,18 @@ class _Uses:
         if weight is None or weight.ndim != 2 or len(shape_of(call) or ()) != 2:
             return None
         last, bias, cast = binding.var, None, ""
-        follower = self._only(last)
+        follower = self.only(last)
         if follower is not None and name_of(follower.value) == "add":
             bias = next((one for one in map(array_of, follower.value.args) if one is not None), None)
             if bias is None or bias.shape != (weight.shape[1],):
                 return None
-            last, follower = follower.var, self._only(follower.var)
+            last, follower = follower.var, self.only(follower.var)
         if follower is not None and name_of(follower.value) == "astype":
             last, cast = follower.var, dtype_of(follower.value)
         return _Product(call, weight, bias, cast, last) if self._is_attended(last) else None
 
-    def _only(self, var: Any) -> Any | None:
-        readers = self._readers[var]
-        return readers[0] if len(readers) == 1 else None
-
     def _is_attended(self, var: Any) -> bool:
-        readers = self._readers[var] if isinstance(var, relax.DataflowVar) else []
+        readers = self.of(var) if isinstance(var, relax.DataflowVar) else []
         names = [f"relax.{name_of(one.value)}" for one in readers]
         return bool(readers) and all(
             name in _READERS or (name in VIEWS and self._is_attended(one.var))

@@ -117,10 +117,10 @@ def _turned_once(call: Any, made: Lookup) -> Any | None:
     """
     from tvm import relax
 
-    axes, source = _axes(call), made(call.args[0])
+    axes, source = axes_of(call), made(call.args[0])
     first = call.args[0]
     if name_of(source) == "permute_dims":
-        inner = _axes(source)
+        inner = axes_of(source)
         first, axes = source.args[0], [inner[axis] for axis in axes]
     if axes == list(range(len(axes))):
         return first
@@ -130,7 +130,8 @@ def _turned_once(call: Any, made: Lookup) -> Any | None:
     return None if first is call.args[0] else relax.op.permute_dims(first, axes)
 
 
-def _axes(permute: Any) -> list[int]:
+def axes_of(permute: Any) -> list[int]:
+    """The axes of a transposition, counted from the front."""
     axes = permute.attrs.axes
     if axes is None:
         return list(range(len(shape_of(permute) or ())))[::-1]
@@ -145,14 +146,15 @@ def _sliced_before(builder: Any, call: Any, made: Lookup) -> Any | None:
     source = made(call.args[0])
     if name_of(source) != "permute_dims":
         return None
-    axes = _axes(source)
-    turned = [axes[_whole(one)] for one in call.args[1].fields]
-    bounds = ([_whole(one) for one in tuple_.fields] for tuple_ in call.args[2:])
+    axes = axes_of(source)
+    turned = [axes[bound_of(one)] for one in call.args[1].fields]
+    bounds = ([bound_of(one) for one in tuple_.fields] for tuple_ in call.args[2:])
     part = builder.emit(relax.op.strided_slice(source.args[0], turned, *bounds))
     return relax.op.permute_dims(part, axes)
 
 
-def _whole(value: Any) -> int:
+def bound_of(value: Any) -> int:
+    """A bound of a slice."""
     return int(getattr(value, "value", value))
 
 
@@ -190,11 +192,11 @@ def _same_shape(call: Any) -> list[int]:
     """Operands of the result's shape; the others must be constants along the last axis, or single numbers."""
     shapes = [shape_of(one) for one in call.args]
     whole = [n for n, shape in enumerate(shapes) if shape is not None and shape == shape_of(call)]
-    single = [n for n, one in enumerate(call.args) if constant_of(one) is not None or _is_row(one)]
+    single = [n for n, one in enumerate(call.args) if constant_of(one) is not None or is_row(one)]
     return whole if set(whole) | set(single) == set(range(len(shapes))) else []
 
 
-def _is_row(value: Any) -> bool:
+def is_row(value: Any) -> bool:
     """Whether a constant has all its elements along the last axis."""
     array = array_of(value)
     return array is not None and array.ndim > 0 and array.size == array.shape[-1]
@@ -212,7 +214,7 @@ def _behind(builder: Any, call: Any, made: Lookup, whole: list[int]) -> Any | No
     operands = list(call.args)
     for n in range(len(operands)):
         if n not in whole:
-            operands[n] = _as_row(operands[n])
+            operands[n] = as_row(operands[n])
             continue
         source = made(operands[n])
         same = name_of(source) == "reshape" and shape_of(source.args[0]) == shape
@@ -221,7 +223,8 @@ def _behind(builder: Any, call: Any, made: Lookup, whole: list[int]) -> Any | No
     return relax.op.reshape(done, shape_of(call))
 
 
-def _as_row(constant: Any) -> Any:
+def as_row(constant: Any) -> Any:
+    """A constant along the last axis without others; anything that is no tensor as it is."""
     from tvm import relax
 
     array = array_of(constant)

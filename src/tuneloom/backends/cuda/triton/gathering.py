@@ -1,6 +1,7 @@
 """Elements that are looked up: parts of joined tensors, and rows of tables by their numbers."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
@@ -58,6 +59,34 @@ def _taken(draft: Reader, value: int, step: MeaningStep, place: Place) -> str:
     text = draft.read(step.operands[0], (*place[:axis], found, *place[axis + len(numbers.shape) :]))
     del draft.conditions[len(draft.conditions) - len(valid) :]
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Elements of an axis moved round: element `n` is element `(n + shift) % extent` of `source`."""
+
+    source: int
+    axis: int
+    shift: int
+    extent: int
+
+
+def rolled(meaning: Meaning, step: MeaningStep) -> Roll | None:
+    """The roll that the end of a tensor joined with its beginning is; None for anything else."""
+    parts = [meaning.step_of(each) for each in step.operands] if step.operator == "relax.concat" else []
+    found = [each for each in parts if each is not None and each.operator == "relax.strided_slice"]
+    if len(parts) != 2 or len(found) != 2 or found[0].operands != found[1].operands:
+        return None
+    axis = (step.attributes.get("axis") or 0) % len(step.result.shape)
+    source = found[0].operands[0]
+    extent = meaning.type_of(source).shape[axis]
+    shift = found[0].attributes["begin"][0]
+    bounds = [(one.attributes["axes"], one.attributes["begin"], one.attributes["end"]) for one in found]
+    if bounds != [([axis], [shift], [extent]), ([axis], [0], [shift])] or not 0 < shift < extent:
+        return None
+    if any(set(one.attributes.get("strides") or [1]) != {1} for one in found):
+        return None
+    return Roll(source, axis, shift, extent)
 
 
 GATHERS: dict[str, Gather] = {"relax.concat": _joined, "relax.take": _taken}

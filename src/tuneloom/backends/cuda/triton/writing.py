@@ -16,9 +16,10 @@ from tuneloom.backends.cuda.triton.coordinates import (
     offset,
     regrouped,
     reshaped,
+    text_of,
 )
 from tuneloom.backends.cuda.triton.expressions import POINTERS, TYPES, expression, is_float
-from tuneloom.backends.cuda.triton.gathering import GATHERS
+from tuneloom.backends.cuda.triton.gathering import GATHERS, Roll, rolled
 from tuneloom.backends.cuda.triton.programs import KernelText
 from tuneloom.backends.meaning import VIEWS, Meaning, MeaningStep, TensorType
 
@@ -165,6 +166,9 @@ class Draft:
             return self.operators[step.operator](value, place)
         if step.operator == "relax.const":
             return number_text(step)
+        roll = rolled(self.meaning, step)
+        if roll is not None:
+            return self.read(roll.source, self._rolled(roll, place))
         if step.operator in GATHERS:
             return GATHERS[step.operator](self, value, step, place)
         if step.operator in VIEWS:
@@ -207,7 +211,19 @@ class Draft:
         step = self.meaning.step_of(value)
         if step is None:
             return value, place
+        roll = rolled(self.meaning, step)
+        if roll is not None:
+            return self.source(roll.source, self._rolled(roll, place))
         return self.source(step.operands[0], self._behind(step, place)) if step.operator in VIEWS else None
+
+    def _rolled(self, roll: Roll, place: Place) -> Place:
+        """The place before elements of an axis were moved round."""
+        old = place[roll.axis]
+        valid = masks((old,))
+        mask = self.named(" & ".join(valid)) if len(valid) > 1 else "".join(valid)
+        number = self.named(f"({text_of(old)} + {roll.shift}) % {roll.extent}")
+        new = Variable(number, roll.extent, mask).whole()
+        return (*place[: roll.axis], new, *place[roll.axis + 1 :])
 
     def _behind(self, step: MeaningStep, place: Place) -> Place:
         """The place in a view's operand."""

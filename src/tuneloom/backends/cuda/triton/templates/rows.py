@@ -198,7 +198,7 @@ def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> Triton
     found = _rows_of(meaning)
     if found is None:
         raise Unfit("nothing along rows")
-    draft, rows = Draft(meaning), configuration["rows"]
+    draft, rows = Draft(meaning, anywhere=True), configuration["rows"]
     row = tiled(draft, "x", found.count, rows, f"tl.program_id(0) * {rows}", "[:, None]")
     inner = tiled(draft, "r", found.length, _padded(found.length), "0", "[None, :]")
     writer = _RowWriter(draft, found, row, inner)
