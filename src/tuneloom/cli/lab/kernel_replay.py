@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from math import inf, isfinite
 from pathlib import Path
@@ -26,6 +26,12 @@ trials spent on invalid points.
 
   tuneloom kernel replay pnpoly.csv.gz --seeds 80
   tuneloom kernel replay pnpoly.csv.gz --seeds 80 --compare kernel-tuner
+
+With --explain, one run is told trial by trial: why each point was chosen, the time expected,
+the improvement promised, the risk of failure, and what came of it; then where the search was
+stuck, with what it was promised meanwhile.
+
+  tuneloom kernel replay pnpoly.csv.gz --explain 3
 """
 
 
@@ -56,6 +62,14 @@ def add_parser(commands: Commands, formats: Sequence[str]) -> None:
         action="store_true",
         help="treat every point of the grid that was not recorded as a failure",
     )
+    parser.add_argument(
+        "--explain",
+        type=int,
+        nargs="?",
+        const=0,
+        metavar="SEED",
+        help="explain every choice of the run with this random seed (default: 0)",
+    )
     parser.add_argument("--export", type=Path, metavar="FILE", help="write the recording to this file")
     parser.add_argument(
         "--format", choices=formats, default="csv", help="format of the export (default: csv)"
@@ -69,10 +83,10 @@ def run_replay(arguments: argparse.Namespace) -> int:
     if arguments.export and len(arguments.files) > 1:
         raise RecordsError("an export takes one recording; give one file")
     _strategies(arguments.strategies)
+    if arguments.explain is not None:
+        return _explain(arguments)
     found: list[Summary] = []
-    for path in arguments.files:
-        recording = files.read(path)
-        recording = recording.stressed() if arguments.stress else recording
+    for recording in _recordings(arguments):
         found += (summaries := _summaries(arguments, recording))
         if not arguments.json:
             _print_recording(recording)
@@ -82,6 +96,33 @@ def run_replay(arguments: argparse.Namespace) -> int:
             files.write(recording, arguments.export, arguments.format)
     if arguments.json:
         print(json.dumps([summary_json(summary) for summary in found], indent=2))
+    return 0
+
+
+def _recordings(arguments: argparse.Namespace) -> "Iterator[Recording]":
+    from tuneloom.tuners.replay import files
+
+    for path in arguments.files:
+        recording = files.read(path)
+        yield recording.stressed() if arguments.stress else recording
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from tuneloom.cli.lab.kernel_explain import explained_json, explanation
+    from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
+    from tuneloom.tuners.replay.study import explained
+
+    terms = Terms(arguments.explain, StartingPoint(arguments.init), arguments.trials)
+    told = []
+    for recording in _recordings(arguments):
+        steps = explained(recording, arguments.search, terms)
+        if arguments.json:
+            told.append({"recording": recording.name, **explained_json(recording, steps)})
+            continue
+        print(_headline(recording))
+        print(*explanation(recording, steps), sep="\n")
+    if arguments.json:
+        print(json.dumps(told, indent=2))
     return 0
 
 
@@ -127,12 +168,18 @@ def _strategies(named: Sequence[str] | None) -> Sequence[str]:
     return named or STRATEGIES
 
 
-def _print_recording(recording: "Recording") -> None:
+def _headline(recording: "Recording") -> str:
     kinds = ", ".join(f"{count} {kind.value}" for kind, count in recording.failures().most_common())
     repeated = f", {recording.repeated} repeated rows left out" if recording.repeated else ""
-    print(f"{recording.name}: {recording.size} configurations, {recording.invalid_share:.1%} invalid", end="")
-    print(f"{f' ({kinds})' if kinds else ''}{repeated}")
-    print(f"best {recording.best_ms:.6g} ms, {recording.within(0.05)} within 5 %")
+    failed = f"{recording.invalid_share:.1%} invalid{f' ({kinds})' if kinds else ''}"
+    return (
+        f"{recording.name}: {recording.size} configurations, {failed}{repeated}\n"
+        f"best {recording.best_ms:.6g} ms, {recording.within(0.05)} within 5 %"
+    )
+
+
+def _print_recording(recording: "Recording") -> None:
+    print(_headline(recording))
     from tuneloom.tuners.replay.study import CHECKPOINTS
 
     points = "".join(f"{f'at {n}':>9}" for n in CHECKPOINTS)

@@ -7,6 +7,8 @@ from statistics import median
 
 from threadpoolctl import threadpool_limits
 
+from tuneloom.tuners.kernel.factors import Point
+from tuneloom.tuners.kernel.search.reasons import ReplayedTrial
 from tuneloom.tuners.kernel.search.searches import PointSearch, new_search
 from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.replay.recording import Entry, Recording
@@ -52,22 +54,37 @@ def visited(recording: Recording, search: str, terms: Terms, until_close: bool =
     points = new_search(search, recording.space, terms)
     entries: list[Entry] = []
     with threadpool_limits(limits=1, user_api="blas"):  # matrices are small: threads get in the way
-        for entry in _evaluated(recording, points, terms.trials):
+        for _, entry in _evaluated(recording, points, terms.trials):
             entries.append(entry)
             if until_close and arrival([entry.time_ms], recording.best_ms) < inf:
                 break
     return entries
 
 
-def _evaluated(recording: Recording, search: PointSearch, evaluations: int) -> Iterator[Entry]:
+def explained(recording: Recording, search: str, terms: Terms) -> list[ReplayedTrial]:
+    """Every trial of one seeded run with its reason."""
+    points = new_search(search, recording.space, terms)
+    with threadpool_limits(limits=1, user_api="blas"):
+        found = list(_evaluated(recording, points, terms.trials))
+    return [
+        ReplayedTrial(point=point, reason=points.reason(point), seconds=_seconds(entry))
+        for point, entry in found
+    ]
+
+
+def _evaluated(recording: Recording, search: PointSearch, evaluations: int) -> Iterator[tuple[Point, Entry]]:
     """What was recorded of one proposal after the other, until the space is spent."""
     for _ in range(evaluations):
         points = search.propose(1)
         if not points:
             return
         entry = recording.at(points[0])
-        search.learn(points[0], None if entry.time_ms is None else entry.time_ms / 1e3)
-        yield entry
+        search.learn(points[0], _seconds(entry))
+        yield points[0], entry
+
+
+def _seconds(entry: Entry) -> float | None:
+    return None if entry.time_ms is None else entry.time_ms / 1e3
 
 
 def summarised(recording: Recording, search: str, runs: Iterable[Sequence[float | None]]) -> Summary:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tuneloom.tuners.kernel.factors import Point, Points
 from tuneloom.tuners.kernel.search.encoding import Encoding
 from tuneloom.tuners.kernel.search.pool import Score, Visited, as_point, coded, open_points
+from tuneloom.tuners.kernel.search.reasons import ProposalReason
 from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import spread
@@ -84,6 +85,10 @@ class AutoTvmSearch:
     def relevance(self) -> dict[str, float]:
         """Nothing: the model's trees say little about single knobs."""
         return {}
+
+    def reason(self, point: Point) -> ProposalReason | None:
+        """Nothing: a plan is made of ranks, which promise no times."""
+        return None
 
     def _next(self, plan: list[Point]) -> Point | None:
         while plan and plan[0] in self._proposed:

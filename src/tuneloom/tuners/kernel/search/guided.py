@@ -14,6 +14,8 @@ from tuneloom.tuners.kernel.search.encoding import Encoding
 from tuneloom.tuners.kernel.search.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.search.pool import Visited, as_point, best_point, open_points, unseen
 from tuneloom.tuners.kernel.search.promise import log_improvement, promising
+from tuneloom.tuners.kernel.search.reasons import ProposalReason, Purpose
+from tuneloom.tuners.kernel.search.targets import TargetScale
 from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import ValidityModel, spread
@@ -43,6 +45,8 @@ class GuidedSearch:
         self._pending: dict[Point, None] = {}
         self._times: dict[Point, float] = {}
         self._built: dict[Point, None] = {}
+        self._reasons: dict[Point, ProposalReason] = {}
+        self._scale = TargetScale(0.0, 1.0)
         self._failed = 0
         self._fitted_at = 0
 
@@ -78,6 +82,10 @@ class GuidedSearch:
             self._proposed.add(point)
             self._pending.pop(point, None)
 
+    def reason(self, point: Point) -> ProposalReason | None:
+        """Why a point was proposed; None for one that was not."""
+        return self._reasons.get(point)
+
     def validity(self, points: Points) -> Vector:
         """The probability of each point to be valid, as far as it is known."""
         if self._terms.knowledge is not None:
@@ -111,11 +119,15 @@ class GuidedSearch:
         pool = open_points(self._space, self._proposed, self._rng)
         if not len(pool):
             return None
-        if not self._proposed and self._terms.start is StartingPoint.DEFAULT:
-            return self._default(pool)
-        if self._starting():
-            return self._start_point(pool)
-        return self._guided(pool)
+        if not self._starting():
+            return self._guided(pool)
+        first = not self._proposed and self._terms.start is StartingPoint.DEFAULT
+        point = self._default(pool) if first else self._start_point(pool)
+        self._reasons[point] = ProposalReason(purpose=Purpose.START, risk=self._risk(point))
+        return point
+
+    def _risk(self, point: Point) -> float:
+        return 1 - float(self.validity(np.array([point]))[0])
 
     def _default(self, pool: Points) -> Point:
         """The allowed point nearest to the first value of every knob."""
@@ -176,7 +188,20 @@ class GuidedSearch:
                 return improvement
             return promising(points, improvement, lambda some: self._log_chance(some, caution))
 
-        return best_point(self._space, self._with_surroundings(pool), score, self._proposed)
+        point = best_point(self._space, self._with_surroundings(pool), score, self._proposed)
+        self._reasons[point] = self._reason(point, lowest)
+        return point
+
+    def _reason(self, point: Point, lowest: float) -> ProposalReason:
+        mean, deviation = (float(values[0]) for values in self._process.predict(np.array([point])))
+        gap = np.array([(lowest - mean) / deviation])
+        return ProposalReason(
+            purpose=Purpose.IMPROVE,
+            risk=self._risk(point),
+            expected_s=self._scale.seconds(mean),
+            error=float(np.expm1(deviation * self._scale.spread)),
+            promise=float(np.exp(log_improvement(gap)[0]) * deviation * self._scale.spread),
+        )
 
     def _log_chance(self, points: Points, caution: Caution | None) -> Vector:
         """A build in vain costs the chance it took; a run in vain its price besides."""
@@ -194,8 +219,7 @@ class GuidedSearch:
     def _fit(self) -> float:
         """Fit the model of time, pending points taken to be what it expects; returns the lowest target."""
         points = np.array(list(self._times))
-        logs = np.log(np.array(list(self._times.values())))
-        targets = (logs - logs.mean()) / (logs.std() + 1e-9)
+        self._scale, targets = TargetScale.of(self._times.values())
         self._process.fit(points, targets, self._steps())
         if self._pending:
             waiting = np.array(list(self._pending))

@@ -10,6 +10,7 @@ from tuneloom.tuners.kernel.factors import Point
 from tuneloom.tuners.kernel.search.autotvm import AutoTvmSearch
 from tuneloom.tuners.kernel.search.guided import GuidedSearch
 from tuneloom.tuners.kernel.search.pool import Visited, as_point, open_points, unseen
+from tuneloom.tuners.kernel.search.reasons import ProposalReason
 from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.kernel.space import Space
 
@@ -28,6 +29,9 @@ class PointSearch(Protocol):
 
     def relevance(self) -> dict[str, float]:
         """How strongly the time depends on each knob, as shares of one; empty without a model."""
+
+    def reason(self, point: Point) -> ProposalReason | None:
+        """Why a point was proposed; None where a search does not tell."""
 
 
 class RandomSearch:
@@ -59,6 +63,9 @@ class RandomSearch:
 
     def relevance(self) -> dict[str, float]:
         return {}
+
+    def reason(self, point: Point) -> ProposalReason | None:
+        return None
 
 
 class LocalSearch(RandomSearch):
