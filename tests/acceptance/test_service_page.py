@@ -283,6 +283,32 @@ def test_a_bundle_is_downloaded_as_it_was_made(browser: Browser, served: Served,
     assert file.read_bytes() == content
 
 
+def test_a_model_has_a_curve_although_some_of_its_kernels_were_never_measured(
+    browser: Browser, served: Served
+) -> None:
+    job = served.submit("few trials", "mock:tasks=8,size=8", trials=4)
+    visit(browser, served, f"/jobs/{job}", "few trials")
+    status_shown(browser, "finished")
+    browser.wait_for("document.querySelectorAll('.curve-chart .point').length > 0")
+    shown(browser, "kernels were not measured")
+
+
+def test_the_headline_is_the_comparison_with_what_the_user_runs_today(
+    browser: Browser, served: Served
+) -> None:
+    job = served.submit("compared", "mock:tasks=1,size=8", trials=4)
+    wait_until(lambda: ended(served, job))
+    own = {"name": "onnxruntime", "latency_s": 4e-3, "tuned_s": 2e-3}
+    result = {"latency_before_s": 14e-3, "latency_after_s": 2e-3, "own_runtime": own, "kernels": {}}
+    served.store.set_job(f"{job}.1", JobStatus.FINISHED, result)
+    visit(browser, served, f"/jobs/{job}", "compared")
+    headline = "document.querySelector('.card .gain').innerText"
+    browser.wait_for(f"{headline}.includes('2.00×') && {headline}.includes('faster than onnxruntime')")
+    visit(browser, served, "/", "Overview")
+    row = f"document.querySelector(`tr[data-job='{job}'] .result`).innerText"
+    browser.wait_for(f"{row}.includes('faster than onnxruntime')")
+
+
 def wait_until(true: Callable[[], bool]) -> None:
     """Wait for something outside of the page, such as a file of the browser."""
     end_s = time.monotonic() + 90

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tuneloom.model import Failure, Measurement, Task, Trial
 from tuneloom.model.space import other_than_tvm
@@ -66,23 +67,37 @@ def default_time(trials: Iterable[Trial]) -> float | None:
     return min(found, default=None)
 
 
-def progress_of(
-    weights: Mapping[str, int], before: Mapping[str, float], trials: Sequence[TaskTrial]
-) -> tuple[CurvePoint, ...]:
-    """What all kernels of a model cost together, against the job's trials.
+def progress_of(results: Sequence[TaskResult], trials: Sequence[TaskTrial]) -> tuple[CurvePoint, ...]:
+    """What all kernels of a model cost together, against the job's trials, from the first one on.
 
-    Begins when every task has a time: its untuned one from `before`, or its first
-    measurement.
+    A kernel counts with its untuned time until it was measured. Where that is not known, it is estimated from
+    the kernel's operations and the untuned times of the others; without any of these there is no curve.
     """
-    best = dict(before)
+    best = untuned_times(results)
+    weights = {result.key: result.weight for result in results}
     steps: list[tuple[int, float | None]] = []
-    for number, tried in enumerate(trials, 1):
+    for number, tried in enumerate(trials, 1) if best else ():
         seconds = tried.trial.seconds
         if seconds is not None and tried.task_key in weights:
-            best[tried.task_key] = min(seconds, best.get(tried.task_key, seconds))
-        if all(key in best for key in weights):
-            steps.append((number, sum(weight * best[key] for key, weight in weights.items())))
+            best[tried.task_key] = min(seconds, best[tried.task_key])
+        steps.append((number, sum(weight * best[key] for key, weight in weights.items())))
     return _improvements(steps)
+
+
+def untuned_times(results: Sequence[TaskResult]) -> dict[str, float]:
+    """Seconds of every kernel before it was tuned, measured or estimated; empty if none was measured."""
+    known = {result.key: result.before_s or _first_s(result) for result in results}
+    rates = [known[result.key] / result.gflop for result in results if known[result.key] and result.gflop]
+    rate = median(rates) if rates else 0.0
+    return (
+        {result.key: known[result.key] or rate * result.gflop for result in results}
+        if any(known.values())
+        else {}
+    )
+
+
+def _first_s(result: TaskResult) -> float:
+    return result.curve[0].best_s if result.curve else 0.0
 
 
 def failure_counts(trials: Iterable[Trial]) -> tuple[FailureCount, ...]:

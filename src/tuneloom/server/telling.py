@@ -125,6 +125,7 @@ def _in_time(job: SubmittedJob) -> bool | None:
 
 def _line(job: SubmittedJob) -> dict[str, Any]:
     spec, result = job.spec, job.result
+    own, left = result.get("own_runtime", {}), result.get("left_to_onnxruntime", {})
     budget = spec.get("budget", {})
     return {
         "id": job.id,
@@ -147,5 +148,8 @@ def _line(job: SubmittedJob) -> dict[str, Any]:
         "ended": job.ended,
         "before_ms": in_ms(result.get("latency_before_s")),
         "after_ms": in_ms(result.get("latency_after_s", result.get("best_s"))),
+        "rival": own.get("name"),
+        "rival_ms": in_ms(left.get("onnxruntime_s", own.get("latency_s"))),
+        "beside_ms": in_ms(left.get("latency_s", own.get("tuned_s"))),
         "failure": result.get("failure"),
     }

@@ -165,7 +165,7 @@ def _model(job: str, name: str, device: ResourceInfo, found: list[tuple[Task, li
         for together in rounds
         for (task, _), trial in zip(found, together, strict=True)
     ]
-    progress = progress_of(weights, before, tried)
+    progress = progress_of([task_result(job, task, trials) for task, trials in found], tried)
     return ModelResult(
         job=job,
         name=name,

@@ -1,11 +1,13 @@
 """Trials become curves, counts and times."""
 
+from dataclasses import replace
+
 import pytest
 
 from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
 from tuneloom.model.space import configured
 from tuneloom.report import CurvePoint, TaskTrial, failure_counts, progress_of, task_result
-from tuneloom.report.data import ReportData
+from tuneloom.report.data import ReportData, TaskResult
 from tuneloom.report.sections.kernels import kernels_section
 from tuneloom.report.sections.tables import came_from
 
@@ -76,15 +78,28 @@ def test_progress_is_the_weighted_sum_of_the_best() -> None:
         TaskTrial(task_key="a", trial=tried(FailureKind.RUN_ERROR)),
         TaskTrial(task_key="a", trial=tried(0.5)),
     ]
-    assert progress_of({"a": 2, "b": 1}, {}, trials) == (
-        CurvePoint(trial=2, best_s=12.0),
+    results = [
+        TaskResult(job="j", key="a", name="a", weight=2, before_s=4.0),
+        TaskResult(job="j", key="b", name="b"),
+    ]
+    assert progress_of([results[0], replace(results[1], before_s=10.0)], trials) == (
+        CurvePoint(trial=1, best_s=12.0),
         CurvePoint(trial=4, best_s=11.0),
     )
 
 
-def test_progress_begins_at_once_if_the_untuned_times_are_known() -> None:
+def test_progress_begins_at_once_with_kernels_that_nobody_measured() -> None:
     trials = [TaskTrial(task_key="a", trial=tried(1.0))]
-    assert progress_of({"a": 2, "b": 1}, {"a": 3.0, "b": 4.0}, trials)[0] == CurvePoint(trial=1, best_s=6.0)
+    results = [
+        TaskResult(job="j", key="a", name="a", weight=2, gflop=1.0, before_s=3.0),
+        TaskResult(job="j", key="b", name="b", gflop=2.0),
+    ]
+    assert progress_of(results, trials) == (CurvePoint(trial=1, best_s=2 * 1.0 + 2 * 3.0),)
+
+
+def test_without_any_measurement_there_is_no_curve() -> None:
+    trials = [TaskTrial(task_key="a", trial=tried(FailureKind.RUN_ERROR))]
+    assert progress_of([TaskResult(job="j", key="a", name="a", gflop=1.0)], trials) == ()
 
 
 def test_failures_are_counted_by_kind_with_the_first_message() -> None:

@@ -137,7 +137,6 @@ def _model(
     run: RunRecord, job: JobRecord, results: Sequence[TaskResult], records: Sequence[TrialRecord]
 ) -> ModelResult:
     tried = [TaskTrial(task_key=record.task_key, trial=record.trial) for record in records]
-    before = {result.key: result.before_s for result in results if result.before_s}
     cut_short = run.status is RunStatus.INTERRUPTED and not job.status.ended
     provenance = records[0].provenance if records else None
     own, left = job.result.get("own_runtime", {}), job.result.get("left_to_onnxruntime", {})
@@ -157,7 +156,7 @@ def _model(
         own_runtime_s=left.get("onnxruntime_s", own.get("latency_s")),
         beside_s=left.get("latency_s", own.get("tuned_s")),
         left=_left(job),
-        progress=progress_of({result.key: result.weight for result in results}, before, tried),
+        progress=progress_of(results, tried),
     )
 
 

@@ -42,6 +42,11 @@ class JobTold(BaseModel):
     ended: float | None
     before_ms: float | None
     after_ms: float | None
+    rival: str | None
+    """The runtime that the user would use instead, if the model was compared with it."""
+    rival_ms: float | None
+    beside_ms: float | None
+    """The latency of the bundle, timed in turn with that runtime."""
     failure: str | None
 
 
@@ -69,6 +74,7 @@ class TaskTold(BaseModel):
     kernel_class: str
     shapes: str
     weight: int
+    gflop: float
     trials: int
     failed: int
     before_ms: float | None

@@ -29,7 +29,7 @@ def list_tasks(data: Reported) -> TasksTold:
 
 
 def _task_told(task: TaskResult) -> TaskTold:
-    same = ("key", "name", "kernel_class", "shapes", "weight", "trials")
+    same = ("key", "name", "kernel_class", "shapes", "weight", "gflop", "trials")
     return TaskTold(
         **{name: getattr(task, name) for name in same},
         failed=len(task.failed_at),

@@ -19,7 +19,7 @@ class Job {
     this.gantt = new Gantt((task) => this.names.get(task) || task);
     this.curve = new Curve({ label: "Best latency of the model", xName: "trials", yName: "ms" });
     this.kernels = new Kernels();
-    this.places = Object.fromEntries(["about", "actions", "cards", "failures", "reused", "measured", "log", "message"].map((each) => [each, h("div", { class: each })]));
+    this.places = Object.fromEntries(["about", "actions", "cards", "failures", "reused", "measured", "log", "message", "estimated"].map((each) => [each, h("div", { class: each })]));
     this.drawActions = place(this.places.actions, (status, priority, bundle) => this.actions(status, priority, bundle));
   }
 
@@ -31,7 +31,7 @@ class Job {
       h("div", { class: "job-head" }, h("div", null, h("h1", null, this.job.name), this.places.about), this.places.actions),
       this.places.message, this.places.cards,
       section("Timeline of resources", this.gantt.element),
-      section("Progress", this.curve.element),
+      section("Progress", this.curve.element, this.places.estimated),
       section("Kernels before and after", this.kernels.element),
       h("div", { class: "pair" }, section("Failures", this.places.failures), section("Log", this.places.log)),
       section("Reused schedules", this.places.reused),
@@ -134,9 +134,7 @@ class Job {
 
   drawJob() {
     const { job, trials } = this;
-    const seen = [...trials.tasks.values()];
-    const whole = seen.length > 0 && seen.length >= this.tasks.length && seen.every((task) => task.before_s);
-    const before = whole ? this.tasks.reduce((sum, task) => sum + task.weight * (trials.tasks.get(task.key)?.before_s ?? 0), 0) * 1e3 : null;
+    const before = trials.untuned;
     const best = trials.curve[trials.curve.length - 1]?.[1] ?? null;
     fill(this.places.about, parts.heading(job));
     fill(this.places.message, job.failure && h("p", { class: "message", role: "alert" }, job.failure));
@@ -144,7 +142,8 @@ class Job {
     this.drawActions(job.status, job.priority, job.bundle);
     const lines = [before && { value: before, name: "untuned", look: "untuned" }, job.goal_ms && { value: job.goal_ms, name: `goal ${latency(job.goal_ms)}`, look: "goal" }].filter(Boolean);
     this.curve.reached = trials.count;
-    this.curve.remark = job.ended ? "some kernels were never measured, so the model has no curve" : "begins when every kernel has been measured";
+    this.curve.remark = job.ended ? "no kernel was measured" : "begins with the first measurement";
+    fill(this.places.estimated, trials.curve.length > 0 && trials.estimated > 0 && h("p", { class: "remark" }, `${count(trials.estimated)} of ${count(this.tasks.length)} kernels were not measured: their untuned time is estimated from their number of operations.`));
     this.curve.set(trials.curve, lines, job.ended ? trials.count : Math.max(job.trials, trials.count));
     this.kernels.set(this.tasks, trials.tasks);
     fill(this.places.failures, parts.failures(trials.failures, trials.count));

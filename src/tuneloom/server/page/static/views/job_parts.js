@@ -3,24 +3,35 @@ import { h, s, state } from "../dom.js";
 import { NONE, about, clock, count, duration, latency, moment, percent, times, words } from "../format.js";
 import { linear, logarithmic } from "../charts/scales.js";
 
-const beforeAfter = (before, after) => {
-  const longest = Math.max(before || 0, after || 0);
-  const row = (name, ms, y) => ms && [
-    s("text", { x: 0, y: y + 15, class: "tick left" }, name),
-    s("rect", { x: 48, y: y + 3, width: Math.max(2, (ms / longest) * 190), height: 16, rx: 2, class: name }),
-    s("text", { x: 48 + Math.max(2, (ms / longest) * 190) + 8, y: y + 15.5, class: "value left" }, latency(ms)),
-  ];
-  return longest > 0 && s("svg", { viewBox: "0 0 320 48", class: "before-after", role: "img", "aria-label": `${latency(before)} before, ${latency(after)} after` }, row("before", before, 0), row("after", after, 26));
+// Latencies as bars: [look, name, ms].
+const bars = (rows) => {
+  const shown = rows.filter(([, , ms]) => ms), longest = Math.max(...shown.map(([, , ms]) => ms), 0);
+  const left = Math.max(...shown.map(([, name]) => name.length), 0) > 8 ? 92 : 56;
+  const row = ([look, name, ms], at) => {
+    const width = Math.max(2, (ms / longest) * (238 - left));
+    return [s("text", { x: 0, y: 26 * at + 15, class: "tick left" }, name), s("rect", { x: left, y: 26 * at + 3, width, height: 16, rx: 2, class: look }), s("text", { x: left + width + 8, y: 26 * at + 15.5, class: "value left" }, latency(ms))];
+  };
+  const label = shown.map(([, name, ms]) => `${name} ${latency(ms)}`).join(", ");
+  return longest > 0 && s("svg", { viewBox: `0 0 320 ${26 * shown.length - 4}`, class: "before-after", role: "img", "aria-label": label }, shown.map(row));
 };
 
 const card = (title, number, unit, ...rest) => h("article", { class: "card" }, h("h2", null, title),
   h("p", { class: "gain" }, h("span", { class: "big" }, number), h("span", { class: "unit" }, unit)), rest);
 
+// How the bundle stands against what its user would run instead: a number and words.
+export const compared = (job) => {
+  const gain = job.rival_ms / job.beside_ms;
+  if (gain < 1.05 && gain > 1 / 1.05) return [latency(job.beside_ms), `as fast as ${job.rival}`];
+  return [times(gain >= 1 ? gain : 1 / gain), `${gain >= 1 ? "faster" : "slower"} than ${job.rival}`];
+};
+
 export const resultCard = (job, best, before) => {
   const after = job.after_ms ?? best, from = job.before_ms ?? before;
-  const gain = from && after ? from / after : null;
-  if (!gain) return card("Result", latency(after), after ? "best so far" : job.status === "waiting" ? "waits for an executor" : "not all kernels are measured yet");
-  return card(job.ended ? "Result" : "Result so far", times(gain >= 1 ? gain : 1 / gain), gain >= 1 ? "faster" : "slower", beforeAfter(from, after));
+  const gain = from && after ? from / after : null, title = job.ended ? "Result" : "Result so far";
+  const rows = [["before", "untuned", from], ["after", "tuned", after]];
+  if (job.rival_ms) return card(title, ...compared(job), bars([["rival", job.rival, job.rival_ms], ["after", "tuned", job.beside_ms], ["before", "untuned", from]]));
+  if (!gain) return card("Result", latency(after), after ? "best so far" : job.status === "waiting" ? "waits for an executor" : "no kernel is measured yet");
+  return card(title, times(gain >= 1 ? gain : 1 / gain), gain >= 1 ? "faster than untuned" : "slower than untuned", bars(rows));
 };
 
 // What is expected of a goal or a deadline: while a job runs from what it found, before from earlier jobs.

@@ -1,5 +1,6 @@
 // Jobs as rows of a table that are changed in place while they go on.
 import { h, place, state } from "../dom.js";
+import { compared } from "./job_parts.js";
 import { NONE, about, ago, count, latency, moment, times } from "../format.js";
 
 const meter = (spent, budget) => {
@@ -18,6 +19,9 @@ const progressOf = (job) => {
 };
 
 const resultOf = (job) => {
+  if (job.rival_ms) {
+    return [h("strong", { class: "gain" }, compared(job)[0]), h("span", { class: "under" }, compared(job)[1])];
+  }
   if (job.before_ms && job.after_ms) {
     return [h("strong", { class: "gain" }, times(job.before_ms / job.after_ms)), h("span", { class: "under" }, `${latency(job.before_ms)} → ${latency(job.after_ms)}`)];
   }
