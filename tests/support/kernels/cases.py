@@ -426,18 +426,28 @@ def reduced(how: str, shape: tuple[int, ...], axes: list[int], dtype: str = "flo
     return w.meaning(w.step("multiply", (y, w.const(0.5, dtype)), result, dtype))
 
 
-def recurrent(kind: str, steps: int, batch: int, hidden: int, width: int, backwards: bool = False) -> Meaning:
-    """A recurrent layer; of random lengths, those below one are sequences without any step."""
+def recurrent(kind: str, steps: int, batch: int, hidden: int, width: int, *backwards: bool) -> Meaning:
+    """A recurrent layer, forwards unless said otherwise for each direction.
+
+    Of random lengths, those below one are sequences without any step.
+    """
     w, gates, state = MeaningWriter(), 4 if kind == "lstm" else 3, (batch, hidden)
     shapes = [(steps, batch, gates * hidden), (gates * hidden // width, hidden, width), state]
     shapes += [state] if kind == "lstm" else []
-    inputs = [w.input(shape, "float32") for shape in shapes]
-    inputs += [w.input((batch,), "int32"), w.input((3 * hidden,) if kind == "lstm" else (hidden,), "float32")]
+    more, ways = (3 * hidden,) if kind == "lstm" else (hidden,), backwards or (False,)
+    inputs = [
+        [
+            *(w.input(shape, "float32") for shape in shapes),
+            w.input((batch,), "int32"),
+            w.input(more, "float32"),
+        ]
+        for _ in ways
+    ]
     results = [(steps, *state), state, state][: gates - 1]
-    facts = {"width": width, "backwards": backwards}
     return w.meaning(
         *(
-            w.step(f"tuneloom.{kind}", inputs, shape, "float32", **facts, result=n)
+            w.step(f"tuneloom.{kind}", given, shape, "float32", width=width, backwards=back, result=n)
+            for given, back in zip(inputs, ways, strict=True)
             for n, shape in enumerate(results)
         )
     )
@@ -513,7 +523,8 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "transposed convolution": ("transposed", lambda: transposed((1, 5, 6, 24), 20, 2, 2, 0)),
     "transposed with overlap": ("transposed", lambda: transposed((2, 3, 2, 16), 24, 4, 2, 1, "NCHW")),
     "LSTM": ("recurrent", lambda: recurrent("lstm", 5, 3, 6, 2)),
-    "GRU backwards": ("recurrent", lambda: recurrent("gru", 4, 6, 8, 4, backwards=True)),
+    "GRU backwards": ("recurrent", lambda: recurrent("gru", 4, 6, 8, 4, True)),
+    "LSTM both ways": ("recurrent", lambda: recurrent("lstm", 4, 2, 6, 2, False, True)),
     "depthwise convolution": ("window", lambda: convolution((2, 5, 6, 40), 40, 3, stride=2, groups=40)),
     "depthwise in NCHW": ("window", lambda: convolution((1, 7, 8, 10), 10, 3, groups=10, layout="NCHW")),
     "largest of a window": ("window", lambda: pool("max")),

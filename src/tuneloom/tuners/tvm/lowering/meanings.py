@@ -11,7 +11,7 @@ from typing import Any
 from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
 from tuneloom.compiler.lazy import ir, relax
 from tuneloom.compiler.passes import own_pass
-from tuneloom.tuners.tvm.importing.recurrence.cells import CELL, cell_of
+from tuneloom.tuners.tvm.importing.recurrence.cells import cells_in
 from tuneloom.tuners.tvm.importing.recurrence.meaning import meaning_of
 
 Legaliser = Callable[[Any, Any], Any]
@@ -60,7 +60,7 @@ class Meanings:
             if isinstance(function, relax.Function):
                 found = self.of_calls(function) if name != "main" else None
             else:
-                found = self._of_one(name) or _of_cell(function)
+                found = self._of_one(name) or meaning_of(cells_in(function))
             if found is not None:
                 yield name, found
 
@@ -94,12 +94,6 @@ class Meanings:
         if None in inputs or places.get(function.body.body) != len(inputs) + len(calls) - 1:
             return None
         return _assembled([one for one in inputs if one is not None], calls)
-
-
-def _of_cell(function: Any) -> Meaning | None:
-    """The meaning of a recurrent kernel, which comes as loops."""
-    text = function.attrs.get(CELL) if function.attrs else None
-    return None if text is None else meaning_of(cell_of(str(text)))
 
 
 def marked(

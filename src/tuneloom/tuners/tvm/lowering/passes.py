@@ -6,6 +6,7 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
+from tuneloom.tuners.tvm.importing.recurrence.directions import directions_at_once
 from tuneloom.tuners.tvm.importing.recurrence.on_threads import on_threads
 from tuneloom.tuners.tvm.lowering.in_place import reading_in_place
 from tuneloom.tuners.tvm.lowering.meanings import Meanings
@@ -30,7 +31,7 @@ def fusing_passes(target: TargetSpec, meanings: Meanings | None = None) -> list[
     backend = backend_of(target)
     own = dict(backend.legalisers())
     return [
-        *([own_pass("RecurrencesOnThreads", on_threads)] if backend.binds_threads else []),
+        *(_recurrences() if backend.binds_threads else []),
         relax.backend.DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to
         relax.transform.LegalizeOps(own if meanings is None else meanings.watching(own)),
         relax.transform.AnnotateTIROpPattern(),
@@ -42,6 +43,11 @@ def fusing_passes(target: TargetSpec, meanings: Meanings | None = None) -> list[
         relax.transform.DeadCodeElimination(),
         own_pass("SteadyNames", steady_names),
     ]
+
+
+def _recurrences() -> list[Any]:
+    """Recurrent layers for a device that runs many threads: both directions at once."""
+    return [own_pass("DirectionsAtOnce", directions_at_once), own_pass("RecurrencesOnThreads", on_threads)]
 
 
 def _grouping(meanings: Meanings, target: TargetSpec) -> list[Any]:

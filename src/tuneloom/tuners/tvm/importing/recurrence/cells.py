@@ -6,7 +6,7 @@ gates. Unrolled into operators, a sequence of some hundred steps would take minu
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -84,10 +84,14 @@ class Cell:
         return self.bounded(sums + peephole * memory if self.peepholes else sums)
 
 
-def cell_of(text: str) -> Cell:
-    """The cell that was written as this text."""
-    values = json.loads(text)
-    return Cell(**values | {"activations": tuple(Activation(**one) for one in values["activations"])})
+def cells_in(function: Any) -> tuple[Cell, ...]:
+    """The cells that a kernel computes, side by side where there are several; none of any other kernel."""
+    text = function.attrs.get(CELL) if getattr(function, "attrs", None) else None
+    found = [] if text is None else json.loads(str(text))
+    return tuple(
+        Cell(**each | {"activations": tuple(Activation(**one) for one in each["activations"])})
+        for each in (found if isinstance(found, list) else [found])
+    )
 
 
 def packed(weights: Any, cell: Cell) -> Any:
@@ -97,21 +101,28 @@ def packed(weights: Any, cell: Cell) -> Any:
     return relax.op.permute_dims(blocks, (0, 2, 1))
 
 
-def written(cell: Cell, write: Callable[[Any], None]) -> Any:
-    """The kernel of a cell; `write` writes its loops and gets its arguments by name."""
+def written(cells: Sequence[Cell], write: Callable[[Cell, Any], None]) -> Any:
+    """The kernel of some cells; `write` writes the loops of each and gets its arguments by name.
+
+    It takes what all cells are given first, then what they make.
+    """
     from tvm.script.ir_builder import IRBuilder
     from tvm.tirx.script import builder
 
     with IRBuilder() as made, builder.prim_func(s_tir=True):
-        builder.func_name(cell.kind.lower())
+        builder.func_name(cells[0].kind.lower())
         types = {"lengths": "int32"}
-        arguments = {
-            name: builder.arg(name, builder.buffer(shape, types.get(name, "float32")))
-            for name, shape in cell.arguments.items()
-        }
+        arguments: list[dict[str, Any]] = [{} for _ in cells]
+        for makes in (False, True):
+            for cell, own in zip(cells, arguments, strict=True):
+                for name, shape in cell.arguments.items():
+                    if (name in cell.results) == makes:
+                        own[name] = builder.arg(name, builder.buffer(shape, types.get(name, "float32")))
         builder.func_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
-        write(SimpleNamespace(**arguments))
-    return made.get().without_attr("global_symbol").with_attr(CELL, cell.text)
+        for cell, own in zip(cells, arguments, strict=True):
+            write(cell, SimpleNamespace(**own))
+    text = cells[0].text if len(cells) == 1 else f"[{', '.join(cell.text for cell in cells)}]"
+    return made.get().without_attr("global_symbol").with_attr(CELL, text)
 
 
 def put(buffer: Any, value: Any, *at: Any) -> None:

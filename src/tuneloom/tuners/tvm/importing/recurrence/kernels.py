@@ -7,9 +7,9 @@ from tuneloom.compiler.lazy import T
 from tuneloom.tuners.tvm.importing.recurrence.cells import Cell, local, put, written
 
 
-def kernel_of(cell: Cell) -> Any:
-    """The kernel of a cell, its arguments in the order of `Cell.arguments`."""
-    return written(cell, lambda given: _OnCore(cell, given).write())
+def kernel_of(*cells: Cell) -> Any:
+    """The kernel of some cells, the arguments of each in the order of `Cell.arguments`."""
+    return written(cells, lambda cell, given: _OnCore(cell, given).write())
 
 
 class _OnCore:

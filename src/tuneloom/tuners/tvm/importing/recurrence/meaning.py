@@ -1,33 +1,44 @@
 """What a recurrent kernel computes, for those who make code for it from its meaning."""
 
+from collections.abc import Sequence
+
 from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
 from tuneloom.tuners.tvm.importing.recurrence.cells import Cell
 
 _USUAL = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh")}
 
 
-def meaning_of(cell: Cell) -> Meaning | None:
-    """The meaning of a usual LSTM or GRU, with a step for each result; None of other cells."""
-    names = tuple(one.name.lower() for one in cell.activations)
-    options = cell.clip or cell.peepholes or cell.coupled or (cell.kind == "GRU" and not cell.reset_after)
-    if _USUAL.get(cell.kind) != names or options:
+def meaning_of(cells: Sequence[Cell]) -> Meaning | None:
+    """The meaning of usual LSTMs or GRUs side by side, with a step for each result; None of other cells."""
+    if not cells or not all(map(_is_usual, cells)):
         return None
-    types = {
-        name: TensorType(shape=shape, dtype="int32" if name == "lengths" else "float32")
-        for name, shape in cell.arguments.items()
-    }
-    inputs = tuple(type_ for name, type_ in types.items() if name not in cell.results)
-    facts = {"width": cell.width, "backwards": cell.backwards}
+    inputs = [tensor for cell in cells for name, tensor in _types(cell).items() if name not in cell.results]
+    each = len(inputs) // len(cells)
     steps = tuple(
         MeaningStep(
             operator=f"tuneloom.{cell.kind.lower()}",
-            operands=tuple(range(len(inputs))),
-            attributes={**facts, "result": number},
-            result=types[name],
+            operands=tuple(range(place * each, (place + 1) * each)),
+            attributes={"width": cell.width, "backwards": cell.backwards, "result": number},
+            result=_types(cell)[name],
         )
+        for place, cell in enumerate(cells)
         for number, name in enumerate(cell.results)
     )
-    return Meaning(inputs=inputs, steps=steps, outputs=tuple(len(inputs) + n for n in range(len(steps))))
+    outputs = tuple(range(len(inputs), len(inputs) + len(steps)))
+    return Meaning(inputs=tuple(inputs), steps=steps, outputs=outputs)
+
+
+def _is_usual(cell: Cell) -> bool:
+    names = tuple(one.name.lower() for one in cell.activations)
+    options = cell.clip or cell.peepholes or cell.coupled or (cell.kind == "GRU" and not cell.reset_after)
+    return _USUAL.get(cell.kind) == names and not options
+
+
+def _types(cell: Cell) -> dict[str, TensorType]:
+    return {
+        name: TensorType(shape=shape, dtype="int32" if name == "lengths" else "float32")
+        for name, shape in cell.arguments.items()
+    }
 
 
 def steps_of(meaning: Meaning) -> int:

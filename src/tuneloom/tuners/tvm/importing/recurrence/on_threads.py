@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tuneloom.compiler.lazy import T
-from tuneloom.tuners.tvm.importing.recurrence.cells import CELL, GATES, Cell, cell_of, local, put, written
+from tuneloom.tuners.tvm.importing.recurrence.cells import GATES, Cell, cells_in, local, put, written
 
 _MOST_THREADS = 512
 
@@ -22,11 +22,8 @@ def on_threads(module: Any) -> Any:
 
 
 def _on_threads(function: Any) -> Any:
-    text = function.attrs.get(CELL) if function.attrs else None
-    if text is None:
-        return function
-    cell = cell_of(str(text))
-    return written(cell, lambda given: _OnThreads(cell, given).write())
+    cells = cells_in(function)
+    return written(cells, lambda cell, given: _OnThreads(cell, given).write()) if cells else function
 
 
 class _OnThreads:
