@@ -27,6 +27,7 @@ from tuneloom.model.trial import Failure
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
+from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.converting import with_arguments_converted
 from tuneloom.tuners.tvm.models.compiling.kernels import with_schedules
 
@@ -116,6 +117,15 @@ def test_a_bias_is_converted_when_the_model_is_built() -> None:
     (after,) = (one for one in constants(module) if one.shape == (128,))
     assert (str(before.dtype), str(after.dtype)) == ("float32", "float16")
     np.testing.assert_array_equal(before, after)
+
+
+@needs_a_compiler
+def test_the_model_with_a_converted_bias_compiles() -> None:
+    lowered = lowered_perceptron()
+    (task,) = (one for one in extract(lowered) if "matmul" in one.name)
+    compiled = build_model(lowered, {task.key: configured("cublaslt", {"algorithm": 0})})
+    assert not compiled.unscheduled
+    assert sorted(str(one.dtype) for one in compiled.parameters) == ["float16", "float16"]
 
 
 @needs_a_compiler

@@ -14,8 +14,10 @@ def with_arguments_converted(module: Any, replaced: Mapping[str, Any]) -> Any:
     Constants are converted now. Anything else is converted when the model runs, by a kernel of its own.
     """
     takes = {name: [str(one.dtype) for one in function.params] for name, function in replaced.items()}
-    if not any(_differing(call, takes) for call in _calls(module["main"])):
+    changed = {str(call.args[0].name_hint) for call in _calls(module["main"]) if _differing(call, takes)}
+    if not changed:
         return module
+    callees = {name: _callee(name, replaced[name]) for name in changed}
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     @mutator
@@ -30,7 +32,8 @@ def with_arguments_converted(module: Any, replaced: Mapping[str, Any]) -> Any:
             fields = list(visited.args[1].fields)
             for number, dtype in changes.items():
                 fields[number] = self.converted(fields[number], dtype)
-            arguments = [visited.args[0], relax.Tuple(fields), *visited.args[2:]]
+            callee = callees[str(visited.args[0].name_hint)]
+            arguments = [callee, relax.Tuple(fields), *visited.args[2:]]
             return relax.Call(visited.op, arguments, visited.attrs, visited.ty_args)
 
         def converted(self, value: Any, dtype: str) -> Any:
@@ -40,7 +43,16 @@ def with_arguments_converted(module: Any, replaced: Mapping[str, Any]) -> Any:
 
     converter = Converter(module)
     converter.builder_.update_func(module.get_global_var("main"), converter.visit_expr(module["main"]))
-    return converter.builder_.get()
+    made = converter.builder_.get()
+    functions = {callees.get(str(gvar.name_hint), gvar): one for gvar, one in made.functions.items()}
+    return type(module)(functions, attrs=module.attrs)
+
+
+def _callee(name: str, function: Any) -> Any:
+    """A variable for a function: it knows the types of its parameters."""
+    made = relax.GlobalVar(name)
+    relax.expr._update_type(made, function.ty)
+    return made
 
 
 def _calls(function: Any) -> list[Any]:
