@@ -46,7 +46,7 @@ class GuidedSearch:
         self._times: dict[Point, float] = {}
         self._built: dict[Point, None] = {}
         self._reasons: dict[Point, ProposalReason] = {}
-        self._scale = TargetScale(0.0, 1.0)
+        self._scale = TargetScale()
         self._failed = 0
         self._fitted_at = 0
 
