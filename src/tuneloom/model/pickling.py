@@ -15,13 +15,14 @@ def quickly_pickled(cls: type[Value]) -> type[Value]:
     """
     names = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
     read = attrgetter(*names)
+    setters = tuple(getattr(cls, name).__set__ for name in names)
 
     def getstate(self: Any) -> tuple[Any, ...]:
         return read(self) if len(names) > 1 else (read(self),)
 
     def setstate(self: Any, state: tuple[Any, ...]) -> None:
-        for name, value in zip(names, state, strict=True):
-            object.__setattr__(self, name, value)
+        for set_field, value in zip(setters, state, strict=True):
+            set_field(self, value)
 
     cls.__getstate__ = getstate  # type: ignore[method-assign]
     cls.__setstate__ = setstate  # type: ignore[attr-defined]

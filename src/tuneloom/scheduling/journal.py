@@ -17,7 +17,7 @@ from tuneloom.scheduling.stages import Demand, DeviceDemand, JobTicket, SlotDema
 BEGAN = "CoreBegan"
 _EVENTS = {event.__name__: event for event in get_args(Event)}
 _COMMANDS = "commands"
-_ATOMS = frozenset((str, int, float, bool))
+_ATOMS = frozenset((str, int, float, bool, frozenset))
 
 Outline = tuple[Any, ...]
 """What a command orders, in short: its kind, whom it concerns, and what it grants."""
@@ -58,10 +58,7 @@ def written_start(began: CoreBegan) -> EventRecord:
 
 def written(event: Event, commands: Sequence[Command]) -> EventRecord:
     """A decision as plain data; the job of its stages is told once."""
-    body = _plain(event)
-    del body["at_s"]
-    for request in body.get("ready", ()):
-        del request["job"]
+    body = _plain(event, "at_s")
     body[_COMMANDS] = [outline(command) for command in commands]
     return EventRecord(at_s=event.at_s, kind=type(event).__name__, body=body)
 
@@ -101,20 +98,20 @@ def _usual(kind: type) -> tuple[tuple[str, Any], ...]:
     return tuple((each.name, each.default) for each in fields(kind))
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    """A dataclass as plain data without what has its default; sets in order."""
-    plain = {}
+def _plain(value: Any, told: str = "") -> dict[str, Any]:
+    """A dataclass as plain data without the field that was `told` and what has its default; sets in order."""
+    plain: dict[str, Any] = {}
     kind: type = type(value)
     for name, default in _usual(kind):
         each = getattr(value, name)
-        if each is default or each == default:
+        if each is default or name == told:
             continue
-        if type(each) in _ATOMS:
-            plain[name] = each
-        elif isinstance(each, frozenset):
-            plain[name] = sorted(each)
-        else:
-            plain[name] = [_plain(one) for one in each] if isinstance(each, tuple) else _plain(each)
+        if isinstance(each, tuple):
+            plain[name] = [_plain(one, "job") for one in each]
+        elif type(each) not in _ATOMS:
+            plain[name] = _plain(each)
+        elif each != default:
+            plain[name] = sorted(each) if isinstance(each, frozenset) else each
     return plain
 
 

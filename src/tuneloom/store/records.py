@@ -217,11 +217,15 @@ class SpanRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What an executor noted about one run since it last wrote; `view` is None if it looks the same."""
+    """What an executor noted about one run since it last wrote; `view` is None if it looks the same.
+
+    Its spans are on a clock to which `shift_s` is added for that of the run.
+    """
 
     run: str
     notes: Mapping[str, Json] = field(default_factory=dict)
     spans: tuple[SpanRecord, ...] = ()
+    shift_s: float = 0.0
     events: tuple[EventRecord, ...] = ()
     view: Mapping[str, Json] | None = None
 

@@ -168,11 +168,13 @@ class Dispatch:
 
     def _start(self, id: str, command: StartStage) -> None:
         job, out = command.request.job, self.underway[id]
-        with self.programs.blaming(job):
-            out.call = self.inventory.placing.placed(out.step.call(), job, command.grant.resource)
         if self.programs.is_broken(job):
             return
-        assert out.call is not None
+        try:
+            out.call = self.inventory.placing.placed(out.step.call(), job, command.grant.resource)
+        except Exception as error:
+            self.programs.blame(job, error)
+            return
         out.started_s = self.now_s()
         if out.losses < out.step.chances:
             self._engine.start(id, out.call)

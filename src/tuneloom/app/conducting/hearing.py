@@ -1,6 +1,5 @@
 """What engines report, passed on to programs and core."""
 
-from collections.abc import Sequence
 from typing import assert_never
 
 from tuneloom.app.conducting.dispatch import Dispatch
@@ -59,9 +58,11 @@ class Hearing:
                 self._call_ended(CallEnded(id=id, result=given_up, started_s=began_s, ended_s=ended_s))
 
     def _is_overdue(self, out: StepUnderway, now_s: float) -> bool:
-        with self._programs.blaming(out.step.request.job):
+        try:
             return out.overdue(now_s)
-        return False
+        except Exception as error:
+            self._programs.blame(out.step.request.job, error)
+            return False
 
     def _waits_or_began(self, report: CallWaits | CallBegan) -> None:
         """The time of a step does not run while it waits for a device that another process uses."""
@@ -98,11 +99,11 @@ class Hearing:
         job, stage, now_s = out.step.request.job, out.step.request.id, self._dispatch.now_s()
         if isinstance(result, Died | TimedOut) and out.call is not None and out.call.place is not None:
             self._inventory.placing.forget_worker(out.call.worker or "", out.call.place.machine)
-        following: Sequence[Step] | None = None
-        done = False
-        with self._programs.blaming(job):
+        try:
             following = out.step.ended(result, now_s)
             done = self._programs[job].done
+        except Exception as error:
+            self._programs.blame(job, error)
         if self._programs.is_broken(job):
             return
         if following is None:

@@ -74,28 +74,30 @@ class Inbox:
         """What is to be heard, waiting for the first; answers go to those who asked."""
         self._collect(0 if self._unheard else patience_s)
         while self._unheard:
-            yield from self._next()
+            report = self._unheard.popleft()
+            if not self._answers(report):
+                yield report
 
     def present(self) -> Iterator[EngineReport]:
         """All that can be heard without waiting, what comes meanwhile included."""
         while self._unheard or self._collect(0):
-            yield from self._next()
+            yield from self.reports(0)
 
     def _collect(self, patience_s: float) -> bool:
         reports = self._engine.poll(patience_s)
         self._unheard += reports
         return bool(reports)
 
-    def _next(self) -> Iterator[EngineReport]:
-        report = self._unheard.popleft()
+    def _answers(self, report: EngineReport) -> bool:
+        """Whether a report is for nobody but those who asked; what it says goes to them."""
         if isinstance(report, CallEnded) and report.id.startswith(_QUESTION):
             self._answer(report.id, report.result)
-            return
+            return True
         if isinstance(report, MachineLost):  # the engine has forgotten the calls there
             asked = [id for each in self._questions.values() for id in each.on_machine(report.name)]
             for id in asked:
                 self._answer(id, Lost(reason=report.reason))
-        yield report
+        return False
 
     def _answer(self, id: str, result: CallResult | Lost) -> None:
         """Note an answer; whoever asked is told when all are there."""

@@ -30,6 +30,17 @@ class Step:
     judges: Callable[[CallResult], str] | None = field(default=None, repr=False)
     chances: int = 10
 
+    def leading_to(self, ended: Callable[[CallResult, float], "Sequence[Step] | None"]) -> "Step":
+        """The same step with another end."""
+        return Step(
+            request=self.request,
+            call=self.call,
+            ended=ended,
+            overdue=self.overdue,
+            judges=self.judges,
+            chances=self.chances,
+        )
+
 
 def single_step(
     job: str,

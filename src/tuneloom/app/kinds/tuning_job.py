@@ -1,7 +1,6 @@
 """What all tuning jobs have in common: opened in a worker, tuned over lanes, then finished."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from tuneloom.app.bundles.folders import lowered_folder
@@ -192,7 +191,7 @@ class TuningJob:
             following = step.ended(result, at_s)
             return None if following is None else self.tuned(following, at_s) + self.meanwhile()
 
-        return replace(step, ended=ended)
+        return step.leading_to(ended)
 
 
 def _progress(summary: ModelSummary, known: dict[str, list[Trial]]) -> list[TaskProgress]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tuneloom.model import Artifact, Candidate, Failure, FailureKind, Task, Trial
 
@@ -39,11 +39,13 @@ class TaskProgress:
     `own` is the best that neither is the default nor was given by another task.
     `waits_for` is the task from whose best this one goes on after its first batch, once
     that has made `lend_after` trials; `seeded` says that it was given them. `quota` is the most
-    trials it gets (None: no limit of its own).
+    trials it gets (None: no limit of its own). `bare` is the task without its payload, as it travels to
+    stages for which the candidate carries everything.
     """
 
     index: int
     task: Task
+    bare: Task = field(init=False)
     trials: list[Trial] = field(default_factory=list)
     best: list[Contender] = field(default_factory=list)
     default: Contender | None = None
@@ -63,12 +65,17 @@ class TaskProgress:
     _seen: set[str] = field(default_factory=set)
     _gains: list[tuple[int, float]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.bare = replace(self.task, payload=b"")
+
     @property
     def best_s(self) -> float | None:
         """The fastest time seen, of the default schedule too."""
         best_s = self.best[0].seconds if self.best else None
         default_s = self.default.seconds if self.default is not None else None
-        return min((seconds for seconds in (best_s, default_s) if seconds is not None), default=None)
+        if best_s is None or default_s is None:
+            return default_s if best_s is None else best_s
+        return default_s if default_s < best_s else best_s
 
     @property
     def due(self) -> int:

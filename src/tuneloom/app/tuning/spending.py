@@ -86,7 +86,7 @@ class Spending:
     @property
     def spent(self) -> int:
         """Trials finished, of all tasks; after presampling, builds that fail cost none."""
-        return sum(len(t.trials) for t in self._tasks) - self._free
+        return sum([len(t.trials) for t in self._tasks]) - self._free
 
     @property
     def _free(self) -> int:
@@ -122,12 +122,13 @@ class Spending:
 
     def outlook(self, at_s: float) -> str:
         """What should be said of the goal and the deadline now; nothing if all is well."""
-        pace_s = self._pace_s(self.latest_s)
+        spent = self.spent
+        pace_s = self._pace_s(self.latest_s, spent)
         if pace_s is None:
             return ""
         wanted_s = self.goal.latency_s
         standing = Standing(
-            spent=self.spent,
+            spent=spent,
             budget=self.most_trials,
             pace_s=pace_s,
             at_s=at_s,
@@ -142,20 +143,22 @@ class Spending:
 
     def remaining_s(self) -> float | None:
         """How long the rest takes at the pace so far; None until there is one."""
-        pace_s = self._pace_s(self.latest_s)
-        return None if pace_s is None else pace_s * max(0, self.most_trials - self.spent)
+        spent = self.spent
+        pace_s = self._pace_s(self.latest_s, spent)
+        return None if pace_s is None else pace_s * max(0, self.most_trials - spent)
 
-    def _pace_s(self, at_s: float) -> float | None:
+    def _pace_s(self, at_s: float, spent: int) -> float | None:
         """What a trial took since tuning began, or was resumed; None until there is one."""
-        made = self.spent - self.known
+        made = spent - self.known
         return None if self.started_s is None or made <= 0 else (at_s - self.started_s) / made
 
     def left_s(self, at_s: float) -> float | None:
         """Seconds until the budget is spent by the pace so far; None before the first trial."""
-        pace_s = self._pace_s(at_s)
+        spent = self.spent
+        pace_s = self._pace_s(at_s, spent)
         if pace_s is None or self.started_s is None:
             return None
-        rest_s = pace_s * (self._spec.budget.trials - self.spent)
+        rest_s = pace_s * (self._spec.budget.trials - spent)
         if self._spec.budget.seconds is not None:
             rest_s = min(rest_s, self._spec.budget.seconds - (at_s - self.started_s))
         return max(0.0, rest_s)

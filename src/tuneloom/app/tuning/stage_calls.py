@@ -2,7 +2,7 @@
 
 from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tuneloom.app.reuse.gifts import Hints
 from tuneloom.app.tasks.limits import SEARCH_S
@@ -30,6 +30,11 @@ class BuildLimits:
         """A build came to its end."""
         insort(self._all, seconds)
         insort(self._by_class.setdefault(kernel_class, []), seconds)
+
+    @property
+    def least_s(self) -> float:
+        """No build is given up before."""
+        return min(self.most_s, _LATE_FLOOR_S)
 
     def limit_s(self, kernel_class: str) -> float:
         """After so long a build is given up."""
@@ -109,10 +114,10 @@ class StageCalls:
 
     def canary(self, progress: TaskProgress, payload: bytes) -> Call:
         """Time the fixed kernel that watches the device."""
-        task, rules = _without_payload(progress.task), self.spec.measuring
+        rules = self.spec.measuring
         return Call(
             function=f"{STAGES}:profile",
-            arguments=(self.spec.tuner, task, Artifact(payload=payload), rules, None),
+            arguments=(self.spec.tuner, progress.bare, Artifact(payload=payload), rules, None),
             timeout_s=rules.run_timeout_s,
         )
 
@@ -123,12 +128,7 @@ class StageCalls:
 
     def task_for(self, stage: StageKind, progress: TaskProgress) -> Task:
         """The task as it travels to a stage; a candidate carries what building needs, if anything does."""
-        return progress.task if stage is StageKind.SELECT else _without_payload(progress.task)
+        return progress.task if stage is StageKind.SELECT else progress.bare
 
     def _key(self, progress: TaskProgress) -> str:
         return f"{self.job}:{progress.index}"
-
-
-def _without_payload(task: Task) -> Task:
-    """The candidate carries all that building needs; the payload need not travel each time."""
-    return replace(task, payload=b"")

@@ -224,6 +224,8 @@ class TaskTuning:
 
     def _overdue(self, lane: Lane, ran_s: float, at_s: float) -> bool:
         """Whether a build should be given up: it takes far too long, or everything waits for it alone."""
+        if ran_s <= self._limits.least_s:
+            return False
         kernel_class = lane.progress.task.kernel_class
         if ran_s > self._limits.limit_s(kernel_class):
             return True

@@ -90,15 +90,14 @@ class ArtifactCache:
 
 def receipts_in(call: Call) -> list[Receipt]:
     """What a call needs from machines that built something for it."""
-    return [receipt for argument in call.arguments for receipt in _receipts(argument)]
-
-
-def _receipts(value: Any) -> list[Receipt]:
-    if isinstance(value, Artifact):
-        value = value.payload
-    if isinstance(value, Receipt):
-        return [value]
-    return [each for each in value if isinstance(each, Receipt)] if isinstance(value, list) else []
+    receipts: list[Receipt] = []
+    for argument in call.arguments:
+        value = argument.payload if isinstance(argument, Artifact) else argument
+        if isinstance(value, Receipt):
+            receipts.append(value)
+        elif isinstance(value, list):
+            receipts += [each for each in value if isinstance(each, Receipt)]
+    return receipts
 
 
 def unpacked(call: Call, fetched: Callable[[Receipt], bytes]) -> Call:

@@ -71,7 +71,10 @@ class Link:
 
     def on_our_clock(self, theirs_s: float, least_s: float, now_s: float) -> float:
         """When something happened there: not before something else that we know of, and not after now."""
-        return min(max(theirs_s + self._offset_s, least_s), now_s)
+        ours_s = theirs_s + self._offset_s
+        if ours_s < least_s:
+            ours_s = least_s
+        return ours_s if ours_s < now_s else now_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

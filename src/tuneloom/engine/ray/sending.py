@@ -55,7 +55,7 @@ class _Stub:
     """Lives as long as the driver's copy of a receipt does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Sent:
     """A call that is with an agent; `instead_of` is what it makes again for the call `then`."""
 
@@ -95,7 +95,7 @@ class RemoteCalls:
                 self._send_files(link, reads)
         except OSError as error:
             return [self._end(call_id, Raised(error=f"OSError: {error}", trace=""))]
-        self._order(link, _Sent(id=call_id, call=call, link=link, sent_s=self._now_s()))
+        self._order(link, _Sent(call_id, call, link, self._now_s()))
         return []
 
     def stop(self, call_id: str) -> None:

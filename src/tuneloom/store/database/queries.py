@@ -112,10 +112,16 @@ def insert_all_once(connection: Connection, table: Table, rows: Sequence[Mapping
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert those rows that no unique column has already, without asking which: the fastest way."""
-    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    """Insert those rows, all of the same columns, that no unique column has already, without asking which.
+
+    They go to the driver as they are: with short rows, SQLAlchemy takes longer than the database.
+    """
     if rows:
-        connection.execute(make(table).on_conflict_do_nothing(), list(rows))
+        mark = "?" if connection.dialect.name == "sqlite" else "%s"
+        columns = tuple(rows[0])
+        what = f"{table.name} ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"
+        values = [tuple(map(row.__getitem__, columns)) for row in rows]
+        connection.exec_driver_sql(f"INSERT INTO {what} ON CONFLICT DO NOTHING", values)
 
 
 def insert_or_replace(

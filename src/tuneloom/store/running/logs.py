@@ -1,18 +1,15 @@
 """What executors note about runs: spans, events, and what runs look like."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, func, select
 
 from tuneloom.scheduling.journal import EventRecord
 from tuneloom.store.database.encoding import from_json, from_row, printable, to_json
-from tuneloom.store.database.queries import Queries, replace_all
+from tuneloom.store.database.queries import Queries, insert_new, replace_all
 from tuneloom.store.database.tables import EVENTS, NOTES, SPANS, VIEWS
 from tuneloom.store.records import Json, Page, SpanRecord
-
-_OF_SPAN = tuple(each.name for each in fields(SpanRecord))
 
 
 class LogQueries(Queries):
@@ -47,15 +44,13 @@ class LogQueries(Queries):
         return sorted(lost)
 
     def _write(self, connection: Connection, pages: Sequence[Page]) -> None:
-        spans = [_span_row(page.run, span) for page in pages for span in page.spans]
+        spans = [_span_row(page.run, span, page.shift_s) for page in pages for span in page.spans]
         events = [_event_row(page.run, event) for page in pages for event in page.events]
         notes = [_note_row(page.run, *note) for page in pages for note in page.notes.items()]
         now = self._clock()
         views = [_view_row(page, now) for page in pages if page.view is not None]
-        if spans:
-            connection.execute(insert(SPANS), spans)
-        if events:
-            connection.execute(insert(EVENTS), events)
+        insert_new(connection, SPANS, spans)
+        insert_new(connection, EVENTS, events)
         replace_all(connection, NOTES, notes, ("run", "name"))
         replace_all(connection, VIEWS, views, ("run",))
 
@@ -74,8 +69,18 @@ def _view_row(page: Page, now: float) -> dict[str, Any]:
 
 
 def _event_row(run: str, event: EventRecord) -> dict[str, Any]:
-    return {"run": run, "at_s": event.at_s, "kind": event.kind, "body": to_json(dict(event.body))}
+    return {"run": run, "at_s": event.at_s, "kind": event.kind, "body": to_json(event.body)}
 
 
-def _span_row(run: str, span: SpanRecord) -> dict[str, Any]:
-    return {"run": run} | {name: getattr(span, name) for name in _OF_SPAN}
+def _span_row(run: str, span: SpanRecord, shift_s: float) -> dict[str, Any]:
+    return {
+        "run": run,
+        "job": span.job,
+        "task": span.task,
+        "kind": span.kind,
+        "resource": span.resource,
+        "slots": span.slots,
+        "ready_s": None if span.ready_s is None else span.ready_s + shift_s,
+        "start_s": span.start_s + shift_s,
+        "end_s": span.end_s + shift_s,
+    }

@@ -1,7 +1,6 @@
 """What a run writes into the store, and when; its resources as its note tells them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tuneloom.app.runs.view import RunView
@@ -157,11 +156,7 @@ class Book:
 
     def ran(self, span: SpanRecord) -> None:
         """Remember a span of the executor's clock until the next flush."""
-        shift, ready_s = self.on_run_clock, span.ready_s
-        ready_s = ready_s if ready_s is None else shift(ready_s)
-        self._spans.append(
-            replace(span, ready_s=ready_s, start_s=shift(span.start_s), end_s=shift(span.end_s))
-        )
+        self._spans.append(span)
 
     def logged_with(self, other: str) -> None:
         """Note that what the core decides is logged with another run, at the next flush."""
@@ -182,7 +177,7 @@ class Book:
         spans, self._spans = tuple(self._spans), []
         events, self._events = tuple(self._events), []
         shown = view.to_json() if view is not None else None
-        return Page(run=self.run, notes=notes, spans=spans, events=events, view=shown)
+        return Page(run=self.run, notes=notes, spans=spans, shift_s=self._shift_s, events=events, view=shown)
 
     def flush(self) -> None:
         """Write what was remembered; raises LeaseLost if another executor has the run."""
