@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # The suite starts hundreds of interpreters; compiling every module again in each of them costs a tenth of its time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check suite unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
+.PHONY: package lock docs demo test check suite unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
 
 setup: $(STAMP)
 
@@ -17,8 +17,14 @@ $(RUNS): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[onnxruntime]'
 	touch $(RUNS)
 
+# LOCKED=yes installs exactly the versions and files of the lock, as CI does; otherwise what is newest now.
 $(STAMP): $(RUNS)
+ifdef LOCKED
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+else
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+endif
 	touch $(STAMP)
 
 demo: $(RUNS)
@@ -77,6 +83,17 @@ browser:
 	  || { $(APT) update && $(APT) install -y --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 \
 	  || echo "no Chromium could be installed; the tests of the report page are skipped"
 
+# What would be published: both archives, with a description that indexes can show.
+package: $(RUNS)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[release]'
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
+# Versions and hashes of everything that tests and images install; needs uv and a package index.
+lock:
+	tools/lock.sh
+
 # A board of the other architecture, emulated; nothing is installed on the system.
 emulated-board: $(STAMP)
 	PYTHON=$(abspath $(BIN)/python) tools/emulated_board.sh setup
@@ -86,4 +103,4 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix src tests benchmarks examples accelerators
 
 clean:
-	rm -rf $(VENV) $(TORCH) demo-bundle build src/*.egg-info
+	rm -rf $(VENV) $(TORCH) demo-bundle demo-bundle.html build dist site src/*.egg-info

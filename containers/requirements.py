@@ -1,4 +1,4 @@
-"""Prints the requirements of pyproject.toml with those of some extras, for a layer of an image.
+"""Prints the requirements of pyproject.toml with those of some extras, to lock what an image installs.
 
 python requirements.py [EXTRA…]      what Tuneloom needs
 python requirements.py --board       what a board needs: TVM's runtime
@@ -8,6 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+_PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 BOARD = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "psutil", "cloudpickle", "tornado")
 
 
@@ -22,6 +23,6 @@ def for_board(project: dict) -> list[str]:
 
 
 if __name__ == "__main__":
-    told = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text())["project"]
+    told = tomllib.loads(_PROJECT.read_text())["project"]
     words = sys.argv[1:]
     print("\n".join(for_board(told) if words == ["--board"] else requirements(told, words)))

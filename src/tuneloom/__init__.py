@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from tuneloom.pytorch.compiling import compile
     from tuneloom.session import Session
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["AsyncClient", "Client", "InferenceSession", "Session", "__version__", "compile"]
 
 

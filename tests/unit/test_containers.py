@@ -7,32 +7,62 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 CONTAINERFILE = (ROOT / "containers" / "Containerfile").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def requirements(folder: Path, *words: str) -> list[str]:
-    for name in ("pyproject.toml", "containers/requirements.py"):
-        (folder / Path(name).name).write_text((ROOT / name).read_text())
-    command = [sys.executable, str(folder / "requirements.py"), *words]
+LOCKS = {
+    "containers/locks/agent.txt": ("farm", "onnxruntime", "postgres"),
+    "containers/locks/service.txt": ("server", "onnxruntime", "postgres"),
+    "containers/locks/board.txt": ("--board",),
+    "requirements-dev.lock": ("dev",),
+}
+"""Lock files, and what each of them was made for."""
+
+
+def requirements(*words: str) -> list[str]:
+    command = [sys.executable, str(ROOT / "containers" / "requirements.py"), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.split("\n")[:-1]
 
 
-def test_every_image_has_the_versions_of_the_project(tmp_path: Path) -> None:
-    asked = re.findall(r"requirements\.py ([a-z -]+?) >", CONTAINERFILE)
-    assert len(asked) == 3
-    for words in asked:
-        found = requirements(tmp_path, *words.split())
-        assert {"apache-tvm==0.27.0.post1", "apache-tvm-ffi==0.1.14.post1"} <= set(found)
-        if words != "--board":
-            assert set(PROJECT["dependencies"]) <= set(found)
+def test_every_image_installs_its_lock_and_nothing_else_from_an_index() -> None:
+    locked = re.findall(r"--require-hashes -r /build/(\w+\.txt)", CONTAINERFILE)
+    assert sorted(f"containers/locks/{name}" for name in locked) == sorted(LOCKS)[:3]
+    assert all(
+        "--require-hashes" in line or "--no-deps" in line
+        for line in CONTAINERFILE.split("\n")
+        if "pip install" in line
+    )
 
 
-def test_a_board_gets_no_compiler_of_models_and_no_store(tmp_path: Path) -> None:
-    found = requirements(tmp_path, "--board")
+def pins_of(path: str) -> list[Requirement]:
+    text = (ROOT / path).read_text().replace("\\\n", " ")
+    return [Requirement(line.partition("--hash")[0]) for line in text.split("\n") if line and line[0] != "#"]
+
+
+@pytest.mark.parametrize("path", LOCKS)
+def test_a_lock_has_a_version_of_everything_that_the_project_wants(path: str) -> None:
+    pins = {(canonicalize_name(pin.name), next(iter(pin.specifier)).version) for pin in pins_of(path)}
+    for wanted in map(Requirement, requirements(*LOCKS[path])):
+        versions = [version for name, version in pins if name == canonicalize_name(wanted.name)]
+        assert versions and all(version in wanted.specifier for version in versions), (
+            f"{wanted}: run `make lock`"
+        )
+
+
+@pytest.mark.parametrize("path", LOCKS)
+def test_a_lock_has_hashes_of_everything_and_names_no_index(path: str) -> None:
+    lines = (ROOT / path).read_text().replace("\\\n", " ").splitlines()
+    assert lines and all("--hash=sha256:" in line and "://" not in line for line in lines)
+
+
+def test_a_board_gets_no_compiler_of_models_and_no_store() -> None:
+    found = requirements("--board")
     assert not any(one.startswith(("onnx", "sqlalchemy", "xgboost", "scipy")) for one in found)
     assert set(found) < set(PROJECT["dependencies"])
 

@@ -48,6 +48,7 @@ GROUPS = {
     "lab.superb": {"superb": "run all combinations of a parameter grid"},
     "local.plan": {"plan": "show what tuning a model would reuse"},
     "local.doctor": {"doctor": "show what this machine offers and what disturbs measurements"},
+    "completion": {"completion": "print a script that completes commands in a shell"},
     "local.bank": {"bank": "inspect, exchange and prune the records of all runs"},
 }
 """Modules in the rooms beside this one, with the commands of each and one line about every command."""

@@ -9,6 +9,7 @@ import pytest
 
 from support.models.onnx_files import write_network
 from tuneloom.errors import ModelError
+from tuneloom.tuners.tvm.importing.naming import source_files
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.tasks import kernel_class
 from tuneloom.tuners.tvm.zoo.listing import zoo_model, zoo_names
@@ -136,3 +137,17 @@ def test_zoo_graphs_ask_only_for_their_data() -> None:
 )
 def test_kernel_class_forgets_numbering(name: str, expected: str) -> None:
     assert kernel_class(name) == expected
+
+
+@pytest.mark.parametrize("place", ["{elsewhere}", "../secret.bin"], ids=["absolute", "above"])
+def test_a_file_elsewhere_is_never_taken_for_the_weights_of_a_model(place: str, tmp_path: Path) -> None:
+    import onnx
+    from onnx import helper
+
+    (tmp_path / "secret.bin").write_bytes(b"secret")
+    (tmp_path / "models").mkdir()
+    weights = onnx.TensorProto(name="w", dims=[1], data_type=1, data_location=onnx.TensorProto.EXTERNAL)
+    weights.external_data.add(key="location", value=place.format(elsewhere=tmp_path / "secret.bin"))
+    path = tmp_path / "models" / "net.onnx"
+    path.write_bytes(helper.make_model(helper.make_graph([], "net", [], [], [weights])).SerializeToString())
+    assert source_files(str(path)) == [path]

@@ -38,7 +38,10 @@ def _external_data(path: Path) -> list[Path]:
         return []  # whoever imports it says what is wrong
     tensors = [t for t in model.graph.initializer if uses_external_data(t)]
     names = dict.fromkeys(ExternalDataInfo(tensor).location for tensor in tensors)
-    return [path.parent / name for name in names if (path.parent / name).is_file()]
+    folder = path.parent.resolve()
+    # A file of a stranger may name any file: those elsewhere are not its own, and travel nowhere.
+    found = [path.parent / name for name in names if (folder / name).resolve().is_relative_to(folder)]
+    return [each for each in found if each.is_file()]
 
 
 def _may_have_external_data(path: Path) -> bool:
