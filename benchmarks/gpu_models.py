@@ -297,10 +297,11 @@ def begun(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> 
 
 def finished(child: "subprocess.Popen[bytes]", limit_s: float, log: Path) -> None:
     """Wait for a part that has to end well; raises PartFailed."""
+    part = log.stem.rpartition(".")[2]
     if not wait(child, limit_s):
-        raise PartFailed(f"{log.suffixes[-2][1:]}: not done after {limit_s:.0f} s")
+        raise PartFailed(f"{part}: not done after {limit_s:.0f} s")
     if child.returncode:
-        raise PartFailed(f"{log.suffixes[-2][1:]}: {last_line(log)}")
+        raise PartFailed(f"{part}: {last_line(log)}")
 
 
 def wait(child: "subprocess.Popen[bytes]", limit_s: float) -> bool:
