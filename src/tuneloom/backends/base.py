@@ -52,6 +52,8 @@ class Backend(ABC):
     """Operators whose implementers read slices and transpositions of their operands in place."""
     readers_of_rows: ClassVar[frozenset[str]] = frozenset()
     """Operators whose implementers read the rows of their first operand in any order in place."""
+    builds_anywhere: ClassVar[bool] = False
+    """Whether a model for a target that is described in full can be built where no such device is."""
     claims_alone: ClassVar[bool] = False
     """Whether kernels that an implementer claims are its own: no schedule of TVM's competes for them."""
     has_canary: ClassVar[bool] = False

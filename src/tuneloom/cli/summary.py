@@ -29,7 +29,8 @@ def job_line(job: JobRecord) -> str:
     if job.status is JobStatus.FINISHED and "best" in result:
         return _kernel_line(job.name, result)
     if job.status is not JobStatus.FINISHED or "latency_after_s" not in result:
-        return f"{job.name}: {job.status.value}"
+        notes = "".join(f"\n  note: {note}" for note in result.get("notes", ()))
+        return f"{job.name}: {job.status.value}{_bundle(job)}{notes}"
     before, after = result["latency_before_s"], result["latency_after_s"]
     spread = _spread(result["latencies_after_s"])
     how = "as it is deployed" if "left_to_onnxruntime" in result else "tuned"
@@ -40,14 +41,17 @@ def job_line(job: JobRecord) -> str:
     elif "own_runtime" in result:
         text = _against(job.name, result["own_runtime"], spread) + f"\n  {text.removeprefix(job.name + ': ')}"
     text += _goal(result.get("goal")) + _by_shape(job)
-    if job.spec.get("out"):
-        text += f"\n  bundle: {job.spec['out']}"
+    text += _bundle(job)
     text += "".join(f"\n  note: {note}" for note in result.get("notes", ()))
     for part in result.get("onnxruntime", ()):
         share = "" if part["share"] is None else f", {part['share']:.0%} of the time"
         runtime = "LiteRT" if part["file"].endswith(".tflite") else "ONNX Runtime"
         text += f"\n  in {runtime}: {', '.join(part['operators'])}{share}"
     return text + _not_used([kernel["note"] for kernel in result["kernels"].values()])
+
+
+def _bundle(job: JobRecord) -> str:
+    return f"\n  bundle: {job.spec['out']}" if job.spec.get("out") else ""
 
 
 def _energy(result: Any) -> str:

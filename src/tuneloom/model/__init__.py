@@ -2,7 +2,7 @@
 
 from tuneloom.model.budget import Budget, MeasuringRules
 from tuneloom.model.fields import JobField
-from tuneloom.model.job import DTYPES, JOB_FIELDS, REUSE, JobSpec
+from tuneloom.model.job import DTYPES, JOB_FIELDS, NOWHERE, REUSE, JobSpec
 from tuneloom.model.opened import (
     EXACT,
     CheckResult,
@@ -46,6 +46,7 @@ __all__ = [
     "EXACT",
     "JOB_FIELDS",
     "LOCAL",
+    "NOWHERE",
     "REUSE",
     "ROUND",
     "Artifact",

@@ -20,6 +20,8 @@ from tuneloom.model.fields import (
     one_of,
 )
 
+NOWHERE = "none"
+"""The key of no device: a job with it measures nothing."""
 DTYPES = ("float32", "float16", "bfloat16", "tf32", "int8")
 """In which type a model may compute."""
 REUSE = ("auto", "off", "transfer", "share", "transfer-only")
@@ -60,6 +62,7 @@ class JobSpec:
     device_key: str = job_field(
         TEXT,
         "key of the device to measure on",
+        more="`none` builds from records and first guesses and measures nothing",
         name="device",
         default="cpu",
         otherwise="chosen by target",
@@ -173,6 +176,11 @@ class JobSpec:
             for name, shape in shapes.items():
                 for size in shape:
                     COUNT.require(f"every size in the shape of {name!r}", size)
+
+    @property
+    def measures(self) -> bool:
+        """Whether something is run at all, or the model is only built."""
+        return self.device_key != NOWHERE
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` takes back."""

@@ -12,7 +12,17 @@ from tuneloom.app.reuse.donors import DonorBank
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.reuse.planning import Action
 from tuneloom.app.tasks.progress import TaskProgress
-from tuneloom.model import Budget, Candidate, JobSpec, Measurement, SearchOptions, Task, TaskSpace, Trial
+from tuneloom.model import (
+    NOWHERE,
+    Budget,
+    Candidate,
+    JobSpec,
+    Measurement,
+    SearchOptions,
+    Task,
+    TaskSpace,
+    Trial,
+)
 from tuneloom.store import Provenance, RunStatus, Store, open_store
 
 HERE = Provenance(family="llvm-512", target="llvm", device_key="cpu")
@@ -40,8 +50,8 @@ def job_of(store: Store, *tasks: Task, provenance: Provenance = HERE) -> str:
     return job
 
 
-def reuse_of(store: Store, job: str, mode: str = "auto") -> JobReuse:
-    spec = JobSpec(name="net", model="net", budget=Budget(trials=100), reuse=mode)
+def reuse_of(store: Store, job: str, mode: str = "auto", device: str = "cpu") -> JobReuse:
+    spec = JobSpec(name="net", model="net", budget=Budget(trials=100), reuse=mode, device_key=device)
     reuse = JobReuse(store, job, spec)
     assert reuse.look(["llvm-512"], [TASK], [SPACE]) == {}
     return reuse
@@ -177,6 +187,13 @@ def test_records_of_another_device_are_not_taken_untried(store: Store) -> None:
     there = Provenance(family="llvm-512", target="llvm", device_key="board")
     store.add_trials(job_of(store, TASK), "mine", [trial("a", 1.0, [(4, 16), (4, 14)])], there)
     assert reuse_of(store, job_of(store, TASK)).best_known(TASK) is None
+
+
+def test_a_job_without_a_device_takes_records_of_any(store: Store) -> None:
+    there = Provenance(family="llvm-512", target="llvm", device_key="board")
+    store.add_trials(job_of(store, TASK), "mine", [trial("a", 1.0, [(4, 16), (4, 14)])], there)
+    known = reuse_of(store, job_of(store, TASK), device=NOWHERE).best_known(TASK)
+    assert known is not None and known.candidate.key == "a"
 
 
 def test_records_of_a_related_gpu_start_the_search(store: Store) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.contests import HOST_PARTS, Contests, Ended, FinishingSteps, UntunedModel
 from tuneloom.app.finishing.verdicts import Verdict, fall_back, may_be_handed_over, may_win_whole
-from tuneloom.app.tasks.limits import EXPORT_S, built_s, check_s, compile_s
+from tuneloom.app.tasks.limits import EXPORT_S, OPEN_S, built_s, check_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress, is_borrowed
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
 from tuneloom.errors import OutputError, in_short
@@ -27,8 +27,13 @@ from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 COMPILING = "tuneloom.tuners.tvm.models.making.compiled"
 CHECKING = "tuneloom.tuners.tvm.models.checking"
 HAND_OVER = "tuneloom.tuners.tvm.models.rivals.choosing:choose"
+GUESS = "tuneloom.tuners.tvm.models.guessing:first_guesses"
 WEIGH = "tuneloom.tuners.tvm.models.in_model:slower_in_model"
 _COMPILES = 2
+_UNMEASURED = (
+    "no such device is here, so nothing was measured: kernels run with the best that is known of them, "
+    "or with a first guess"
+)
 
 
 @dataclass(slots=True)
@@ -59,6 +64,8 @@ class Finish:
     """The best trials of earlier jobs on the very same kernels, where this job has nothing faster."""
     same: frozenset[tuple[str, str]] = frozenset()
     """Tasks, by key, with origins of what they got from records of the very same kernel and device."""
+    guesses: dict[str, str] = field(default_factory=dict)
+    """Configurations for kernels of which nothing is known, where nothing is measured."""
     _open: int = 0
     _tries: int = 0
     _steps: FinishingSteps = field(init=False)
@@ -75,6 +82,8 @@ class Finish:
         """Contests of all tasks, and the untuned model meanwhile unless it is there already."""
         contests = Contests(self._steps, self.spec, self.verdicts, self._one_less, self.known)
         steps = [step for progress in self.tasks for step in contests.begin(progress)]
+        if not self.spec.measures:
+            return [self._guess_step()]
         untuned = self.untuned or UntunedModel(self._steps, self.recipe)
         self._open = contests.begun
         if steps:
@@ -95,7 +104,22 @@ class Finish:
         traces = {key: c.trial.candidate.configuration for key, c in used.items() if c is not None}
         # Of a task where everything failed, nothing but the loops as they came in is trusted.
         barren = {key for key, v in self.verdicts.items() if v.barren}
-        return traces | dict.fromkeys(barren | self._unscheduled, NO_TRACE)
+        return self.guesses | traces | dict.fromkeys(barren | self._unscheduled, NO_TRACE)
+
+    def _guess_step(self) -> Step:
+        call = Call(function=GUESS, arguments=(self.recipe,), worker=self._worker, timeout_s=OPEN_S)
+        kind = StageKind.FINALISE
+        return self._steps.step("finish", 1, kind, "/guess", ANY_CORE, lambda: call, self._guessed)
+
+    def _guessed(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
+        if not isinstance(result, Returned):
+            return self._give_up("guessing how to run its kernels", result)
+        self.guesses = result.value
+        self.notes.append(_UNMEASURED)
+        for key in self.guesses:
+            if self.verdicts[key].chosen is None:
+                self.verdicts[key].note = "not measured: an implementer's first guess is used"
+        return [self._compile_step()]
 
     def _one_less(self) -> Sequence[Step]:
         self._open -= 1
@@ -126,15 +150,16 @@ class Finish:
     def _compile_step(self) -> Step:
         self._steps.models += 1
         self._model_lost = False
-        function = f"{COMPILING}:compile_model"
-        return self._step(_COMPILES, "/compile", self._compiled, function, limit_s=2 * compile_s(self.tasks))
+        function, limit_s = f"{COMPILING}:compile_model", 2 * compile_s(self.tasks)
+        plain = self.spec.measures
+        return self._step(_COMPILES, "/compile", self._compiled, function, plain, limit_s=limit_s)
 
     def _compiled(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._give_up("compiling the tuned model", result)
         failed: dict[str, str] = result.value
         if failed.keys() <= self._unscheduled:
-            return [self._check_step()]
+            return [self._check_step()] if self.spec.measures else self._export_or_end()
         for key, why in failed.items():
             self._leave_unscheduled(key, why)
         return [self._compile_step()]

@@ -33,7 +33,7 @@ class TuningJob:
             weight=share.weight if share is not None else 1.0,
             share=share.tenant if share is not None else "",
             deadline_s=spec.deadline_s,
-            device_keys=frozenset({spec.device_key}),
+            device_keys=frozenset({spec.device_key} if spec.measures else ()),
             waits_for_devices=spec.waits_for_devices,
         )
         self._context = context

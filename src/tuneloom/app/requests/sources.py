@@ -1,13 +1,15 @@
 """Where a job's model comes from, and whether the job can run at all."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from tuneloom.app.devices.describing import key_for
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import has_scheme, kind_for, kind_named
+from tuneloom.backends.resolving import backend_of_text
 from tuneloom.errors import InputError, TargetError
-from tuneloom.model import JobSpec
+from tuneloom.model import NOWHERE, JobSpec
 
 _NAMELESS = "model"
 """The name of a job whose model has none; whoever checks the model says what is wrong with it."""
@@ -48,10 +50,21 @@ def numbered(wanted: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     return names
 
 
+def where_possible(spec: JobSpec, device_keys: Collection[str]) -> JobSpec:
+    """The job without a device, if its own is not here and its model can be built without it."""
+    missing = spec.device_key not in device_keys and not spec.waits_for_devices
+    described = spec.target.startswith("{") and backend_of_text(spec.target).builds_anywhere
+    if missing and described and spec.out is not None and spec.device_key == device_for(spec.target):
+        return replace(spec, device_key=NOWHERE)
+    return spec
+
+
 def require_possible(spec: JobSpec, device_keys: Collection[str]) -> None:
     """Raise InputError if a job is bound to fail: no such device or model, or nowhere to write."""
     require_device(spec, device_keys)
     kind = kind_named(spec.tuner)
+    if not spec.measures and (spec.out is None or not kind.bundles):
+        raise InputError(f"{spec.name}: nothing is measured without a device; add --out", field="device")
     if spec.out is not None and not kind.bundles:
         raise InputError(f"{spec.name}: a {kind.name} job writes no bundle; omit --out", field="out")
     kind.check(spec)
@@ -59,7 +72,9 @@ def require_possible(spec: JobSpec, device_keys: Collection[str]) -> None:
 
 def require_device(spec: JobSpec, device_keys: Collection[str]) -> None:
     """Raise TargetError if none of these devices is the job's, and it does not wait for one."""
-    if device_keys and spec.device_key not in device_keys and not spec.waits_for_devices:
+    if not spec.measures or spec.waits_for_devices:
+        return
+    if device_keys and spec.device_key not in device_keys:
         known = ", ".join(repr(key) for key in sorted(device_keys))
         raise TargetError(
             f"{spec.name}: no device with key {spec.device_key!r}; known: {known}. "

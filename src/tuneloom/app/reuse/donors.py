@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from tuneloom.app.tasks.progress import DEFAULT, SHARE, TRANSFER
-from tuneloom.model import Measurement, Task, Trial
+from tuneloom.model import NOWHERE, Measurement, Task, Trial
 from tuneloom.store import Store, TrialRecord, WorkloadRecord
 from tuneloom.transfer import Donor, nearest, same_anchor, shape_distance
 
@@ -68,9 +68,13 @@ class DonorBank:
         return [record for record in there if record.trial.candidate.origin != DEFAULT]
 
     def best(self, task: Task, device_key: str) -> Trial | None:
-        """The fastest record of the very same kernel on this device by other jobs, as a trial."""
+        """The fastest record of the very same kernel on this device by other jobs, as a trial.
+
+        A job without a device takes records of any device.
+        """
         records = self.store.workload_trials(task.key, self.family, _MOST_ASKED, reader=self.reader)
-        there = (r for r in records if r.job != self.job and r.provenance.device_key == device_key)
+        others = (r for r in records if r.job != self.job)
+        there = (r for r in others if device_key in (r.provenance.device_key, NOWHERE))
         tuned = (r for r in there if self._as_donor(r, task.gflop, 0.0) is not None)
         record = min(tuned, key=lambda r: r.trial.seconds or inf, default=None)
         if record is None:

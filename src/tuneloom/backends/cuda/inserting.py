@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from tuneloom.backends.cuda.code import Argument, DeviceCode, Launch
+from tuneloom.backends.cuda.driverless import load_cuda_part
 from tuneloom.backends.meaning import Meaning
 from tuneloom.backends.wrapping import placeholders
 
@@ -50,13 +51,14 @@ def _pointer(argument: Argument, buffers: dict[str, Any]) -> Any:
 
 
 def device_modules(code: DeviceCode) -> tuple[Any, ...]:
-    """One CUDA module of TVM for each kernel; raises RuntimeError where the driver's library is missing."""
+    """One CUDA module of TVM for each kernel."""
     import tvm
     import tvm_ffi
 
     create = tvm_ffi.get_global_func("ffi.Module.create.cuda", allow_missing=True)
     if create is None:
-        raise RuntimeError("TVM finds no NVIDIA driver here (libcuda.so.1), which it needs to hold GPU code")
+        load_cuda_part()
+        create = tvm_ffi.get_global_func("ffi.Module.create.cuda")
     read = tvm_ffi.get_global_func("runtime.LoadMetaDataFromJSON")
     return tuple(
         create(each.cubin, "cubin", read(_metadata(each, tvm.__version__)), {}) for each in code.launches

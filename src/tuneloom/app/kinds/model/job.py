@@ -29,7 +29,7 @@ from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.backends.resolving import backend_of_text
 from tuneloom.engine.calls import Call, CallResult
 from tuneloom.errors import OutputError, TuneloomError, in_short
-from tuneloom.model import Trial
+from tuneloom.model import TaskSpace, Trial
 from tuneloom.scheduling.stages import SlotDemand
 
 _SMALL_PART = 0.05
@@ -79,6 +79,8 @@ class ModelJob(TuningJob):
 
     def prepare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
         """Find out first what a number type does to the outputs, unless that was told when it was opened."""
+        if not self.spec.measures:
+            return self._only_build(tasks)
         on_host = backend_of_text(self.spec.target).on_host
         if self.spec.dtype == "float32" or on_host:
             return self._compare(tasks, at_s)
@@ -91,6 +93,18 @@ class ModelJob(TuningJob):
             return self._compare(tasks, later_s)
 
         return [precision_step(self.job, self.spec, self.recipe, self.model_worker, moved)]
+
+    def _only_build(self, tasks: Sequence[TaskProgress]) -> Sequence[Step]:
+        """Go to the end with what the bank knows."""
+        assert self.summary is not None
+        if self.spec.dtype != "float32":
+            self._moved = f"how far {self.spec.dtype} moves the outputs was not measured"
+        self.tuning = self.spender(TaskTuning, tasks)
+        if self._reuse is not None:
+            families = (self.summary.family, *self.summary.relatives)
+            spaces = [TaskSpace(task_key=task.key, sketches=()) for task in self.summary.tasks]
+            self._reuse.look(families, self.summary.tasks, spaces)
+        return self._end_with(tasks)
 
     def _compare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
         if self.spec.budget.goal_ratio is None:
@@ -169,6 +183,9 @@ class ModelJob(TuningJob):
             self.failure = nothing_measured(self.spec, tasks)
             return []
         self._untuned = self._untuned or self._untuned_model()
+        return self._end_with(tasks)
+
+    def _end_with(self, tasks: Sequence[TaskProgress]) -> Sequence[Step]:
         known = self._known(tasks)
         self.finish = Finish(
             self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned,

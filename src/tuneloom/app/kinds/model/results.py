@@ -11,11 +11,10 @@ from typing import Any
 from tuneloom import __version__
 from tuneloom.app.bundles.folders import discard, show, unfinished
 from tuneloom.app.finishing.finish import Finish
-from tuneloom.app.finishing.verdicts import Verdict
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.errors import OutputError
-from tuneloom.model import CheckResult, Handover, JobSpec, ModelSummary, OwnRuntime, ShapeVariant
-from tuneloom.model.space import TVM, implementer_of
+from tuneloom.model import Candidate, CheckResult, Handover, JobSpec, ModelSummary, OwnRuntime, ShapeVariant
+from tuneloom.model.space import implementer_of
 from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES
 
@@ -92,23 +91,22 @@ def foreign_parts(
 def kernel_results(tuning: TaskTuning, finish: Finish) -> dict[str, Any]:
     """Per task key: what its kernel took before and after, and what was decided about it."""
     verdicts = {t.task.key: (finish.verdicts[t.task.key], len(t.trials)) for t in tuning.tasks}
+    used = finish.schedules
     return {
-        key: {**verdict.result(trials), "implementer": _implementer(verdict)}
+        key: {**verdict.result(trials), "implementer": implementer_of(used.get(key, ""))}
         for key, (verdict, trials) in verdicts.items()
     }
-
-
-def _implementer(verdict: Verdict) -> str:
-    return TVM if verdict.chosen is None else implementer_of(verdict.chosen.trial.candidate.configuration)
 
 
 def schedules(tuning: TaskTuning, finish: Finish) -> list[dict[str, Any]]:
     """The schedule used for each kernel and where it came from, for the bundle."""
     rows = []
     for progress in tuning.tasks:
-        chosen = finish.verdicts[progress.task.key].chosen
-        if chosen is not None:
-            candidate = chosen.trial.candidate
+        key = progress.task.key
+        chosen, guess = finish.verdicts[key].chosen, finish.guesses.get(key)
+        if chosen is not None or guess is not None:
+            guessed = Candidate(key=key, configuration=guess or "", origin="guess")
+            candidate = guessed if chosen is None else chosen.trial.candidate
             row = {"task": progress.task.key, "name": progress.task.name, "weight": progress.task.weight}
             row |= {"candidate": candidate.key, "origin": candidate.origin, "trace": candidate.configuration}
             row["implementer"] = implementer_of(candidate.configuration)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tuneloom.app.devices.describing import MachineOrder, describe, require_cores
 from tuneloom.app.kinds.finding import kind_named
-from tuneloom.app.requests.sources import require_possible
+from tuneloom.app.requests.sources import require_possible, where_possible
 from tuneloom.app.runs.executing.executor import Display, Executor, Patient
 from tuneloom.app.runs.executing.heartbeat import Heartbeat
 from tuneloom.app.runs.executing.held_run import TrialListener
@@ -41,7 +41,9 @@ def tune(
     policy_named(settings.policy)
     if settings.farm is None:
         require_cores(settings.device_cores)
-        _require_possible(specs, describe(MachineOrder(device_cores=settings.device_cores)).fleet)
+        fleet = describe(MachineOrder(device_cores=settings.device_cores)).fleet
+        specs = [where_possible(spec, fleet.device_keys) for spec in specs]
+        _require_possible(specs, fleet)
     force = workforce_for(specs, settings)
     with closing(force.engine) as engine:
         jobs = [force.aimed(spec) for spec in specs]

@@ -6,6 +6,7 @@ from typing import Any
 
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import Implementer
+from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.lazy import s_tir
 from tuneloom.compiler.target import TargetSpec
@@ -61,6 +62,12 @@ def implementers_in(
     keys = {key for _, key, _ in _kernels(lowered)} - set(without)
     used = {implementer_of(text) for key, text in schedules.items() if key in keys}
     return [one for one in backend_of(lowered.target).implementers(lowered.target) if one.name in used]
+
+
+def meanings_by_key(lowered: LoweredModel) -> dict[str, Meaning]:
+    """What kernels compute, by the key of their task, where that is known."""
+    named = ((str(gvar.name_hint), key) for gvar, key, _ in _kernels(lowered))
+    return {key: lowered.meanings[name] for name, key in named if name in lowered.meanings}
 
 
 def _kernels(lowered: LoweredModel) -> Iterator[tuple[Any, str, Any]]:

@@ -14,8 +14,8 @@ from tuneloom.tuners.tvm.models.making.lowered import lowered_in, lowered_model
 from tuneloom.tuners.tvm.models.making.made import MODELS
 
 
-def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> dict[str, str]:
-    """Compile the model with its schedules, and as it came in unless that was done.
+def compile_model(recipe: ModelRecipe, schedules: dict[str, str], plain: bool = True) -> dict[str, str]:
+    """Compile the model with its schedules and, if `plain`, as it came in unless that was done.
 
     Kernels nobody tuned get the first guess of their template. Returns which tasks have neither, because
     TVM can't compile it, and why.
@@ -23,7 +23,8 @@ def compile_model(recipe: ModelRecipe, schedules: dict[str, str]) -> dict[str, s
     failed: dict[str, str] = {}
     for variant in recipe.variants():
         failed |= _compile_tuned(variant, schedules).unscheduled
-    compile_plain(recipe)
+    if plain:
+        compile_plain(recipe)
     return failed
 
 
