@@ -184,3 +184,28 @@ def test_values_that_are_clipped_behind_a_product_are_clipped_before_their_resha
     changed = reshapes_behind(plain)
     assert operators(changed)[-1] == "relax.reshape"
     np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5)
+
+
+def test_a_mean_reads_what_was_transposed_for_it_as_it_was() -> None:
+    def body(builder: Any, values: list[Any]) -> Any:
+        from tvm import relax
+
+        turned = builder.emit(relax.op.permute_dims(values[0], [0, 2, 1]))
+        wide = builder.emit(relax.op.expand_dims(turned, 2))
+        mean = builder.emit(relax.op.mean(wide, [2, 3], keepdims=True))
+        return relax.op.reshape(builder.emit(relax.op.squeeze(mean, [3])), (2, 5))
+
+    plain = model(body, ((2, 7, 5), "float32"))
+    changed = reshapes_behind(plain)
+    assert [name for name in operators(changed) if name != "relax.reshape"] == ["relax.mean"]
+    np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5)
+
+
+def test_a_mean_that_leaves_axes_in_another_order_keeps_its_transposition() -> None:
+    def body(builder: Any, values: list[Any]) -> Any:
+        from tvm import relax
+
+        return relax.op.mean(builder.emit(relax.op.permute_dims(values[0], [2, 1, 0])), [1])
+
+    plain = model(body, ((2, 7, 5), "float32"))
+    assert operators(reshapes_behind(plain)) == ["relax.permute_dims", "relax.mean"]

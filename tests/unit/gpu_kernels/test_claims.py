@@ -162,3 +162,12 @@ def test_attention_with_more_warps_than_its_scores_need_is_refused() -> None:
     tile = {**claim.space.guesses[0], "tile_m": 64, "stages": 2}
     assert "too few" in claim.refusal({**tile, "tile_n": 16, "warps": 8})
     assert claim.refusal({**tile, "tile_n": 32, "warps": 8}) == ""
+
+
+def test_large_products_are_tried_with_persistent_blocks_first() -> None:
+    claim, little = (claimed(cases.product_with_gelu(n, n, n)) for n in (4096, 512))
+    assert claim is not None and little is not None
+    large, small = claim.space.guesses, little.space.guesses
+    assert [each["persistent"] for each in large[:3]] == [1, 1, 1] and large[3]["persistent"] == 0
+    assert (large[0]["tile_m"], large[0]["tile_n"], large[0]["stages"]) == (128, 256, 4)
+    assert not any(each["persistent"] for each in small)

@@ -28,6 +28,8 @@ UNARY = frozenset(
         *("negative", "sqrt", "rsqrt", "square", "abs", "astype", "clip"),
     )
 )
+_VIEWED = frozenset(("squeeze", "expand_dims", "flatten"))
+_REDUCTIONS = frozenset(("mean", "sum", "max", "min"))
 BINARY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum", "power"))
 
 
@@ -57,9 +59,15 @@ def _part(_builder: Any, item: Any, made: Lookup) -> Any | None:
 
 
 def _moved(builder: Any, call: Any, made: Lookup) -> Any | None:
+    from tvm import relax
+
     name = name_of(call)
     if name == "reshape":
         return _joined(call, made)
+    if name in _VIEWED and shape_of(call) is not None:
+        return relax.op.reshape(call.args[0], shape_of(call))
+    if name in _REDUCTIONS:
+        return _reduced_in_place(builder, call, made)
     if name == "broadcast_to":
         return call.args[0] if shape_of(call.args[0]) == shape_of(call) else None
     if name == "astype":
@@ -93,6 +101,40 @@ def _joined(call: Any, made: Lookup) -> Any | None:
     if first is call.args[0]:
         return None
     return relax.op.reshape(first, shape_of(call) or call.args[1])
+
+
+def _reduced_in_place(builder: Any, call: Any, made: Lookup) -> Any | None:
+    """A reduction of a transposed tensor reads it as it was, unless that would turn what is left."""
+    from tvm import relax
+
+    value, shape = call.args[0], shape_of(call.args[0])
+    if shape is None or call.attrs.axis is None:
+        return None
+    wanted = {int(axis) % len(shape) for axis in call.attrs.axis}
+    place = {axis: axis for axis, extent in enumerate(shape) if extent > 1}
+    while (source := made(value)) is not value and (moved := _moved_axes(source)) is not None:
+        place = {axis: moved[at] for axis, at in place.items()}
+        value = source.args[0]
+    summed = sorted(at for axis, at in place.items() if axis in wanted)
+    kept = [at for axis, at in place.items() if axis not in wanted]
+    if value is call.args[0] or kept != sorted(kept) or not summed:
+        return None
+    done = builder.emit(getattr(relax.op, name_of(call))(value, summed))
+    return relax.op.reshape(done, shape_of(call))
+
+
+def _moved_axes(view: Any) -> dict[int, int] | None:
+    """Where the axes of a transposition were before, or those of a reshape that moves none."""
+    if name_of(view) == "permute_dims":
+        return dict(enumerate(axes_of(view)))
+    if name_of(view) != "reshape":
+        return None
+    before, after = shape_of(view.args[0]), shape_of(view)
+    if before is None or after is None:
+        return None
+    old, new = ([axis for axis, extent in enumerate(one) if extent > 1] for one in (before, after))
+    same = [before[axis] for axis in old] == [after[axis] for axis in new]
+    return dict(zip(new, old, strict=True)) if same else None
 
 
 def _rounded_twice(call: Any, made: Lookup) -> Any | None:
