@@ -90,6 +90,11 @@ package: $(RUNS)
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
+# The documentation site, in site/; warnings, such as links that lead nowhere, are errors.
+docs: $(RUNS)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 # Versions and hashes of everything that tests and images install; needs uv and a package index.
 lock:
 	tools/lock.sh

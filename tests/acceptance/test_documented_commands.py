@@ -20,7 +20,7 @@ from support.models.tflite_files import write_tflite
 from support.warm import WarmInterpreter
 
 ROOT = Path(__file__).parents[2]
-PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if blocks_of(page)]
+PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if blocks_of(page)]
 TOO_LONG_S = 900
 
 
