@@ -60,7 +60,7 @@ acceptance: $(STAMP) browser
 # The same with somebody else at work on both cores: no test may depend on a time or on what is faster.
 busy-test: $(STAMP) browser
 	@for core in 1 2; do $(BIN)/python -c "while True: pass" & loops="$$loops $$!"; done; \
-	  trap "kill $$loops" EXIT; $(PYTEST) tests
+	  trap "kill $$loops" EXIT; $(PYTEST) tests accelerators
 
 # The whole API against its description, with many requests for every operation: hours matter less than holes.
 schema-test: $(STAMP)

@@ -1,34 +1,21 @@
 """Engines of this process get the parent of their workers from the warm interpreter; a real PostgreSQL."""
 
-import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from support.warm import WarmInterpreter, WarmProcess
+from support.warm import WarmInterpreter
 from support.warm.fork import started_by
 from tuneloom.engine import processes
-
-REALLY = processes.start_python
 
 
 @pytest.fixture(autouse=True)
 def warm_parents(warm: WarmInterpreter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A parent that imports nothing is started as it is for users: that takes no time."""
-
-    def start_python(
-        words: Sequence[str], descriptor: int, environment: Mapping[str, str]
-    ) -> "subprocess.Popen[bytes] | WarmProcess":
-        has_warm_up = len(words) > 3
-        start = started_by(warm.address) if has_warm_up else REALLY
-        process: subprocess.Popen[bytes] | WarmProcess = start(words, descriptor, environment)
-        return process
-
-    monkeypatch.setattr(processes, "start_python", start_python)
+    monkeypatch.setattr(processes, "start_python", started_by(warm.address))
 
 
 @pytest.fixture(scope="session")

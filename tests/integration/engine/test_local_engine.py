@@ -92,17 +92,19 @@ def test_a_killed_worker_leaves_its_device_to_others(engine: LocalEngine) -> Non
     engine.start("it", Call(function=f"{CALLS}:hang", alone=True, locks=("core-9",)))
     with ThreadPoolExecutor() as threads:
         held = threading.Event()
-        threads.submit(take_when_held, "core-9", held)
-        while not held.is_set():
+        taken = threads.submit(take_when_held, "core-9", held)
+        while not held.is_set() and not taken.done():
             engine.poll(0.01)
         engine.stop("it")
+        assert taken.result() == "core-9"
 
 
-def take_when_held(lock: str, held: threading.Event) -> None:
-    """Take a lock as soon as somebody has had it."""
+def take_when_held(lock: str, held: threading.Event) -> str:
+    """Take a lock as soon as somebody has had it; which one was taken."""
     while not held.is_set():
         with holding([lock], alone=True, waits=held.set):
             pass
+    return lock
 
 
 def reports(engine: LocalEngine) -> Iterator[EngineReport]:

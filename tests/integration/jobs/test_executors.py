@@ -24,8 +24,8 @@ from tuneloom.store import JobStatus, RunStatus, Store, open_store
 
 pytestmark = pytest.mark.integration
 PATIENCE_S = 240.0
-SLOW = "mock:tasks=2,size=4000,build=0.01,profile=0.01"
-TRIALS = 40
+SLOW = "mock:tasks=2,size=4000,build=0.01,profile=0.05"
+TRIALS = 15
 
 
 def _quiet(place: str) -> Any:

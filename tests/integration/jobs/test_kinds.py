@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from support.commands import Workplace
 from support.models.onnx_files import write_network
+from support.warm import WarmInterpreter
 from tuneloom.app.kinds.base import JobKind
 from tuneloom.app.kinds.finding import kind_for, kind_named
 from tuneloom.app.kinds.kernel.kind import KIND as KERNEL
@@ -87,20 +87,16 @@ def test_the_scheme_of_a_tuner_that_is_not_installed_is_not_taken_for_a_file() -
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
+def stranger(tmp_path_factory: pytest.TempPathFactory, warm: WarmInterpreter) -> Workplace:
     """A place where the example's tuner is installed from a wheel, as any other package."""
     folder = tmp_path_factory.mktemp("stranger")
-    source = folder / "source"
+    source, site = folder / "source", folder / "site"
     source.mkdir()
     (source / "own_tuner.py").write_text((EXAMPLES / "own_tuner.py").read_text())
     (source / "pyproject.toml").write_text((EXAMPLES / "own_tuner.toml").read_text())
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    wheels = folder / "wheels"
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, source], check=True)
-    (wheel,) = wheels.glob("*.whl")
-    site = folder / "site"
-    subprocess.run([*pip, "install", "--no-deps", "--target", site, wheel], check=True)
-    yield Workplace(folder=folder, environment={"PYTHONPATH": str(site)})
+    install = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([sys.executable, *install, "--target", site, source], check=True, capture_output=True)
+    return Workplace(folder=folder, environment={"PYTHONPATH": str(site)}, warm=warm)
 
 
 def test_a_strangers_tuner_is_used_from_the_command_line_with_resume_and_report(stranger: Workplace) -> None:

@@ -52,7 +52,7 @@ output = true
 type = "int32"
 value = 2000
 [tuning]
-trials = 24
+trials = 18
 """
 SCRIPT = """
 import sys
@@ -97,10 +97,10 @@ def test_a_killed_run_goes_on_without_losing_or_repeating_anything(place: Workpl
     again = place.run("resume", "last", "--json")
     assert again.returncode == 0, again.stderr
     trials = place.trials()
-    assert len(trials) == len(set(trials)) == 24
+    assert len(trials) == len(set(trials)) == 18
     assert trials[: len(known)] == known
     (job,) = json.loads(again.stdout)["jobs"]
-    assert job["result"]["trials"] == 24 and job["result"]["best"]["SHIFT"] != 3
+    assert job["result"]["trials"] == 18 and job["result"]["best"]["SHIFT"] != 3
     measured = set(before[: len(known) - 2])  # the last few may have run without being committed
     assert not measured & set(ran.read_text().splitlines()[len(before) :])
 
@@ -120,7 +120,7 @@ def test_its_report_shows_stages_failures_and_maps_of_knobs(place: Workplace) ->
 
 
 def test_control_c_keeps_everything_and_says_how_to_go_on(place: Workplace) -> None:
-    with ended_afterwards(place.start("kernel", "tune", "twice.toml")) as process:
+    with ended_afterwards(place.start("kernel", "tune", "twice.toml", "--trials", "32")) as process:
         assert wait_until(process, lambda: len(place.trials()) >= 3)
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=300)

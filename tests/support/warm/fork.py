@@ -7,6 +7,7 @@ import os
 import random
 import runpy
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,9 @@ from typing import Any, NoReturn
 from support.warm.process import WarmProcess
 from tuneloom.engine import processes
 from tuneloom.engine.worker import die_with_parent
+
+_REALLY = processes.start_python
+_LIGHT = "tuneloom.tuners.mock.warmth:warm_up"
 
 
 def become(order: Mapping[str, Any], descriptors: Sequence[int], address: str) -> NoReturn:
@@ -40,9 +44,17 @@ def become(order: Mapping[str, Any], descriptors: Sequence[int], address: str) -
 
 
 def started_by(address: str) -> Any:
-    """A stand-in for `tuneloom.engine.processes.start_python` that asks a warm interpreter."""
+    """A stand-in for `tuneloom.engine.processes.start_python` that asks a warm interpreter.
 
-    def start_python(words: Sequence[str], descriptor: int, environment: Mapping[str, str]) -> WarmProcess:
+    A parent that imports little is started as it is for users: forks of a small process are cheaper.
+    """
+
+    def start_python(
+        words: Sequence[str], descriptor: int, environment: Mapping[str, str]
+    ) -> "subprocess.Popen[bytes] | WarmProcess":
+        has_warm_up = len(words) > 3
+        if not has_warm_up or words[3] == _LIGHT:
+            return _REALLY(words, descriptor, environment)
         with open(os.devnull) as nothing:
             given = {0: nothing.fileno(), 1: 1, 2: 2, descriptor: descriptor}
             return WarmProcess(address, words, environment, os.getcwd(), given)

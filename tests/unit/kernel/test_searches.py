@@ -1,7 +1,9 @@
 """Every search proposes each point once, the same for a seed, and ends when the space is spent."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from tuneloom.tuners.kernel.search.searches import SEARCHES, new_search
 from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 
 SPACE = Space({"a": [1, 2, 4, 8, 16], "b": range(1, 8), "c": [0, 1, 2]}, where=["a * b <= 64"])
+SMALL = Space({"a": [2, 8, 16], "b": [1, 3, 5], "c": [0, 1]}, where=["a * b <= 64"])
 
 
 def fate(space: Space, point: Point) -> float | None:
@@ -25,26 +28,30 @@ def fate(space: Space, point: Point) -> float | None:
     return 1 + abs(math.log2(values[0]) - 3) + 0.3 * abs(values[1] - 4) + 0.5 * (values[2] != 1)
 
 
-def run(
-    name: str, seed: int, count: int, batch: int = 1, start: StartingPoint = StartingPoint.VALIDITY
-) -> list[Point]:
-    search = new_search(name, SPACE, Terms(seed, start))
-    seen: list[Point] = []
-    while len(seen) < count:
-        points = search.propose(batch)
-        if not points:
-            break
+def proposals(
+    name: str,
+    seed: int,
+    batch: int = 1,
+    start: StartingPoint = StartingPoint.VALIDITY,
+    space: Space = SPACE,
+) -> Iterator[Point]:
+    """What a search proposes while it is told how each point fared."""
+    search = new_search(name, space, Terms(seed, start))
+    while points := search.propose(batch):
         for point in points:
-            search.learn(point, fate(SPACE, point))
-        seen += points
-    return seen
+            search.learn(point, fate(space, point))
+        yield from points
+
+
+def run(name: str, seed: int, count: int, **options: Any) -> list[Point]:
+    return list(islice(proposals(name, seed, **options), count))
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_small_space_is_spent_cleanly(name: str) -> None:
-    seen = run(name, 0, 10_000)
-    assert len(seen) == len(set(seen)) == SPACE.size
-    assert SPACE.allows(np.array(seen)).all()
+    seen = list(proposals(name, 0, space=SMALL))
+    assert len(seen) == len(set(seen)) == SMALL.size == 16
+    assert SMALL.allows(np.array(seen)).all()
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -70,8 +77,8 @@ def test_known_points_are_not_proposed_again(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_points_that_do_not_build_are_never_proposed(name: str) -> None:
-    search = new_search(name, SPACE, Terms(0))
-    refused = [tuple(int(i) for i in point) for point in SPACE.points()[:20]]
+    search = new_search(name, SMALL, Terms(0))
+    refused = [tuple(int(i) for i in point) for point in SMALL.points()[:5]]
     for point in refused:
         search.hear(point, builds=False)
     proposed: list[Point] = []
@@ -79,6 +86,7 @@ def test_points_that_do_not_build_are_never_proposed(name: str) -> None:
         proposed += points
         search.learn(points[0], 1.0)
     assert not set(refused) & set(proposed)
+    assert len(proposed) == SMALL.size - len(refused)
 
 
 def screened(space: Space, builds: Callable[[Point], bool]) -> GuidedSearch:
@@ -106,9 +114,11 @@ def test_failures_to_build_are_learned_apart_from_failures_to_run() -> None:
 
 
 def test_the_guided_search_needs_fewer_evaluations_than_chance() -> None:
+    best = min(time for point in SPACE.points() if (time := fate(SPACE, as_point(point))) is not None)
+
     def to_best(name: str, seed: int) -> int:
-        times = [fate(SPACE, point) for point in run(name, seed, SPACE.size)]
-        return times.index(min(t for t in times if t is not None))
+        times = (fate(SPACE, point) for point in proposals(name, seed))
+        return next(count for count, time in enumerate(times) if time == best)
 
     guided = sum(to_best("guided", seed) for seed in range(7))
     chance = sum(to_best("random", seed) for seed in range(7))

@@ -51,6 +51,10 @@ def test_nothing_but_the_files_of_the_page_is_served(served: Served, name: str) 
     assert served.client.get(f"{FILES}/{name}").status_code == 404
 
 
+def test_imports_of_scripts_are_found() -> None:
+    assert any(IMPORT.findall(SCRIPTS["main.js"]))
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_imports_only_what_is_there(name: str) -> None:
     folder = name.rpartition("/")[0]

@@ -71,7 +71,9 @@ class BackendContract:
     def test_every_kernel_has_a_space_that_begins_with_its_default(self) -> None:
         from tuneloom.model import SearchOptions
 
-        for task in extract(self.lowered()):
+        tasks = extract(self.lowered())
+        assert tasks
+        for task in tasks:
             search = TvmTuner().open(task, SearchOptions(seed=0, trials=8, batch=4), [])
             assert search.select(2)[0].origin == "default"
 
