@@ -37,7 +37,7 @@ class GraphNetModel(torch.nn.Module):
 
     def __init__(self, graph: Any, values: dict[str, Any]) -> None:
         super().__init__()
-        self.graph, self.names = graph, list(inspect.signature(graph.forward).parameters)
+        self.captured, self.names = graph, list(inspect.signature(graph.forward).parameters)
         self.numbers = {name: value for name, value in values.items() if not isinstance(value, torch.Tensor)}
         self.inputs = [name for name in self.names if name not in self.numbers and not _WEIGHT.search(name)]
         for name in self.names:
@@ -46,7 +46,7 @@ class GraphNetModel(torch.nn.Module):
 
     def forward(self, *values: Any) -> tuple[Any, ...]:
         given = {**self.numbers, **dict(zip(self.inputs, values, strict=True))}
-        found = self.graph(*(given[name] if name in given else getattr(self, name) for name in self.names))
+        found = self.captured(*(given[name] if name in given else getattr(self, name) for name in self.names))
         every = found if isinstance(found, (tuple, list)) else (found,)
         return tuple(one for one in every if isinstance(one, torch.Tensor))
 

@@ -98,7 +98,7 @@ def export(path: Path, inputs: list[int], tensors: list[int]) -> Path:
 
         def __init__(self) -> None:
             super().__init__()
-            self.graph = module
+            self.captured = module  # torch can't lift constants of a part that is called graph
             for place, value in enumerate(arguments):
                 if place not in inputs and isinstance(value, torch.Tensor):
                     self.register_buffer(f"weight_{place}", value.detach())
@@ -109,7 +109,7 @@ def export(path: Path, inputs: list[int], tensors: list[int]) -> Path:
                 given[n] if n in given else getattr(self, f"weight_{n}", value)
                 for n, value in enumerate(arguments)
             ]
-            found = self.graph(*every)
+            found = self.captured(*every)
             return tuple(found[place] for place in tensors)
 
     exported = path.with_suffix(".pt2")

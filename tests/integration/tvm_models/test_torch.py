@@ -11,6 +11,7 @@ import pytest
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
+from tuneloom.tuners.tvm.importing.torch.decomposing import Decomposition
 from tuneloom.tuners.tvm.importing.torch.files import write_module
 from tuneloom.tuners.tvm.importing.torch.types import typed_importer
 from tuneloom.tuners.tvm.lowering.graph import lower
@@ -116,6 +117,34 @@ def test_a_program_may_read_a_number_from_a_tensor(tmp_path: Path, host: TargetS
     module, x = networks.ReadsNumber().eval(), torch.randn(4)
     model = import_model(networks.export(module, (x,), tmp_path / "net.pt2"))
     assert_agrees(model, module, host, x)
+
+
+@pytest.mark.parametrize(
+    ("network", "shape"), [(networks.ChangesInPlace, (1, 2, 6, 6)), (networks.OwnConstant, (1, 2, 7, 6))]
+)
+def test_changes_in_place_and_constants_are_computed_as_torch_does(
+    tmp_path: Path, host: TargetSpec, network: Any, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, x = network().eval(), torch.randn(shape)
+    path = networks.export(module, (x,), tmp_path / "net.pt2")
+    monkeypatch.delattr(torch.export.ExportedProgram, "run_decompositions")
+    assert_agrees(import_model(path), module, host, x)
+
+
+def test_values_are_added_at_places(tmp_path: Path, host: TargetSpec) -> None:
+    inputs = torch.randn(5, 4), torch.tensor([2, 0, 2, 2, 1])
+    model = import_model(networks.export(networks.AddsAtPlaces(), inputs, tmp_path / "net.pt2"))
+    assert_agrees(model, networks.AddsAtPlaces(), host, *inputs)
+
+
+def test_layers_of_the_same_form_are_broken_down_once(tmp_path: Path) -> None:
+    layers = [torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8))] * 5
+    path = networks.export(torch.nn.Sequential(*layers), (torch.randn(2, 3, 8),), tmp_path / "net.pt2")
+    program = torch.export.load(path)
+    decomposition = Decomposition(program, torch.export.default_decompositions(), whole=())
+    graph = decomposition.graph()
+    assert len(graph.find_nodes(op="call_function", target=torch.ops.aten.addmm.default)) == 5
+    assert decomposition.traced <= 3
 
 
 def test_a_program_that_changes_its_input_is_refused(tmp_path: Path) -> None:

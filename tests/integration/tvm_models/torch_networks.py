@@ -116,3 +116,44 @@ def export(module: Any, inputs: tuple[Any, ...], path: Path, **options: Any) -> 
         warnings.simplefilter("ignore")  # of recurrent layers, about how torch keeps their weights
         torch.export.save(torch.export.export(module, inputs, **options), path)
     return str(path)
+
+
+class ChangesInPlace(nn.Module):
+    """Changes tensors that others read: a part of one, one read before, one viewed later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Conv2d(2, 4, 3, padding=1)
+
+    def forward(self, x: Any) -> Any:
+        first = torch.relu_(self.layer(x))
+        canvas = torch.zeros(1, 4, 6, 6)
+        canvas[:, 1:3, 2:] = first[:, :2, :4]
+        before = canvas * 1
+        canvas.add_(1)
+        corner = canvas[:, 0]
+        canvas.mul_(3)
+        return before, corner, canvas.flatten(1)
+
+
+class OwnConstant(nn.Module):
+    """Has a tensor of its own, in a part with a name that graph modules of PyTorch use themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.graph = self.Body()
+
+    class Body(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.adaptive_max_pool2d(x, (2, 3)) + torch.tensor([1.0, 2.0, 3.0])
+
+    def forward(self, x: Any) -> Any:
+        return self.graph(x)
+
+
+class AddsAtPlaces(nn.Module):
+    """Adds rows of messages to the nodes that they go to, as networks on graphs do."""
+
+    def forward(self, messages: Any, places: Any) -> Any:
+        wide = places.unsqueeze(-1).expand(-1, messages.shape[1])
+        return torch.zeros(3, messages.shape[1]).scatter_add_(0, wide, messages)

@@ -3,6 +3,7 @@
 import io
 import logging
 import re
+import typing
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from tuneloom.tuners.tvm.importing.relax import (
     describe_inputs,
     describe_outputs,
 )
+from tuneloom.tuners.tvm.importing.torch.decomposing import decomposed
 from tuneloom.tuners.tvm.importing.torch.recurrent import OPERATORS, torch_recurrent
 from tuneloom.tuners.tvm.importing.torch.through_onnx import through_onnx
 from tuneloom.tuners.tvm.importing.torch.types import typed_importer
@@ -53,7 +55,7 @@ def read_exported(path: Path, content: bytes) -> Any:
     _check_archive(path, content)
     torch = needed("torch", f"{path.name}: reading it")
     try:
-        with _silence():
+        with _silence(), _hints_kept():
             return torch.export.load(path)
     except Exception as error:
         raise ModelError(
@@ -72,7 +74,7 @@ def import_exported(
     load_tvm()
     with _silence():
         try:
-            simple = program.run_decompositions(_decompositions(program))
+            simple = decomposed(program, _decompositions(program), OPERATORS)
             _check_trained(simple, where)
             refusal = _refusal(simple)
             module = _module(simple) if refusal is None else None
@@ -144,9 +146,7 @@ def _check_trained(program: Any, where: str) -> None:
 
 def _refusal(program: Any) -> str | None:
     """What TVM would stop at without saying where."""
-    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
-
-    known = {*ExportedProgramImporter().convert_map, *OPERATORS}
+    known = {*typed_importer().convert_map, *OPERATORS}
     for node in program.graph.nodes:
         if node.op == "call_function" and node.target.__name__ not in known:
             return f"TVM does not import operator {node.target.__name__} ({_place(node)})"
@@ -186,6 +186,25 @@ def first_line(error: BaseException) -> str:
     """The first line with text of an error, which is where torch puts the reason."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def _hints_kept() -> Iterator[None]:
+    """PyTorch asks for the types of its few classes of nodes once a node: find them once."""
+    original = typing.get_type_hints
+    known: dict[Any, dict[str, Any]] = {}
+
+    def hints(of: Any, globalns: Any = None, **options: Any) -> dict[str, Any]:
+        key = (of, id(globalns), repr(options))
+        if key not in known:
+            known[key] = original(of, globalns, **options)
+        return known[key]
+
+    typing.get_type_hints = hints  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        typing.get_type_hints = original
 
 
 @contextmanager

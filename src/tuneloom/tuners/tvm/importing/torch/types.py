@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tuneloom.compiler.lazy import relax, tvm
+from tuneloom.compiler.lazy import relax, topi, tvm
 from tuneloom.compiler.number_types import numpy_type
 
 _PROMOTED = frozenset(
@@ -29,7 +29,12 @@ def typed_importer() -> Any:
         """Converts a node in the types that PyTorch uses for it."""
 
         def create_convert_map(self) -> dict[str, Callable[[Any], Any]]:
-            table = {**super().create_convert_map(), "floor_divide.default": self._floor_divide}
+            own = {
+                "floor_divide.default": self._floor_divide,
+                "adaptive_max_pool2d.default": self._adaptive_max_pool,
+                "scatter_add.default": self._scatter_add,
+            }
+            table = {**super().create_convert_map(), **own}
             return {name: self._typed(name.partition(".")[0], convert) for name, convert in table.items()}
 
         @staticmethod
@@ -60,6 +65,25 @@ def typed_importer() -> Any:
                 return self.env[parts[0]]
             axis = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
             return self.block_builder.emit(relax.op.concat([self.env[one] for one in parts], axis=axis))
+
+        def _adaptive_max_pool(self, node: Any) -> Any:
+            """The maxima; nothing in place of where they are, for which TVM has no operator."""
+            x, size = self.env[node.args[0]], list(node.args[1])
+            shape = [int(extent) for extent in x.ty.shape]
+            if len(shape) != 4 or any(user.args[1] != 0 for user in node.users):
+                raise ValueError("adaptive_max_pool2d is imported for maxima of four dimensions only")
+            return self.block_builder.emit_te(topi.nn.adaptive_pool, x, size, "max", "NCHW"), None
+
+        def _scatter_add(self, node: Any) -> Any:
+            """PyTorch ignores values beyond the shape of the indices."""
+            x, axis, index, values = self.retrieve_args(node)
+            shape = [int(extent) for extent in index.ty.shape]
+            if shape != [int(extent) for extent in values.ty.shape]:
+                axes = list(range(len(shape)))
+                values = self.block_builder.emit(
+                    relax.op.strided_slice(values, axes, [0] * len(shape), shape)
+                )
+            return self.block_builder.emit(relax.op.scatter_elements(x, index, values, axis, "add"))
 
         def _div(self, node: Any) -> Any:
             floor = node.kwargs.get("rounding_mode") == "floor"
