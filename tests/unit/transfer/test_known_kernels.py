@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,7 +31,8 @@ TASKS = tuple(
     Task(key=f"sm_90-{n}", name=f"matmul{n}", weight=1, gflop=1.0, kernel_class="matmul") for n in range(5)
 )
 SUMMARY = ModelSummary(
-    name="net", digest="d", target="{}", family="sm_90", tvm_version="0", tasks=TASKS, inputs=(), outputs=(),
+    name="net", digest="d", target='{"kind": "cuda", "arch": "sm_90"}', family="sm_90", tvm_version="0",
+    tasks=TASKS, inputs=(), outputs=(),
     canary=b"", facts={},
 )  # fmt: skip
 
@@ -87,10 +89,11 @@ class Workers:
         return self.own.get(function) or self.stages(call)
 
 
-def finished(store: Store, trials: int, workers: Workers) -> ModelJob:
+def finished(store: Store, trials: int, workers: Workers, *, self_contained: bool = False) -> ModelJob:
     job = store.add_job(store.create_run("tune").id, "net").id
     store.add_tasks(job, list(TASKS), family=HERE.family, target=HERE.target)
-    context = replace(small_context(small_spec(trials), job=job), store=store)
+    spec = replace(small_spec(trials), self_contained=self_contained)
+    context = replace(small_context(spec, job=job), store=store)
     program = ModelJob(context)
     drive(program.begin(0.0), workers)
     assert program.done and program.failure is None and program.finish is not None
@@ -132,4 +135,24 @@ def test_what_is_known_counts_where_spaces_could_not_be_described(store: Store) 
 def test_schedules_of_the_very_same_kernels_are_not_weighed_in_the_model(store: Store, seeds: bool) -> None:
     workers = Workers(seeds=seeds)
     finished(store, 12, workers)
-    assert "contest" in workers.calls and "slower_in_model" not in workers.calls
+    assert "check_model" in workers.calls and "slower_in_model" not in workers.calls
+
+
+@pytest.mark.parametrize(("alone", "best"), [(False, 'cublaslt:{"algorithm": 3}'), (True, BEST)])
+def test_a_self_contained_model_uses_no_record_of_a_library(
+    store: Store, monkeypatch: pytest.MonkeyPatch, alone: bool, best: str
+) -> None:
+    job = store.add_job(store.create_run("tune").id, "net").id
+    store.add_tasks(job, list(TASKS), family=HERE.family, target=HERE.target)
+    fastest = Candidate(key="library", configuration='cublaslt:{"algorithm": 3}')
+    for task in TASKS:
+        store.add_trial(job, task.key, Trial(candidate=fastest, outcome=Measurement(seconds=(5e-5,))), HERE)
+    implementers = (
+        SimpleNamespace(name="triton", requirements=()),
+        SimpleNamespace(name="cublaslt", requirements=(1,)),
+    )
+    backend = SimpleNamespace(implementers=lambda _target: implementers, on_host=False)
+    monkeypatch.setattr("tuneloom.app.kinds.model.job.backend_of_text", lambda _text: backend)
+    program = finished(store, 1, Workers(), self_contained=alone)
+    assert program.finish is not None
+    assert [program.finish.schedules[task.key] for task in TASKS[1:]] == [best] * (len(TASKS) - 1)

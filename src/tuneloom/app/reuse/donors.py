@@ -1,11 +1,12 @@
 """The store's records as donors for the tasks of one job: few, and the likely ones."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from tuneloom.app.tasks.progress import DEFAULT, SHARE, TRANSFER
 from tuneloom.model import NOWHERE, Measurement, Task, Trial
+from tuneloom.model.space import implementer_of
 from tuneloom.store import Store, TrialRecord, WorkloadRecord
 from tuneloom.transfer import Donor, nearest, same_anchor, shape_distance
 
@@ -67,15 +68,21 @@ class DonorBank:
         there = [r for r in others if r.provenance.device_key == device_key]
         return [record for record in there if record.trial.candidate.origin != DEFAULT]
 
-    def best(self, task: Task, device_key: str) -> Trial | None:
+    def best(self, task: Task, device_key: str, makers: Collection[str] | None = None) -> Trial | None:
         """The fastest record of the very same kernel on this device by other jobs, as a trial.
 
-        A job without a device takes records of any device.
+        A job without a device takes records of any device. With `makers`, only code of these implementers
+        counts.
         """
         records = self.store.workload_trials(task.key, self.family, _MOST_ASKED, reader=self.reader)
         others = (r for r in records if r.job != self.job)
         there = (r for r in others if device_key in (r.provenance.device_key, NOWHERE))
-        tuned = (r for r in there if self._as_donor(r, task.gflop, 0.0) is not None)
+        tuned = (
+            r
+            for r in there
+            if self._as_donor(r, task.gflop, 0.0) is not None
+            and (makers is None or implementer_of(r.trial.candidate.configuration) in makers)
+        )
         record = min(tuned, key=lambda r: r.trial.seconds or inf, default=None)
         if record is None:
             return None

@@ -1,7 +1,7 @@
 """Never tune twice, as one job sees it: its plan, its seeds, and what its gifts were worth."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -101,10 +101,10 @@ class JobReuse:
             return None
         return sum(task.weight * (seconds or 0.0) for task, seconds in zip(tasks, times, strict=True))
 
-    def best_known(self, task: Task) -> Trial | None:
-        """The best record of the very same kernel on this device, for a kernel that got no trial."""
+    def best_known(self, task: Task, makers: Collection[str] | None = None) -> Trial | None:
+        """The best record of the very same kernel on this device, by one of these implementers if given."""
         lends = self._spec.reuse in BORROWING_MODES and bool(self._bank.family)
-        return self._bank.best(task, self._spec.device_key) if lends else None
+        return self._bank.best(task, self._spec.device_key, makers) if lends else None
 
     def same_kernels(self, known: Mapping[str, Trial]) -> frozenset[tuple[str, str]]:
         """Keys of tasks with the origins of gifts that were measured on the very same kernel and device.

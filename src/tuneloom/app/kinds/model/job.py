@@ -26,10 +26,12 @@ from tuneloom.app.reuse.steps import Preparation
 from tuneloom.app.tasks.limits import OPEN_S, built_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
-from tuneloom.backends.resolving import backend_of_text
+from tuneloom.backends.resolving import backend_of_text, json_config
+from tuneloom.compiler.target import TargetSpec
 from tuneloom.engine.calls import Call, CallResult
 from tuneloom.errors import OutputError, TuneloomError, in_short
 from tuneloom.model import TaskSpace, Trial
+from tuneloom.model.space import TVM
 from tuneloom.scheduling.stages import SlotDemand
 
 _SMALL_PART = 0.05
@@ -197,8 +199,17 @@ class ModelJob(TuningJob):
         """The best of earlier jobs, for kernels of which no trial of this one was faster."""
         if self._reuse is None:
             return {}
-        found = ((t, self._reuse.best_known(t.task)) for t in tasks)
+        makers = self._makers() if self.spec.self_contained else None
+        found = ((t, self._reuse.best_known(t.task, makers)) for t in tasks)
         return {t.task.key: known for t, known in found if known is not None and _is_faster(known, t)}
+
+    def _makers(self) -> set[str]:
+        """Whose code runs without further libraries."""
+        assert self.summary is not None
+        config = json_config(self.summary.target)
+        target = TargetSpec(kind=config["kind"], config=config)
+        known = backend_of_text(self.summary.target).implementers(target)
+        return {TVM, *(one.name for one in known if not one.requirements)}
 
     def _closing(self, steps: Sequence[Step]) -> list[Step]:
         """The last steps, watching for a model that as a whole misses the goal its kernels met."""
