@@ -181,7 +181,7 @@ def test_what_begins_during_a_measurement_waits_for_its_end(engine: LocalEngine,
     engine.start(
         "measure", Call(function=f"{CALLS}:await_file", arguments=(str(measured),), cores=every, alone=True)
     )
-    engine.start("build", Call(function=f"{CALLS}:where", cores=every, timeout_s=30))
+    engine.start("build", Call(function=f"{CALLS}:where", cores=every, timeout_s=300))
     for _ in range(20):
         assert not engine.poll(0.01)
     measured.touch()
@@ -201,7 +201,7 @@ def test_a_call_larger_than_any_buffer_waits_for_the_end_of_a_measurement(
     )
     large = bytes(8 << 20)
     for name, worker in (("a", None), ("b", "builder"), ("c", "builder")):
-        call = Call(function="builtins:len", arguments=(large,), worker=worker, cores=every, timeout_s=30)
+        call = Call(function="builtins:len", arguments=(large,), worker=worker, cores=every, timeout_s=300)
         engine.start(name, call)
     measured.touch()
     ends: list[EngineReport] = []
@@ -246,7 +246,7 @@ def test_a_waiting_poll_is_woken_from_another_thread(engine: LocalEngine) -> Non
     waiting = threading.Thread(target=lambda: reports.append(engine.poll(None)))
     waiting.start()
     engine.wake()
-    waiting.join(30)
+    waiting.join(300)
     assert reports == [[]]
 
 

@@ -72,7 +72,7 @@ def description(folder: Path, text: str = TOML) -> Path:
 
 def test_every_kind_of_failure_is_counted_and_the_rest_is_tuned(tmp_path: Path) -> None:
     kernel = described(description(tmp_path, TOML.replace("STEP = [1, 4]", "STEP = [4]"))).kernel
-    plan = Plan(budget=Budget(trials=8), measuring=MeasuringRules(run_timeout_s=4.0))
+    plan = Plan(budget=Budget(trials=8), measuring=MeasuringRules(run_timeout_s=10.0))
     result = tune(kernel, plan)
     assert (result.best["MODE"], result.best["SHIFT"]) == (0, 0)
     assert result.failures == {

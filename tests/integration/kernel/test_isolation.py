@@ -58,7 +58,7 @@ def raise_error() -> None:
     [
         (crash, FailureKind.RUN_ERROR, "SIGSEGV"),
         (leave, FailureKind.RUN_ERROR, "exit code 3"),
-        (hang, FailureKind.RUN_TIMEOUT, "ended after 3 s"),
+        (hang, FailureKind.RUN_TIMEOUT, "ended after 6 s"),
         (raise_error, FailureKind.RUN_ERROR, "no such luck"),
     ],
 )
@@ -66,7 +66,7 @@ def test_each_misbehaviour_costs_one_trial(
     misbehave: Callable[[], Any], kind: FailureKind, message: str
 ) -> None:
     heard: list[Trial] = []
-    timeout_s = 3.0 if misbehave is hang else 60.0
+    timeout_s = 6.0 if misbehave is hang else 60.0
     result = tuned(runner(misbehave), listener=heard.append, run_timeout_s=timeout_s)
     assert result.best == {"kind": "good", "level": 1}
     assert result.seconds == pytest.approx(0.1)

@@ -29,6 +29,7 @@ def test_a_model_is_uploaded_tuned_and_fetched(team: Team, tmp_path: Path) -> No
     assert json.loads((tmp_path / "fast" / "bundle.json").read_text())["name"] == "small"
 
 
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
 def test_a_model_is_tuned_in_int8_on_samples_that_are_uploaded_with_it(team: Team, tmp_path: Path) -> None:
     if resolve_target("cpu").dots is None:
         pytest.skip("this CPU has no dot products")

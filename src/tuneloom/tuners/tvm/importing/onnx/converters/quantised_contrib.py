@@ -31,10 +31,7 @@ FORMULAS: dict[str, tuple[Formula, int]] = {
     "QLinearAdd": (lambda values, attr: relax.op.add(*values), 2),
     "QLinearMul": (lambda values, attr: relax.op.multiply(*values), 2),
     "QLinearSigmoid": (lambda values, attr: relax.op.sigmoid(values[0]), 1),
-    "QLinearLeakyRelu": (
-        lambda values, attr: relax.op.nn.leakyrelu(values[0], float(attr.get("alpha", 0.01))),
-        1,
-    ),
+    "QLinearLeakyRelu": (_leaky, 1),
     "QLinearGlobalAveragePool": (_mean, 1),
 }
 """Operators that are a formula of so many operands."""
