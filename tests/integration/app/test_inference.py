@@ -1,5 +1,9 @@
-"""Bundles behind ONNX Runtime's interface, as a folder and as one file."""
+"""Bundles behind ONNX Runtime's interface and in C++, as a folder and as one file."""
 
+import json
+import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -106,3 +110,46 @@ def test_a_file_that_is_no_bundle_is_called_so(tmp_path: Path) -> None:
         tuneloom.InferenceSession(tmp_path / "odd.tlb")
     with pytest.raises(BundleError, match="not a bundle"):
         tuneloom.InferenceSession(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The C++ example, built."""
+    folder, source = tmp_path_factory.mktemp("cpp"), Path(__file__).parents[3] / "examples" / "cpp"
+    python = f"-DPython_EXECUTABLE={sys.executable}"
+    found = shutil.which("cmake", path=f"{Path(sys.executable).parent}:/usr/bin:/usr/local/bin")
+    assert found is not None, "cmake is among the packages for development"
+    for words in (["-S", str(source), "-B", str(folder), python], ["--build", str(folder)]):
+        subprocess.run([found, *words], check=True, capture_output=True, text=True)
+    return folder / "run_bundle"
+
+
+def test_a_program_in_c_answers_as_python_does(place: Path, program: Path, tmp_path: Path) -> None:
+    network_input().tofile(tmp_path / "x.bin")
+    files = [str(tmp_path / "x.bin"), str(tmp_path / "y.bin")]
+    done = subprocess.run([program, place / "fast", *files], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = tuneloom.InferenceSession(place / "fast").run(None, {"x": network_input()})[0]
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "y.bin", "float32"), expected.ravel())
+
+
+def test_a_program_in_c_says_in_one_line_what_is_wrong(place: Path, program: Path, tmp_path: Path) -> None:
+    manifest = json.loads((place / "fast" / "bundle.json").read_text())
+    (tmp_path / "short.bin").write_bytes(bytes(10))
+    changed = {
+        "other": {"target": {**manifest["target"], "machine": "pdp11"}},
+        "state": {"state": [{"input": "x", "output": "y"}]},
+    }
+    for name, change in changed.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bundle.json").write_text(json.dumps({**manifest, **change}))
+    short = [str(place / "fast"), str(tmp_path / "short.bin"), str(tmp_path / "y.bin")]
+    bad = {
+        "can't be read; give the folder of a bundle": [str(tmp_path)],
+        "built for pdp11": [str(tmp_path / "other")],
+        "the bundle has a state": [str(tmp_path / "state")],
+        "short.bin must have": short,
+    }
+    for reason, words in bad.items():
+        done = subprocess.run([program, *words], capture_output=True, text=True)
+        assert done.returncode == 2 and reason in done.stderr and done.stderr.count("\n") == 1
