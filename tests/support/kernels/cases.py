@@ -133,6 +133,26 @@ def written_out_attention(
     return w.meaning(w.step("reshape", (y,), (1, length, whole), dtype))
 
 
+def attention_with_a_cache(dtype: str = "float16") -> Meaning:
+    """Attention of one row over the keys and values of a cache and its own, which are slices of a product."""
+    w = MeaningWriter()
+    product, cache = w.input((1, 96), dtype), w.input((2, 1, 2, 20, 16), dtype)
+    parts = []
+    for number in range(3):
+        bounds = {"axes": [1], "begin": [32 * number], "end": [32 * number + 32]}
+        part = w.step("strided_slice", (product,), (1, 32), dtype, **bounds)
+        own = w.step("reshape", (part,), (1, 2, 1, 16), dtype)
+        if number:
+            bounds = {"axes": [0], "begin": [number - 1], "end": [number]}
+            before = w.step("strided_slice", (cache,), (1, 1, 2, 20, 16), dtype, **bounds)
+            before = w.step("reshape", (before,), (1, 2, 20, 16), dtype)
+            own = w.step("concat", (before, own), (1, 2, 21, 16), dtype, axis=2)
+        rows = 21 if number else 1
+        parts.append(w.step("permute_dims", (own,), (1, rows, 2, 16), dtype, axes=[0, 2, 1, 3]))
+    attributes = {"scale": None, "causal_mask": None, "window_size": None}
+    return w.meaning(w.step("nn.attention", tuple(parts), (1, 1, 2, 16), dtype, **attributes))
+
+
 def attention_in_place(length: int, heads: int, width: int, dtype: str = "float16") -> Meaning:
     """Attention whose operands are slices of one product with five axes, with a bias for each head."""
     w = MeaningWriter()
@@ -492,6 +512,7 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "attention of one row": ("attention", lambda: attention(1, 100, 2, 32)),
     "attention of one row over many keys": ("attention", lambda: attention(1, 300, 2, 24)),
     "attention in place": ("attention", lambda: attention_in_place(21, 2, 16)),
+    "attention with a cache in place": ("attention", attention_with_a_cache),
     "attention with repeated keys": ("attention", attention_with_repeated_keys),
     "attention of hidden rows": ("attention", attention_of_hidden_rows),
     "written out attention": ("attention", lambda: written_out_attention(40, 2, 16)),

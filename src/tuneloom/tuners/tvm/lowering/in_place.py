@@ -30,6 +30,7 @@ _BEHIND = frozenset(
         "nn.silu",
     )
 )
+_READ = VIEWS | {"relax.concat"}
 _RESHAPES = frozenset(f"relax.{name}" for name in ("reshape", "flatten", "squeeze", "expand_dims"))
 
 
@@ -69,11 +70,11 @@ def _groups(
     for var, call in made.items():
         operator = meanings.operator_of(call)
         if operator in whole:
-            group = _Group((var,), made, meanings, VIEWS)
+            group = _Group((var,), made, meanings, _READ)
             found[call] = [group] if group.views else []
         elif operator in rows:
             chain = (var, *(behind.of(var) if operator == "relax.matmul" else ()))
-            group = _Group(chain, made, meanings, VIEWS | {"relax.concat"})
+            group = _Group(chain, made, meanings, _READ)
             if group.moves_rows:
                 found[made[chain[-1]]] = [group]
     return found
