@@ -24,6 +24,7 @@ NOWHERE = "none"
 """The key of no device: a job with it measures nothing."""
 DTYPES = ("float32", "float16", "bfloat16", "tf32", "int8")
 """In which type a model may compute."""
+GOALS = ("latency", "energy")
 REUSE = ("auto", "off", "transfer", "share", "transfer-only")
 """What a job may do with schedules of other tasks."""
 
@@ -110,6 +111,13 @@ class JobSpec:
         more="for example cuBLASLt; see [bundles](bundles.md)",
         default=False,
         option="--self-contained",
+    )
+    goal: str = job_field(
+        one_of(GOALS),
+        "what to optimise: the latency of a model, or the energy of a run",
+        more="energy is measured for the fastest few schedules of each kernel, on NVIDIA GPUs",
+        default="latency",
+        option="--goal",
     )
     dtype: str = job_field(
         one_of(DTYPES),

@@ -41,6 +41,8 @@ class JobOptions(TypedDict, total=False):
     """Outputs that become inputs of the next run, as INPUT=OUTPUT, separated by commas."""
     self_contained: bool
     """Leave out code that needs libraries where the bundle runs."""
+    goal: Literal["latency", "energy"]
+    """What to optimise: the latency of a model, or the energy of a run."""
     dtype: Literal["float32", "float16", "bfloat16", "tf32", "int8"]
     """Number type for convolutions and products."""
     samples: str

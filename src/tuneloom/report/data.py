@@ -92,8 +92,11 @@ class ModelResult:
     left: str = ""
     """How much of it is left to that runtime because it is faster there: "whole", "parts" or nothing."""
     progress: tuple["CurvePoint", ...] = ()
+    energy_j: float | None = None
+    """What one run of the tuned model costs, if its device tells."""
 
     def __post_init__(self) -> None:
+        _positive(f"the energy of {self.name!r}", self.energy_j)
         _positive(f"the latency of {self.name!r}", self.before_s)
         _positive(f"the latency of {self.name!r} in {self.own_runtime}", self.own_runtime_s)
         _positive(f"the latency of {self.name!r}", self.after_s)

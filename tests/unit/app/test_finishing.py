@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -422,3 +423,27 @@ def test_a_stage_that_hangs_ends_the_job_with_words(stage: str, doing: str) -> N
     tasks = tuned("a")
     finish = finished(tasks, Script(tasks, **{stage: TimedOut(after_s=330.0)}))
     assert finish.failure == f"{doing} failed: it did not end within 330 s"
+
+
+def test_for_energy_the_schedule_that_costs_least_is_chosen_though_another_is_faster() -> None:
+    fast, frugal, default = (Contender(measured_trial(key, 1.0)) for key in ("fast", "frugal", "default"))
+    rounds, joules = [[1.0], [1.1], [3.0]], [0.9, 0.5, 0.7]
+    verdict = Verdict()
+    decide(verdict, [fast, frugal, default], rounds, default, joules)
+    assert verdict.chosen is frugal and (verdict.tuned_s, verdict.default_s) == (1.1, 3.0)
+    assert [contender for _, contender in verdict.own] == [frugal], (
+        "the faster one costs more than the default"
+    )
+    by_latency = Verdict()
+    decide(by_latency, [fast, frugal, default], rounds, default, [0.9, None, 0.7])
+    assert by_latency.chosen is fast and "energy could not be measured" in by_latency.note
+
+
+@pytest.mark.parametrize(("goal", "function"), [("latency", "contest"), ("energy", "contest_of_energy")])
+def test_the_goal_of_a_job_says_what_its_contests_measure(goal: str, function: str) -> None:
+    tasks = tuned("a")
+    script = Script(tasks, contest_of_energy=Returned(value=([[1.0], [2.0]], [0.5, None])))
+    finish = finish_of(tasks)
+    finish.spec = replace(finish.spec, goal=goal)
+    drive(finish.begin(), script)
+    assert function in script.calls and not finish.failure

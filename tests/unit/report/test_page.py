@@ -89,6 +89,12 @@ def test_names_from_outside_are_escaped_everywhere() -> None:
     assert page.count("<script") == 2
 
 
+def test_the_energy_of_a_run_is_shown_where_it_was_measured() -> None:
+    models = [ModelResult(job="j", name="m", after_s=2.0, energy_j=energy) for energy in (0.0474, None)]
+    told, silent = (render_report(ReportData(run="r", models=(model,))) for model in models)
+    assert "47.4 mJ a run" in told and "a run" not in silent.split("</article>")[0]
+
+
 def test_a_slower_model_is_called_slower() -> None:
     page = render_report(
         ReportData(run="r", models=(ModelResult(job="j", name="m", before_s=1.0, after_s=2.0),))

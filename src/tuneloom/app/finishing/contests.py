@@ -12,7 +12,11 @@ from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import Artifact, JobSpec, ModelRecipe, StageKind, Trial
 from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, SlotDemand, StageRequest
 
-CONTEST = "tuneloom.tuners.tvm.measuring.contest:contest"
+CONTESTS = {
+    "latency": "tuneloom.tuners.tvm.measuring.contest:contest",
+    "energy": "tuneloom.tuners.tvm.measuring.contest:contest_of_energy",
+}
+"""How the best schedules of a kernel meet, by the goal of their job."""
 _CONTEST_S = 120.0
 _NEAR = 2  # times the best: a default slower than that can't win
 _CLOSE = 1.25  # times the best: nor can another schedule
@@ -127,11 +131,13 @@ class Contests:
 
     def _contest_step(self, progress: TaskProgress, contenders: list[Contender]) -> Step:
         payloads = [c.artifact.payload for c in contenders if c.artifact is not None]
-        call = Call(function=CONTEST, arguments=(payloads, self.spec.measuring), timeout_s=_CONTEST_S)
+        goal = self.spec.goal
+        call = Call(function=CONTESTS[goal], arguments=(payloads, self.spec.measuring), timeout_s=_CONTEST_S)
 
         def ended(result: CallResult, _at_s: float) -> Sequence[Step]:
             if isinstance(result, Returned):
-                decide(self.verdicts[progress.task.key], contenders, result.value, progress.default)
+                rounds, joules = result.value if goal == "energy" else (result.value, None)
+                decide(self.verdicts[progress.task.key], contenders, rounds, progress.default, joules)
             else:
                 self.verdicts[progress.task.key].note = f"contest failed: {result}"
             return self.decided()

@@ -91,25 +91,36 @@ def decide(
     contenders: Sequence[Contender],
     rounds: Sequence[Sequence[float]],
     default: Contender | None,
+    joules: Sequence[float | None] | None = None,
 ) -> None:
-    """Choose by the median over rounds; a schedule that does not beat the default is not used."""
+    """Choose by the median over rounds, or by joules if they are asked for and known.
+
+    A schedule that does not beat the default is not used.
+    """
     times = [median(seconds) for seconds in rounds]
-    ranked = sorted(zip(times, contenders, strict=True), key=lambda pair: pair[0])
-    for seconds, contender in ranked:
+    spent = [] if joules is None else [each for each in joules if each is not None]
+    costs = spent if len(spent) == len(times) else times
+    ranked = sorted(zip(costs, times, contenders, strict=True), key=lambda each: each[0])
+    known_s = verdict.default_s if costs is times else None
+    worth = float("inf") if known_s is None else _WORTH_IT * known_s
+    for cost, seconds, contender in ranked:
         if contender is default:
-            verdict.default_s = seconds
-    best_s, best = next(((s, c) for s, c in ranked if c is not default), (None, None))
-    if best_s is None:
+            verdict.default_s, worth = seconds, _WORTH_IT * cost
+    best = next((each for each in ranked if each[2] is not default), None)
+    if best is None:
         verdict.kept, verdict.note = default, "none of its best schedules could be built again"
         return
-    verdict.tuned_s = best_s
-    worth_s = float("inf") if verdict.default_s is None else _WORTH_IT * verdict.default_s
-    if best_s < worth_s:
-        verdict.chosen = best
-        verdict.own = [(s, c) for s, c in ranked if s < worth_s and _is_own(c, default)]
+    verdict.tuned_s = best[1]
+    if joules is not None and costs is times:
+        verdict.note = "chosen by latency, since its energy could not be measured"
+    if best[0] < worth:
+        verdict.chosen = best[2]
+        verdict.own = [(s, c) for cost, s, c in ranked if cost < worth and _is_own(c, default)]
     else:
         verdict.kept = default
-        verdict.note = "not faster than the default schedule, so not used"
+        verdict.note = (
+            f"not {'faster' if costs is times else 'better'} than the default schedule, so not used"
+        )
 
 
 def _is_own(contender: Contender, default: Contender | None) -> bool:

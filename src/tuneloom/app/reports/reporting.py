@@ -157,6 +157,7 @@ def _model(
         beside_s=left.get("latency_s", own.get("tuned_s")),
         left=_left(job),
         progress=progress_of(results, tried),
+        energy_j=job.result.get("energy_j"),
     )
 
 

@@ -54,9 +54,13 @@ def _card(model: ModelResult) -> Markup:
         el("h2", model.name),
         el("p", el("span", number, class_="big"), el("span", verdict, class_="unit"), class_="gain"),
         _before_after(model),
-        el("p", " · ".join(filter(None, (model.device, model.target))), class_="quiet clip"),
+        el("p", " · ".join(filter(None, (_energy(model), model.device, model.target))), class_="quiet clip"),
         class_="card",
     )
+
+
+def _energy(model: ModelResult) -> str:
+    return "" if model.energy_j is None else f"{model.energy_j * 1e3:.3g} mJ a run"
 
 
 def _verdict(model: ModelResult) -> tuple[str, str]:

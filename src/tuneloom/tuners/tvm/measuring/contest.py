@@ -1,12 +1,22 @@
 """The best few kernels of a task timed again, side by side."""
 
 from collections.abc import Sequence
+from statistics import median
 
+from tuneloom.backends.watching import ConditionWatch
 from tuneloom.model import MeasuringRules
-from tuneloom.tuners.tvm.measuring.profiling import loaded
+from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
+from tuneloom.tuners.tvm.measuring.energy import energy_of
+from tuneloom.tuners.tvm.measuring.profiling import LoadedKernel, OwnClockKernel, loaded, watch_of
 
 _ROUNDS = 7
 _ROUND_MS = 5.0
+_ENERGY_S = 1.0
+"""How long a kernel runs for its energy: counters move some ten times a second ..."""
+_LAUNCHED_S = 0.02
+"""... and for how long it is launched without a look at the clock."""
+
+Timed = LoadedKernel | OwnClockKernel
 
 
 def contest(payloads: Sequence[bytes], rules: MeasuringRules) -> list[list[float]]:
@@ -14,7 +24,27 @@ def contest(payloads: Sequence[bytes], rules: MeasuringRules) -> list[list[float
 
     A slow neighbour then slows all contenders of a round, not the luckless one.
     """
+    return _rounds([loaded(payload) for payload in payloads], rules)
+
+
+def contest_of_energy(
+    payloads: Sequence[bytes], rules: MeasuringRules
+) -> tuple[list[list[float]], list[float | None]]:
+    """The same, and the joules of a run of each; None on a device without a counter of energy."""
     kernels = [loaded(payload) for payload in payloads]
+    seconds = _rounds(kernels, rules)
+    watch = watch_of(BuiltKernel.from_bytes(payloads[0]).device) if payloads else None
+    joules = [_joules(kernel, median(times), watch) for kernel, times in zip(kernels, seconds, strict=True)]
+    return seconds, joules
+
+
+def _joules(kernel: Timed, seconds: float, watch: ConditionWatch | None) -> float | None:
+    number = max(1, round(_LAUNCHED_S / max(seconds, 1e-9)))
+    spent = energy_of(lambda: kernel.time(number=number, repeats=1), watch, _ENERGY_S)
+    return None if spent is None else spent / number
+
+
+def _rounds(kernels: Sequence[Timed], rules: MeasuringRules) -> list[list[float]]:
     firsts = [kernel.time(number=1, repeats=2)[1] for kernel in kernels]
     numbers = [max(1, round(_ROUND_MS / 1e3 / max(first, 1e-9))) for first in firsts]
     rounds = 1 if min(firsts) > rules.run_timeout_s / (4 * _ROUNDS * len(kernels)) else _ROUNDS
