@@ -86,7 +86,7 @@ def _against(other: str, where: str) -> Callable[[Sequence[Bar]], str]:
 
 
 def _named(row: Any) -> str:
-    return f"{row['model']} {row['kernel']}"[:38]
+    return f"{row['model']} {row['kernel'].removeprefix('fused_')}"[:30]
 
 
 def _gpu(rows: Any) -> list[Bar]:
@@ -118,7 +118,6 @@ CHARTS = (
             f"Tuneloom makes {bars[0][1]:.1f} to {bars[-1][1]:.1f} times as many trials a minute as stock "
             "MetaSchedule on the same two cores, with the same evaluator. Longer bars are better."
         ),
-        line=1.0,
     ),
     Chart(
         name="arm",

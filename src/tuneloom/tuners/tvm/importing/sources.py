@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneloom.errors import ModelError
+from tuneloom.errors import InputError, ModelError, reason_of
 from tuneloom.model import Shapes, TensorInfo
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.files import read_onnx
@@ -66,12 +66,20 @@ def import_model(
         )
     path = Path(source)
     content = path.read_bytes()
-    if path.suffix == ".onnx":
-        proto = read_onnx(path, content)
-        converted = import_onnx(proto, path.name, bound, only_tvm=only_tvm, left=left, trial=trial)
-    else:
-        converted = _import_file(path, content, bound, only_tvm)
-    return _finish(path.stem, converted, _digest(content, bound))
+    try:
+        if path.suffix == ".onnx":
+            proto = read_onnx(path, content)
+            converted = import_onnx(proto, path.name, bound, only_tvm=only_tvm, left=left, trial=trial)
+        else:
+            converted = _import_file(path, content, bound, only_tvm)
+        return _finish(path.stem, converted, _digest(content, bound))
+    except InputError:
+        raise
+    except Exception as error:  # files of strangers break rules that parsers take for granted
+        why = f"{type(error).__name__}: {reason_of(error)}"
+        raise ModelError(
+            f"{path.name} is damaged or breaks the rules of its format ({why}); export it again"
+        ) from error
 
 
 def clean_graph(source: str, shapes: Shapes | None = None) -> CleanGraph:
