@@ -21,15 +21,17 @@ from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.meaning import Meaning
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm
-from tuneloom.model import TensorInfo
-from tuneloom.model.space import configured
+from tuneloom.model import SearchOptions, TensorInfo
+from tuneloom.model.space import configured, implementer_of
 from tuneloom.model.trial import Failure
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.converting import with_arguments_converted
-from tuneloom.tuners.tvm.models.compiling.kernels import with_schedules
+from tuneloom.tuners.tvm.models.compiling.inserts import told
+from tuneloom.tuners.tvm.models.compiling.kernels import implementers_in, with_schedules
+from tuneloom.tuners.tvm.search.joint import open_search
 
 pytestmark = pytest.mark.integration
 HOPPER = {"kind": "cuda", "arch": "sm_90"}
@@ -126,6 +128,28 @@ def test_the_model_with_a_converted_bias_compiles() -> None:
     compiled = build_model(lowered, {task.key: configured("cublaslt", {"algorithm": 0})})
     assert not compiled.unscheduled
     assert sorted(str(one.dtype) for one in compiled.parameters) == ["float16", "float16"]
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("name", ["cublaslt", "triton"])
+def test_a_manifest_names_the_library_only_where_its_code_is_in_the_model(name: str) -> None:
+    pytest.importorskip("triton", reason="the extra triton is not installed")
+    lowered = lowered_perceptron()
+    (task,) = (one for one in extract(lowered) if "matmul" in one.name)
+    exported = told(implementers_in(lowered, {task.key: configured(name, {"algorithm": 0})}))
+    assert exported.implementers == (name,)
+    needed = [library for one in exported.requires for library in one["libraries"]]
+    assert needed == (["libcublasLt.so.13", "libcublasLt.so.12"] if name == "cublaslt" else [])
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_self_contained_model_is_searched_without_the_library(alone: bool) -> None:
+    pytest.importorskip("triton", reason="the extra triton is not installed")
+    (task,) = (one for one in extract(lowered_perceptron()) if "matmul" in one.name)
+    search = open_search(task, SearchOptions(seed=0, trials=12, batch=12, self_contained=alone), ())
+    makers = {implementer_of(one.configuration) for one in search.select(12)}
+    assert ("cublaslt" in makers) is not alone and "triton" in makers
 
 
 @needs_a_compiler
