@@ -34,7 +34,7 @@ def require_continuation(job: Job, event: StageFinished) -> None:
         raise SchedulingError(f"job {job.id!r} said it is done and gave {len(event.ready)} more stages")
     if job.state is JOB_FINISHING:
         return
-    require_acceptable(job.id, event.ready, job.stages)
+    require_acceptable(job.ticket.id, event.ready, job.stages)
     if not event.done and not event.ready and len(job.stages) == 1:
         raise SchedulingError(
             f"job {job.id!r} has no stage left after {event.stage!r}; "

@@ -212,10 +212,10 @@ class Core:
         self._commands.append(FinishJob(job=job.id, cancelled=state is JobState.CANCELLED))
 
     def _start_what_can(self) -> None:
-        policy, now_s = self.policy, self.now_s
+        policy, floor, now_s = self.policy, self.floor, self.now_s
         while (choice := policy.choose(now_s)) is not None:
             stage, grant = choice
-            self.floor.take(stage, grant, now_s)
+            floor.take(stage, grant, now_s)
             stage.grant, stage.state, stage.started_s = grant, STAGE_RUNNING, now_s
             job = stage.job
             job.running += 1

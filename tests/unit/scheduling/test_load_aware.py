@@ -206,6 +206,25 @@ def test_priors_are_corrected_by_how_wrong_they_were() -> None:
     assert predictions.of(stage("b", "s", expected_s=2.0), b) == pytest.approx(20.0)
 
 
+def test_a_device_that_joins_later_is_lent_to_stages_that_wait_already() -> None:
+    core = floor(Host(name="h", slots=1))
+    lendable = SlotDemand(lendable=True)
+    for name in ("busy", "first", "second"):
+        submit(core, stage(name, "build", lendable))
+    came = core.handle(ResourceAdded(at_s=1.0, resource=Device(name="g", key="gpu", lends_to="h")))
+    assert started(came) == [("first", "g")]
+    assert finish(core, "first", "build", 2.0) == [("second", "g")]
+
+
+def test_nothing_of_a_job_that_ended_refers_to_itself() -> None:
+    core = floor(Host(name="h", slots=1))
+    submit(core, stage("a", "build"))
+    job = core.jobs["a"]
+    (waited,) = job.stages.values()
+    finish(core, "a", "build", 1.0)
+    assert job.notes is None and waited.notes is None
+
+
 def test_unknown_policy_names_the_known_ones() -> None:
     with pytest.raises(InputError, match="no policy named 'fifo'; known: 'load-aware', 'interleaved'"):
         policy_named("fifo")

@@ -86,19 +86,21 @@ class RayLine:
     def __init__(self, handle: Any, inbox: Inbox) -> None:
         self._handle = handle
         self._inbox = inbox
+        self._take = handle.take.options(concurrency_group="orders")
+        self._reports = handle.reports.options(concurrency_group="reports")
 
     def ask_hello(self) -> None:
         self._deliver(self._handle.hello.remote())
 
     def ask_reports(self, patience_s: float) -> None:
-        self._deliver(self._handle.reports.options(concurrency_group="reports").remote(patience_s))
+        self._deliver(self._reports.remote(patience_s))
 
     def ask_clock(self) -> None:
         self._deliver(self._handle.clock.options(concurrency_group="clock").remote())
 
     def order(self, number: int, orders: Sequence[Order], holders: Mapping[str, AgentLine]) -> None:
         handles = {machine: line._handle for machine, line in holders.items() if isinstance(line, RayLine)}
-        sent = self._handle.take.options(concurrency_group="orders").remote(number, _packed(orders), handles)
+        sent = self._take.remote(number, _packed(orders), handles)
         sent.future().add_done_callback(self._sent)
 
     def hang_up(self, *, politely: bool = False) -> None:

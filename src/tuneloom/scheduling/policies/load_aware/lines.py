@@ -55,7 +55,6 @@ class LineEntry:
         notes: JobNotes,
         pool: Pool,
         seq: int,
-        *,
         rank: float,
         tag: float,
         predicted_s: float | None,

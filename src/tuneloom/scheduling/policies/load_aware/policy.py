@@ -64,7 +64,7 @@ class LoadAware:
         job.notes = self._notes[ticket.id] = JobNotes(account)
 
     def job_left(self, job: Job) -> None:
-        appetite = self._notes.pop(job.ticket.id).appetite
+        appetite, job.notes = self._notes.pop(job.ticket.id).appetite, None
         self._pressure.left(appetite)
         self._chains.left(appetite)
         self._residences.job_left(job.ticket.id)
@@ -184,9 +184,7 @@ class LoadAware:
         rank = pool.rank(account, tag, stage, at_s, chain)
         self._entered += 1
         predicted_s = self._predictions.of(request, notes.durations)
-        stage.notes = entry = LineEntry(
-            stage, notes, pool, self._entered, rank=rank, tag=tag, predicted_s=predicted_s
-        )
+        stage.notes = entry = LineEntry(stage, notes, pool, self._entered, rank, tag, predicted_s)
         return entry
 
     def _device_pool(self, key: str) -> Pool:
@@ -252,7 +250,8 @@ class LoadAware:
         needs = chosen.stage.request.needs
         assert isinstance(needs, SlotDemand)
         if needs.slots == 1:
-            return (chosen.stage, self._residences.host_for(chosen.stage, host).one_slot)
+            seat = self._residences.host_for(chosen.stage, host) if chosen.stage.request.home else host
+            return (chosen.stage, seat.one_slot)
         return (chosen.stage, Grant(resource=host.resource.name, slots=needs.slots))
 
     def _choose_loan(self, at_s: float) -> Choice | None:

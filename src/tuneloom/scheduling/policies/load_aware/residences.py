@@ -23,9 +23,9 @@ class Residences:
         self._homes: dict[str, int] = {}
 
     def host_for(self, stage: Stage, chosen: Seat) -> Seat:
-        """The host where a stage should start: the chosen one unless it decides where a home is."""
+        """The host where a stage with a home should start: the chosen one unless it decides where that is."""
         needs = stage.request.needs
-        if not stage.request.home or len(self._floor.hosts) < 2:
+        if len(self._floor.hosts) < 2:
             return chosen
         if not isinstance(needs, SlotDemand) or needs.host is not None:
             return chosen
