@@ -164,7 +164,7 @@ NUMBERS = {
     "kernel tune k.toml": (
         "--trials --seconds --goal-ms --seed --run-timeout --build-timeout --spare --device-cores"
     ),
-    "kernel replay k.csv": "--trials --seeds",
+    "kernel replay k.csv": "--trials --seeds --explain",
 }
 OPTIONS = [(command, option) for command, options in NUMBERS.items() for option in options.split()]
 

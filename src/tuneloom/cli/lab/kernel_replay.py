@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneloom.cli.job_options import add_job_options, fields_named
-from tuneloom.cli.parsing import Commands, add_command, count
+from tuneloom.cli.parsing import Commands, add_command, count, seed
 from tuneloom.errors import InputError, RecordsError
 from tuneloom.tuners.kernel import SEARCHES, STARTS
 
@@ -64,7 +64,7 @@ def add_parser(commands: Commands, formats: Sequence[str]) -> None:
     )
     parser.add_argument(
         "--explain",
-        type=int,
+        type=seed,
         nargs="?",
         const=0,
         metavar="SEED",

@@ -1,9 +1,8 @@
-"""How alike the times of two points are: by each knob apart, by pairs of knobs, and by all together.
+"""How alike the times of two points are: by all knobs together, and by each knob apart.
 
 Times of kernels are largely products of what each knob does for itself. So in their
 logarithms the effect of a knob is learned from all points, however much other knobs
-differ, and what two knobs do to each other from all points that are alike in these two.
-What is left is learned from points that are near each other.
+differ; what knobs do together is learned from points that are near each other.
 """
 
 from collections.abc import Sequence
@@ -22,16 +21,15 @@ _ROOT5 = np.sqrt(5.0)
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """Length scales of the groups of columns, and how much is shared together, apart and in pairs."""
+    """Length scales of the groups of columns, and how much is shared together and apart."""
 
     lengths: Vector
     together: float
     apart: float
-    paired: float
 
     @property
     def variance(self) -> float:
-        return self.together + self.apart + self.paired
+        return self.together + self.apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +37,14 @@ class Level:
     """The values of one knob among some points: who has which, and how far they are from each other."""
 
     has: Matrix
-    pairs: NDArray[np.int64]
     groups: Sequence[int]
     squares: Matrix
 
 
 class Covariance:
-    """Matérn-5/2 in the distance over all groups, and in that of each: their mean, and of their products.
+    """Matérn-5/2 in the distance over all groups, and its mean over the distances in each of them.
 
-    All share the length scales: a group alone is as far as all of them are together.
+    Both share the length scales: a group alone is as far as all of them are together.
     """
 
     def __init__(self, encoding: Encoding) -> None:
@@ -68,28 +65,24 @@ class Covariance:
 
     def towards(self, others: Points, likeness: Likeness) -> "Towards":
         """How near each value of every knob is to these points, under these scales."""
-        far, alike, squared = [], [], []
+        far, alike = [], []
         for parts, place in zip(self._encoding.parts, self._encoding.active, strict=True):
             squares = [
                 squared_distances(table, table[others[:, place]]) / likeness.lengths[group] ** 2
                 for group, table in parts
             ]
-            shared = [matern(self.scales * square)[0] for square in squares]
             far.append(np.sum(squares, axis=0))
-            alike.append(np.sum(shared, axis=0))
-            squared.append(np.sum([each**2 for each in shared], axis=0))
+            alike.append(sum(matern(self.scales * square)[0] for square in squares))
         if not far:
-            far = alike = squared = [np.zeros((1, len(others)))]
-        return Towards(
-            self._encoding, likeness, self.scales, np.vstack(far), np.vstack(alike), np.vstack(squared)
-        )
+            far, alike = [np.zeros((1, len(others)))], [np.zeros((1, len(others)))]
+        shared = likeness.apart / self.scales * np.vstack(alike)
+        return Towards(self._encoding, likeness.together, np.vstack(far), shared)
 
     def _level(self, points: Points, knob: int) -> Level:
-        values, place = np.unique(points[:, self._encoding.active[knob]], return_inverse=True)
+        values, has = _one_hot(points[:, self._encoding.active[knob]])
         parts = self._encoding.parts[knob]
         squares = [squared_distances(table[values], table[values]) for _, table in parts]
-        pairs = place[:, None] * len(values) + place
-        return Level(np.eye(len(values))[place], pairs, [group for group, _ in parts], np.stack(squares))
+        return Level(has, [group for group, _ in parts], np.stack(squares))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +90,16 @@ class Towards:
     """Squared distances and covariances from every value of every knob to some points."""
 
     encoding: Encoding
-    likeness: Likeness
-    scales: int
+    together: float
     far: Matrix
-    alike: Matrix
-    squared: Matrix
+    apart: Matrix
 
     def of(self, points: Points) -> Matrix:
         """The covariance of each point with each of those: its knobs' rows added up."""
         has = self.encoding.hot(points)
         shared = _matern_of(has @ self.far)
-        shared *= self.likeness.together
-        alike = has @ self.alike
-        paired = alike * alike
-        paired -= has @ self.squared
-        paired *= self.likeness.paired / _pairs(self.scales)
-        shared += paired
-        alike *= self.likeness.apart / self.scales
-        shared += alike
+        shared *= self.together
+        shared += has @ self.apart
         return shared
 
 
@@ -128,66 +113,43 @@ class Spacing:
     def under(self, likeness: Likeness) -> "Shared":
         """What the points share if they are so alike."""
         whole = matern(np.tensordot(likeness.lengths**-2, self.squares, 1))
-        each, slopes = np.empty_like(self.squares), []
+        apart, slopes = np.zeros(self.squares.shape[1:]), []
         for level in self.levels:
             nearness = len(self.squares) * likeness.lengths[level.groups] ** -2.0
             values, slope = matern(nearness[:, None, None] * level.squares)
-            for group, table in zip(level.groups, values, strict=True):
-                np.take(table, level.pairs, out=each[group])
+            apart += level.has @ values.sum(axis=0) @ level.has.T
             slopes.append(slope)
-        return Shared(self, likeness, whole, each if self.levels else 0 * each, slopes)
+        return Shared(self, likeness, whole, apart / len(self.squares), slopes)
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Covariances by distance together, with their slopes, and in each group, with those of its values."""
+    """Covariances by distance together and apart, each with its slopes."""
 
     spacing: Spacing
     likeness: Likeness
     together: tuple[Matrix, Matrix]
-    each: Matrix
+    apart: Matrix
     slopes: Sequence[Matrix]
-
-    @property
-    def apart(self) -> Matrix:
-        """The mean over the groups."""
-        return np.asarray(self.each.mean(axis=0))
-
-    @property
-    def paired(self) -> Matrix:
-        """The mean over products of two groups."""
-        squared = np.einsum("gij,gij->ij", self.each, self.each)
-        return np.asarray((self.each.sum(axis=0) ** 2 - squared) / _pairs(len(self.each)))
 
     @property
     def matrix(self) -> Matrix:
         """The covariance of all pairs."""
-        by = self.likeness
-        return np.asarray(by.together * self.together[0] + by.apart * self.apart + by.paired * self.paired)
+        return np.asarray(self.likeness.together * self.together[0] + self.likeness.apart * self.apart)
 
-    def pull(self, slack: Matrix) -> Vector:
-        """Half the sum of `slack` times the derivatives by the logarithms of lengths and amounts."""
-        by, count = self.likeness, len(self.each)
+    def pull(self, slack: Matrix) -> tuple[Vector, float, float]:
+        """Half the sum of `slack` times the derivatives by the logarithms of lengths, together, apart."""
         shape, slope = self.together
-        by_length = by.together * np.einsum("gij,ij->g", self.spacing.squares, slack * slope)
-        total = self.each.sum(axis=0)
+        by_length = self.likeness.together * np.einsum("gij,ij->g", self.spacing.squares, slack * slope)
         for level, slopes in zip(self.spacing.levels, self.slopes, strict=True):
-            for place, group in enumerate(level.groups):
-                weight = by.apart / count + 2 * by.paired / _pairs(count) * (total - self.each[group])
-                shared = level.has.T @ (slack * weight) @ level.has
-                by_length[group] += count * np.einsum(
-                    "ij,ij,ij->", shared, level.squares[place], slopes[place]
-                )
-        amounts = [
-            0.5 * amount * np.einsum("ij,ij->", slack, matrix)
-            for amount, matrix in ((by.together, shape), (by.apart, self.apart), (by.paired, self.paired))
-        ]
-        return np.concatenate([-by_length * by.lengths**-2, amounts])
-
-
-def _pairs(groups: int) -> int:
-    """Ordered pairs of different groups."""
-    return max(groups * (groups - 1), 1)
+            shared = level.has.T @ slack @ level.has
+            # the number of groups cancels out: once in the mean, once in the distance
+            by_length[level.groups] += self.likeness.apart * np.einsum(
+                "ij,gij,gij->g", shared, level.squares, slopes
+            )
+        together = 0.5 * self.likeness.together * np.einsum("ij,ij->", slack, shape)
+        apart = 0.5 * self.likeness.apart * np.einsum("ij,ij->", slack, self.apart)
+        return -by_length * self.likeness.lengths**-2, float(together), float(apart)
 
 
 def matern(distance: Matrix) -> tuple[Matrix, Matrix]:
@@ -210,3 +172,11 @@ def _matern_of(distance: Matrix) -> Matrix:
     distance += 1.0
     distance *= np.exp(-root.astype(np.float32))
     return distance
+
+
+def _one_hot(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], Matrix]:
+    """The different values, and which of them each row has."""
+    present, place = np.unique(values, return_inverse=True)
+    has = np.zeros((len(values), len(present)))
+    has[np.arange(len(values)), place] = 1.0
+    return present, has

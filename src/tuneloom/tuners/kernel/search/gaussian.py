@@ -14,10 +14,10 @@ from tuneloom.tuners.kernel.search.encoding import Encoding, Matrix
 Vector = NDArray[np.float64]
 _JITTER = 1e-6
 # Priors on the logarithms: length scales about half the diagonal of the space, so that
-# far points are as alike among many knobs as among few; a third of a unit amplitude each for
-# what knobs do together, apart and in pairs (targets are standardised), noise of a few per cent.
+# far points are as alike among many knobs as among few; half of a unit amplitude each for
+# what knobs do together and apart (targets are standardised), noise of a few per cent.
 _SCALE_SPREAD = 1.0
-_THIRD_PRIOR = (float(np.log(1 / 3)), 1.0)
+_HALF_PRIOR = (float(np.log(0.5)), 1.0)
 _NOISE_PRIOR = (-5.0, 1.5)
 
 
@@ -40,8 +40,8 @@ class GaussianProcess:
         self._covariance = Covariance(self.encoding)
         count = self._covariance.scales
         half_diagonal = float(np.log(np.sqrt(count) / 2))
-        self._theta = np.array([half_diagonal] * count + [_THIRD_PRIOR[0]] * 3 + [_NOISE_PRIOR[0]])
-        spread = [_SCALE_SPREAD] * count + [_THIRD_PRIOR[1]] * 3 + [_NOISE_PRIOR[1]]
+        self._theta = np.array([half_diagonal] * count + [_HALF_PRIOR[0]] * 2 + [_NOISE_PRIOR[0]])
+        spread = [_SCALE_SPREAD] * count + [_HALF_PRIOR[1]] * 2 + [_NOISE_PRIOR[1]]
         self._prior = (self._theta.copy(), np.array(spread))
 
     def fit(self, points: Points, targets: Vector, steps: int) -> None:
@@ -67,7 +67,7 @@ class GaussianProcess:
         return np.asarray(1.0 / _unpacked(self._theta)[0].lengths)
 
     def _improve(self, spacing: Spacing, targets: Vector, steps: int) -> None:
-        bounds = [(-3.0, 4.0)] * self._covariance.scales + [(-4.0, 3.0)] * 3 + [(-12.0, 0.0)]
+        bounds = [(-3.0, 4.0)] * self._covariance.scales + [(-4.0, 3.0)] * 2 + [(-12.0, 0.0)]
         found = minimize(
             self._misfit,
             self._theta,
@@ -90,15 +90,16 @@ class GaussianProcess:
         inverse = cho_solve((factor, True), np.eye(len(targets)), check_finite=False)
         weights = inverse @ targets
         slack = inverse - np.outer(weights, weights)
-        gradient = np.append(shared.pull(slack), 0.5 * noise * np.trace(slack))
+        lengths, together, apart = shared.pull(slack)
+        gradient = np.array([*lengths, together, apart, 0.5 * noise * np.trace(slack)])
         offset = (theta - self._prior[0]) / self._prior[1]
         value = 0.5 * targets @ weights + np.log(np.diag(factor)).sum() + 0.5 * offset @ offset
         return float(value), gradient + offset / self._prior[1]
 
 
 def _unpacked(theta: Vector) -> tuple[Likeness, float]:
-    together, apart, paired, noise = (float(value) for value in np.exp(theta[-4:]))
-    return Likeness(np.exp(theta[:-4]), together, apart, paired), noise
+    together, apart, noise = (float(value) for value in np.exp(theta[-3:]))
+    return Likeness(np.exp(theta[:-3]), together, apart), noise
 
 
 def _factor(covariance: Matrix, noise: float) -> Matrix:
