@@ -140,3 +140,20 @@ def test_rows_that_others_read_in_their_old_order_are_not_moved() -> None:
 
     plain = model(body, ((4, 4, 8), "float32"), ((8,), "float32"))
     assert operators(moves_before(plain)) == operators(plain)
+
+
+def test_attention_reads_a_cache_and_what_is_joined_with_it_in_place() -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        op, (query, cache, *own) = relax.op, values
+        joined = []
+        for number, new in enumerate(own):
+            part = builder.emit(op.strided_slice(cache, [0], [number], [number + 1]))
+            before = builder.emit(op.reshape(part, (1, 20, 2, 16)))
+            joined.append(builder.emit(op.concat([before, new], 1)))
+        return op.nn.attention(query, *joined)
+
+    row = ((1, 1, 2, 16), "float16")
+    found = kernels(model(body, row, ((2, 20, 2, 16), "float16"), row, row))
+    assert found == {"fused_attention": ["attention"]}

@@ -16,6 +16,7 @@ _NO_DEVICE = 100
 _DRIVER = (
     *("cuDeviceGetName", "cuFuncSetAttribute", "cuGetErrorName", "cuGetErrorString", "cuLaunchKernelEx"),
     *("cuModuleGetFunction", "cuModuleLoadData", "cuModuleUnload", "cuTensorMapEncodeTiled"),
+    *("cuInit", "cuDeviceGet", "cuDeviceGetCount"),  # for others who look for the driver in this process
 )
 _RUNTIME = (
     *("DeviceGetAttribute", "EventCreate", "EventDestroy", "EventElapsedTime", "EventRecord", "Free"),
