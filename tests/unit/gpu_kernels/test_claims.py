@@ -171,3 +171,12 @@ def test_large_products_are_tried_with_persistent_blocks_first() -> None:
     assert [each["persistent"] for each in large[:3]] == [1, 1, 1] and large[3]["persistent"] == 0
     assert (large[0]["tile_m"], large[0]["tile_n"], large[0]["stages"]) == (128, 256, 4)
     assert not any(each["persistent"] for each in small)
+
+
+@pytest.mark.parametrize(("causal", "first"), [(None, (128, 128, 4)), ("TopLeft", (64, 128, 4))])
+def test_long_attention_begins_with_the_tiles_that_were_fastest(
+    causal: str | None, first: tuple[int, ...]
+) -> None:
+    claim = claimed(cases.attention(4096, 4096, 8, 64, causal=causal))
+    assert claim is not None
+    assert tuple(claim.space.guesses[0][name] for name in ("tile_m", "tile_n", "warps")) == first

@@ -13,6 +13,8 @@ from tuneloom.backends.meaning import Meaning
 
 _FIRST_WITH_DESCRIPTORS = 90
 _MANY_KEYS = 2048
+_LESS_BUSY = 1.25
+"""What warps that wait for each other cost, and rows that a causal mask hides in part."""
 _JOINING = 14000.0
 """What a second kernel costs, in the units of the estimate."""
 
@@ -62,7 +64,9 @@ def _rounds(found: Attention, gpu: Gpu, configuration: Configuration) -> float:
     split = configuration["split"]
     blocks = found.batch * ceil(found.queries / configuration["tile_m"]) * split
     steps = ceil(found.keys / (configuration["tile_n"] * split))
-    each = (24 + configuration["tile_m"]) * steps * (16 + configuration["tile_n"])
+    each = float((24 + configuration["tile_m"]) * steps * (16 + configuration["tile_n"]))
+    if configuration["warps"] > 4 or (found.causal is not None and configuration["tile_m"] > 64):
+        each *= _LESS_BUSY
     return max(1.0, blocks / gpu.multiprocessors) * each + (_JOINING if split > 1 else 0)
 
 
