@@ -53,6 +53,12 @@ def test_a_transformer_with_an_open_batch_is_bound(tmp_path: Path, host: TargetS
     assert_agrees(model, module, host, torch.randn(batch, 6, 16))
 
 
+def test_a_sequence_of_layers_keeps_the_name_of_its_input(tmp_path: Path) -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU()).eval()
+    model = import_model(networks.export(module, (torch.randn(2, 4),), tmp_path / "net.pt2"))
+    assert [info.name for info in model.inputs] == ["input"]
+
+
 def test_several_inputs_and_outputs_keep_their_order(tmp_path: Path, host: TargetSpec) -> None:
     module, tokens, scale = networks.TwoWays(), torch.tensor([[3, 15, 0]]), torch.randn(1, 3, 8)
     model = import_model(networks.export(module, (tokens, scale), tmp_path / "net.pt2"))

@@ -66,7 +66,9 @@ class Decomposition:
 
     def _copy(self, node: Any) -> None:
         if node.op != "call_function":
-            self._new[node] = self._made.node_copy(node, self._new.__getitem__)
+            copied = self._made.node_copy(node, self._new.__getitem__)
+            copied.name = node.name  # a copy of `input`, which a sequence of layers takes, has another
+            self._new[node] = copied
             return
         target = self._functional.get(node, node.target)
         if target is operator.getitem and isinstance(self._new[node.args[0]], (list, tuple)):
