@@ -78,8 +78,8 @@ def test_a_tuned_model_goes_on_from_its_own_records(place: Workplace) -> None:
 
 def test_nothing_is_borrowed_when_reuse_is_off(place: Workplace) -> None:
     tuned(place, "second.onnx", "--trials", "6", "--reuse", "off")
-    assert set(origins(place)) <= {"default", "guess", "search"}
-    assert plans(place) == [{}] * len(plans(place))
+    assert {"default"} <= set(origins(place)) <= {"default", "guess", "search"}
+    assert plans(place) and not any(plans(place))
 
 
 def test_a_damaged_record_does_not_stop_a_job(place: Workplace, tmp_path: Path) -> None:
@@ -94,4 +94,4 @@ def test_a_damaged_record_does_not_stop_a_job(place: Workplace, tmp_path: Path) 
         database.execute("UPDATE trials SET configuration = x'01ffff' WHERE origin <> 'default'")
     database.close()
     assert tuned(copy, "second.onnx", "--trials", "6")["status"] == "finished"
-    assert "transfer" not in origins(copy)
+    assert {"default"} <= set(origins(copy)) <= {"default", "guess", "search"}
