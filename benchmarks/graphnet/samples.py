@@ -32,6 +32,13 @@ def weights_in(sample: Path) -> int:
     return sum(math.prod(one.shape) for one in _described(sample / "weight_meta.py"))
 
 
+class Number(float):
+    """A number that graphs ask for as if it were in a tensor."""
+
+    def item(self) -> float:
+        return float(self)
+
+
 class GraphNetModel(torch.nn.Module):
     """The graph of a sample as a function of its inputs alone."""
 
@@ -59,6 +66,8 @@ def opened(sample: Path, seed: int = 0) -> tuple[GraphNetModel, tuple[Any, ...]]
     generator = torch.Generator().manual_seed(seed)
     metas = [one for name in ("weight_meta.py", "input_meta.py") for one in _described(sample / name)]
     values = {one.name: _value(one, generator) for one in metas}
+    for name in (one.name for one in metas if not one.shape and f"{one.name}.item()".lower() in text.lower()):
+        values[name] = Number(values[name])  # a tensor's own item() would be a number that export can't know
     model = GraphNetModel(space["GraphModule"](), values).eval()
     return model, tuple(values[name] for name in model.inputs)
 
