@@ -227,6 +227,19 @@ def test_a_task_of_which_only_the_default_was_measured_gets_the_first_guess_of_i
     assert "only its default schedule" in finish.verdicts["key-a"].note
 
 
+def test_what_a_gpu_never_measured_runs_with_the_first_guess_of_an_implementer() -> None:
+    tasks = [*tuned("a"), *progress_of("b", "c")]
+    tasks[2].add(failed_trial("wrong", "out of memory"), None)
+    guesses = Returned(value=dict.fromkeys(("key-a", "key-b", "key-c"), "triton:{}"))
+    script = Script(tasks, first_guesses=guesses)
+    finish = finish_of(tasks)
+    finish.spec = replace(finish.spec, target="cuda")
+    drive(finish.begin(), script)
+    assert script.schedules == [{"key-a", "key-b", "key-c"}]
+    assert finish.guesses == {"key-b": "triton:{}"} and finish.schedules["key-c"] == NO_TRACE
+    assert "first guess" in finish.verdicts["key-b"].note and not finish.notes
+
+
 def test_a_task_without_a_trial_of_its_own_uses_the_best_of_earlier_jobs() -> None:
     tasks = [*tuned("a"), *progress_of("b")]
     known = measured_trial("known", 0.5, "transfer:7")

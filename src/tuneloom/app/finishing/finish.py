@@ -9,6 +9,7 @@ from tuneloom.app.finishing.contests import HOST_PARTS, Contests, Ended, Finishi
 from tuneloom.app.finishing.verdicts import Verdict, fall_back, may_be_handed_over, may_win_whole
 from tuneloom.app.tasks.limits import EXPORT_S, OPEN_S, built_s, check_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress, is_borrowed
+from tuneloom.backends.resolving import backend_of_text
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
 from tuneloom.errors import OutputError, in_short
 from tuneloom.model import (
@@ -65,7 +66,7 @@ class Finish:
     same: frozenset[tuple[str, str]] = frozenset()
     """Tasks, by key, with origins of what they got from records of the very same kernel and device."""
     guesses: dict[str, str] = field(default_factory=dict)
-    """Configurations for kernels of which nothing is known, where nothing is measured."""
+    """Configurations for kernels of which nothing better is known than a first guess."""
     _open: int = 0
     _tries: int = 0
     _steps: FinishingSteps = field(init=False)
@@ -91,7 +92,7 @@ class Finish:
         if untuned.running:
             self._open += 1
             untuned.then(self._one_less)
-        return steps if self._open else [self._compile_step()]
+        return steps if self._open else [self._first_step()]
 
     def worker_lost(self, worker: str) -> None:
         """The model that was compiled is gone with its worker: it is compiled again when it is missed."""
@@ -114,16 +115,27 @@ class Finish:
     def _guessed(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._give_up("guessing how to run its kernels", result)
-        self.guesses = result.value
-        self.notes.append(_UNMEASURED)
+        self.guesses = {key: guess for key, guess in result.value.items() if key in self._unmeasured}
+        if not self.spec.measures:
+            self.notes.append(_UNMEASURED)
         for key in self.guesses:
-            if self.verdicts[key].chosen is None:
-                self.verdicts[key].note = "not measured: an implementer's first guess is used"
+            self.verdicts[key].note = "not measured: an implementer's first guess is used"
         return [self._compile_step()]
 
     def _one_less(self) -> Sequence[Step]:
         self._open -= 1
-        return [] if self._open else [self._compile_step()]
+        return [] if self._open else [self._first_step()]
+
+    def _first_step(self) -> Step:
+        """What comes when all contests are over."""
+        guesses = self._unmeasured and backend_of_text(self.spec.target).good_guesses
+        return self._guess_step() if guesses else self._compile_step()
+
+    @property
+    def _unmeasured(self) -> set[str]:
+        """Tasks that have no schedule, and of which none failed."""
+        found = self.verdicts.items()
+        return {key for key, v in found if v.chosen is None and v.kept is None and not v.barren}
 
     def _step(
         self,
