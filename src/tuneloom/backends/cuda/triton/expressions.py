@@ -140,7 +140,7 @@ def _leaky_relu(step: MeaningStep, types: Sequence[TensorType], values: Sequence
 def _gelu(step: MeaningStep, types: Sequence[TensorType], values: Sequence[str]) -> str | None:
     """By the error function, or for half precision by a sigmoid that half precision can't tell from it.
 
-    The error function takes as long behind a large product as a tenth of that product.
+    It needs no error function, for which the hardware has no instruction.
     """
     value = values[0]
     if step.result.dtype not in ("float16", "bfloat16"):
