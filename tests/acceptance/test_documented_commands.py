@@ -33,13 +33,14 @@ def commands(warm: WarmInterpreter, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def prepared(folder: Path, commands: Path) -> Workplace:
-    """What the pages suppose to lie around: models, an input and a kernel."""
+    """What the pages suppose to lie around: models, an input, a kernel and the examples."""
     for name in ("net.onnx", "other.onnx"):
         write_network(folder / name)
     write_network(folder / "dynamic.onnx", batch="N")
     write_tflite(folder / "net.tflite")
     np.save(folder / "x.npy", network_input())
     write_c_kernel(folder)
+    (folder / "examples").symlink_to(ROOT / "examples")
     return Workplace(folder=folder, environment={"PATH": path_with(commands)})
 
 

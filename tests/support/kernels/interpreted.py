@@ -84,7 +84,11 @@ def _index(self: Any) -> int:
 
 
 def mend_interpreter() -> None:
-    """Mend computed bounds of loops, which NumPy refuses, and products in bfloat16, which are wrong."""
+    """Mend what the interpreter can't do: computed bounds of loops, products in bfloat16, truths in masks.
+
+    NumPy refuses the first, the second are wrong, and a single truth that joins a block of them makes it a
+    block of numbers.
+    """
     from triton.runtime import interpreter
 
     patch, multiply = interpreter._patch_lang_tensor, interpreter.InterpreterBuilder.create_dot
@@ -98,6 +102,23 @@ def mend_interpreter() -> None:
 
     interpreter._patch_lang_tensor = patched
     interpreter.InterpreterBuilder.create_dot = create_dot
+    for name, place in (("create_masked_load", 1), ("create_masked_store", 2)):
+        setattr(
+            interpreter.InterpreterBuilder, name, _with_truths(interpreter.InterpreterBuilder, name, place)
+        )
+
+
+def _with_truths(builder: Any, name: str, place: int) -> Any:
+    """A function of the interpreter that takes its mask as truths, whatever it is."""
+    function = getattr(builder, name)
+
+    def called(self: Any, *arguments: Any, **named: Any) -> Any:
+        mask = arguments[place]
+        if not isinstance(mask, np.ndarray):
+            mask.data = mask.data.astype(np.bool_)
+        return function(self, *arguments, **named)
+
+    return called
 
 
 def _widened(handle: Any, kind: Any) -> Any:
