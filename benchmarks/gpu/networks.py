@@ -72,9 +72,34 @@ def made(row: Row, dtype: str | None = None) -> tuple[nn.Module, tuple[Any, ...]
     """
     torch.manual_seed(0)
     module, inputs = NETWORKS[row.network].make(row.batch)
+    with_statistics(module, inputs)
     own, other = getattr(torch, row.dtype), getattr(torch, dtype or row.dtype)
     values = tuple(value.to(own).to(other) if value.is_floating_point() else value for value in inputs)
     return module.eval().to(other), values
+
+
+def with_statistics(module: nn.Module, inputs: Sequence[Any]) -> None:
+    """Have batch norms return values of size one for random data, the same in every batch size.
+
+    With those of a new module, signals shrink from layer to layer until float16 holds only zeros.
+    """
+    module.eval()
+    norms = [part for part in module.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+    hooks = [norm.register_forward_pre_hook(_fit_variance) for norm in norms]
+    if norms:
+        sample = torch.randn(1, *inputs[0].shape[1:], generator=torch.Generator().manual_seed(1))
+        with torch.no_grad():
+            module(sample)
+    for hook in hooks:
+        hook.remove()
+
+
+def _fit_variance(norm: Any, inputs: Sequence[Any]) -> None:
+    """Take a batch norm's variance from its input, one for all channels.
+
+    Means stay zero: channels of random networks hardly vary, and without a mean rounding is all they have.
+    """
+    norm.running_var.fill_(inputs[0].square().mean())
 
 
 def vision(name: str, dtypes: tuple[str, ...] = CONVOLUTIONS) -> Network:
