@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tuneloom.compiler.lazy import tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
@@ -141,6 +142,22 @@ def test_values_are_added_at_places(tmp_path: Path, host: TargetSpec) -> None:
     inputs = torch.randn(5, 4), torch.tensor([2, 0, 2, 2, 1])
     model = import_model(networks.export(networks.AddsAtPlaces(), inputs, tmp_path / "net.pt2"))
     assert_agrees(model, networks.AddsAtPlaces(), host, *inputs)
+
+
+def test_indices_count_from_the_end_and_are_taken_together(tmp_path: Path, host: TargetSpec) -> None:
+    module = networks.Indices()
+    inputs = torch.randn(2, 5, 4, 3), torch.tensor([-1, 0, 2]), torch.tensor([[-2], [1]])
+    model = import_model(networks.export(module, inputs, tmp_path / "net.pt2"))
+    assert_agrees(model, module, host, *inputs)
+
+
+def test_a_converter_that_means_another_shape_than_torch_is_not_believed() -> None:
+    importer = typed_importer()
+    node = torch.fx.Graph().call_function(torch.ops.aten.relu.default)
+    node.meta["val"] = torch.empty(2, 3)
+    other = tvm.relax.Var("other", tvm.relax.TensorType((3, 2), "float32"))
+    with pytest.raises(ValueError, match=r"relu the shape \(3, 2\), PyTorch \(2, 3\)"):
+        importer._typed("relu", lambda _: other)(node)
 
 
 def test_layers_of_the_same_form_are_broken_down_once(tmp_path: Path) -> None:

@@ -157,3 +157,11 @@ class AddsAtPlaces(nn.Module):
     def forward(self, messages: Any, places: Any) -> Any:
         wide = places.unsqueeze(-1).expand(-1, messages.shape[1])
         return torch.zeros(3, messages.shape[1]).scatter_add_(0, wide, messages)
+
+
+class Indices(nn.Module):
+    """Reads by negative indices, by several tensors of indices, and with a whole axis between them."""
+
+    def forward(self, x: Any, some: Any, others: Any) -> Any:
+        stacked = torch.stack([x, x * 2])
+        return stacked[-1], x[:, some], x[:, some, others], x[:, :, others, some % 3], x[others % 2, :, some]

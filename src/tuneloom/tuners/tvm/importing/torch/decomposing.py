@@ -134,7 +134,7 @@ class Decomposition:
         for one in traced.nodes:
             if one.op == "call_function":
                 found[one] = self._made.node_copy(one, found.__getitem__)
-                found[one].meta = {**nodes[-1].meta, **found[one].meta}
+                found[one].meta = {**nodes[-1].meta, "val": None, **found[one].meta}
             elif one.op == "get_attr":
                 raise NotTraceableError("a tensor of the trace's own")
         flat = traced.output_node().args[0]

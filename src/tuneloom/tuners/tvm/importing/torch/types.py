@@ -1,4 +1,4 @@
-"""TVM's importer of PyTorch programs, held to PyTorch's own types: every operator gives what torch says."""
+"""TVM's importer of PyTorch programs, held to PyTorch's types and shapes: operators give what torch says."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,6 +6,7 @@ from typing import Any
 
 from tuneloom.compiler.lazy import relax, topi, tvm
 from tuneloom.compiler.number_types import numpy_type
+from tuneloom.tuners.tvm.importing.torch.indexing import by_indices, select
 
 _PROMOTED = frozenset(
     (
@@ -53,8 +54,9 @@ def typed_importer() -> Any:
                 if wanted is None:
                     return convert(node)
                 with self._operands_as(node, _computed_in(kind, wanted)):
-                    result = convert(node)
-                return self._as(result, wanted)
+                    result = self._as(convert(node), wanted)
+                _require_shape(kind, result, node.meta["val"])
+                return result
 
             return typed
 
@@ -65,6 +67,14 @@ def typed_importer() -> Any:
                 return self.env[parts[0]]
             axis = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
             return self.block_builder.emit(relax.op.concat([self.env[one] for one in parts], axis=axis))
+
+        def _select(self, node: Any) -> Any:
+            x, axis, index = self.retrieve_args(node)
+            return select(self.block_builder.emit, x, axis, index)
+
+        def _index_tensor(self, node: Any) -> Any:
+            data, indices = self.retrieve_args(node)
+            return by_indices(self.block_builder.emit, data, indices)
 
         def _adaptive_max_pool(self, node: Any) -> Any:
             """The maxima; nothing in place of where they are, for which TVM has no operator."""
@@ -123,6 +133,17 @@ def _computed_in(kind: str, wanted: str) -> str | None:
     if kind in _PRODUCTS and wanted in _HALF:
         return "float32"
     return wanted if kind in _PROMOTED else None
+
+
+def _require_shape(kind: str, result: Any, expected: Any) -> None:
+    """Raise ValueError where a converter means another shape than PyTorch; open extents are not compared."""
+    shape = getattr(getattr(result, "ty", None), "shape", None)
+    found = [getattr(extent, "value", extent) for extent in getattr(shape, "values", None) or ()]
+    wanted = list(expected.shape)
+    pairs = zip(found, wanted, strict=False)
+    differs = any(type(one) is type(other) is int and one != other for one, other in pairs)
+    if shape is not None and (len(found) != len(wanted) or differs):
+        raise ValueError(f"TVM gives {kind} the shape {tuple(found)}, PyTorch {tuple(wanted)}")
 
 
 def torch_type(node: Any) -> str | None:
