@@ -54,6 +54,8 @@ class Backend(ABC):
     """Operators whose implementers read the rows of their first operand in any order in place."""
     good_guesses: ClassVar[bool] = False
     """Whether what an implementer would try first beats the default of a kernel that nobody measured."""
+    steady: ClassVar[bool] = False
+    """Whether times of a kernel repeat within a few percent, alone as in a model."""
     builds_anywhere: ClassVar[bool] = False
     """Whether a model for a target that is described in full can be built where no such device is."""
     claims_alone: ClassVar[bool] = False

@@ -153,6 +153,17 @@ def test_a_schedule_that_can_not_win_is_not_in_the_contest() -> None:
     assert sizes == [2]
 
 
+@pytest.mark.parametrize(("goal", "meet"), [("latency", False), ("energy", True)])
+def test_on_a_gpu_only_schedules_that_are_nearly_as_fast_meet_again(goal: str, meet: bool) -> None:
+    tasks = tuned("a")
+    script = Script(tasks, contest_of_energy=Returned(value=([[1.0], [1.1]], [0.5, 0.4])))
+    finish = finish_of(tasks)
+    finish.spec = replace(finish.spec, target="cuda", goal=goal)
+    drive(finish.begin(), script)
+    assert ("contest_of_energy" in script.calls) is meet and "contest" not in script.calls
+    assert finish.verdicts["key-a"].chosen is tasks[0].best[1 if meet else 0]
+
+
 def against(rival_s: float, name: str = "onnxruntime", tuned_s: float = 1.0) -> CheckResult:
     own = OwnRuntime(name=name, difference=0.0, seconds=(rival_s,), tuned_s=(tuned_s,))
     return CheckResult(difference=0.0, tuned_s=(tuned_s,), untuned_s=(2.0,), own_runtime=own)

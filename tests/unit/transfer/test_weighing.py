@@ -1,7 +1,7 @@
 """Borrowed schedules have to win inside the model, too."""
 
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -50,9 +50,9 @@ def tuned(**origins: str) -> list[TaskProgress]:
     return tasks
 
 
-def finished(tasks: list[TaskProgress], stages: Stages) -> Finish:
-    recipe = ModelRecipe(key="job", source="net.onnx", shapes={}, target="cpu")
-    finish = Finish("job", small_spec(10), recipe, tasks, "out")
+def finished(tasks: list[TaskProgress], stages: Stages, target: str = "cpu") -> Finish:
+    recipe = ModelRecipe(key="job", source="net.onnx", shapes={}, target=target)
+    finish = Finish("job", replace(small_spec(10), target=target), recipe, tasks, "out")
     drive(finish.begin(), stages)
     assert finish.finished and not finish.failure
     return finish
@@ -65,6 +65,12 @@ def test_only_borrowed_kernels_are_weighed() -> None:
     assert stages.instead == {"key-a"}
     assert set(finish.schedules) == {"key-a", "key-b", "key-c"}
     assert stages.calls.count("compile_model") == 1
+
+
+def test_a_gpu_is_not_held_for_weighing_what_takes_the_same_in_the_model() -> None:
+    stages = Stages(Returned(value={}))
+    finished(tuned(a="search", b="transfer:7"), stages, target="cuda")
+    assert "slower_in_model" not in stages.calls
 
 
 def test_a_model_that_borrowed_nothing_is_not_weighed() -> None:

@@ -86,23 +86,44 @@ def test_a_driver_that_does_not_answer_has_told_nothing() -> None:
     assert GpuWatch(nvml, 0).now() == Conditions()
 
 
-class Clock:
-    """A second passes with every look."""
+class Meter:
+    """A device with a clock of its own and a counter that shows every tenth of a second what was used."""
 
-    def __init__(self) -> None:
-        self._now = 0.0
+    def __init__(self, run_s: float, run_j: float) -> None:
+        self.run_s, self.run_j = run_s, run_j
+        self.now_s = self.used_j = self.shown_j = 0.0
+        self.looks = 0
 
-    def __call__(self) -> float:
-        self._now += 1.0
-        return self._now
+    def clock(self) -> float:
+        self.now_s += 1e-6
+        return self.now_s
+
+    def run(self) -> None:
+        before = int(self.now_s / 0.1)
+        self.now_s += self.run_s
+        self.used_j += self.run_j
+        if int(self.now_s / 0.1) > before:
+            self.shown_j = self.used_j
+
+    def now(self) -> Conditions:
+        self.looks += 1
+        return Conditions(energy_j=self.shown_j)
 
 
-def test_energy_of_a_run_is_what_the_counter_moved_by_its_runs() -> None:
-    watch, runs = Watch(Conditions(energy_j=100.0), Conditions(energy_j=130.0)), []
-    assert energy_of(lambda: runs.append(1), watch, seconds=4.0, clock=Clock()) == 30.0 / len(runs)
-    assert len(runs) == 3
+@pytest.mark.parametrize("run_s", [3e-4, 7e-3, 0.3])
+def test_energy_of_a_run_is_what_the_counter_moved_by_its_runs(run_s: float) -> None:
+    meter = Meter(run_s, run_j=0.2)
+    assert energy_of(meter.run, meter, seconds=0.5, clock=meter.clock) == pytest.approx(0.2, rel=0.05)
+    assert meter.now_s < 1.3, "it is not measured for longer than it takes to see two moves"
+
+
+def test_a_counter_is_not_asked_after_every_run() -> None:
+    meter = Meter(1e-5, run_j=0.2)
+    energy_of(meter.run, meter, seconds=0.5, clock=meter.clock)
+    assert meter.looks < 60
 
 
 @pytest.mark.parametrize("watch", [None, Watch(Conditions()), Watch(Conditions(energy_j=7.0))])
 def test_without_a_counter_that_moves_there_is_no_energy(watch: Any) -> None:
-    assert energy_of(lambda: None, watch, seconds=2.0, clock=Clock()) is None
+    meter = Meter(1e-3, run_j=0.0)
+    assert energy_of(meter.run, watch, seconds=2.0, clock=meter.clock) is None

@@ -8,6 +8,7 @@ from tuneloom.app.finishing.verdicts import Verdict, decide, opening_verdict
 from tuneloom.app.tasks.outcomes import built
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.app.tuning.stage_calls import STAGES
+from tuneloom.backends.resolving import backend_of_text
 from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import Artifact, JobSpec, ModelRecipe, StageKind, Trial
 from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, SlotDemand, StageRequest
@@ -20,6 +21,7 @@ CONTESTS = {
 _CONTEST_S = 120.0
 _NEAR = 2  # times the best: a default slower than that can't win
 _CLOSE = 1.25  # times the best: nor can another schedule
+_STEADY_NEAR, _STEADY_CLOSE = 1.3, 1.06  # the same where times repeat; a default was run only once
 HOST_PARTS = frozenset({"plain", "finish/compile", "finish/export"})
 """Parts of a job's end that need a host, even if idle cores of a device were lent to them."""
 
@@ -88,7 +90,8 @@ class Contests:
         """The first steps of a task's contest; none where nothing was measured or the trials were clear."""
         key = progress.task.key
         self.verdicts[key] = opening_verdict(progress, self.known.get(key))
-        contenders = _contenders(progress, self.known.get(key))
+        steady = self.spec.goal == "latency" and backend_of_text(self.spec.target).steady
+        contenders = _contenders(progress, self.known.get(key), steady)
         if len(contenders) < 2:
             if contenders:
                 decide(self.verdicts[key], contenders, [[contenders[0].seconds]], progress.default)
@@ -146,17 +149,19 @@ class Contests:
         return self.steps.step(lane, 1, StageKind.FINALISE, "/contest", demand, lambda: call, ended)
 
 
-def _contenders(progress: TaskProgress, known: Trial | None = None) -> list[Contender]:
+def _contenders(progress: TaskProgress, known: Trial | None = None, steady: bool = False) -> list[Contender]:
+    """Schedules that may be the best, and the task's own where a borrowed one may lose in the model."""
     if not progress.best:
         return []
+    near, close = (_STEADY_NEAR, _STEADY_CLOSE) if steady else (_NEAR, _CLOSE)
     default, best_s = progress.default, progress.best[0].seconds
     found = list(progress.best)
     if known is not None and not progress.tried(known.candidate):
         found.append(Contender(known))
-    found = [contender for contender in found if contender.seconds < _CLOSE * best_s]
-    if progress.own is not None and all(contender is not progress.own for contender in found):
+    found = [contender for contender in found if contender.seconds < close * best_s]
+    if not steady and progress.own is not None and all(contender is not progress.own for contender in found):
         found.append(progress.own)
-    if default is not None and default.seconds < _NEAR * best_s:
+    if default is not None and default.seconds < near * best_s:
         found.append(default)
     return found
 

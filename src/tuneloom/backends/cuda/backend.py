@@ -43,6 +43,7 @@ class CudaBackend(Backend):
     kinds: ClassVar[tuple[str, ...]] = ("cuda",)
     binds_threads: ClassVar[bool] = True
     good_guesses: ClassVar[bool] = True
+    steady: ClassVar[bool] = True
     builds_anywhere: ClassVar[bool] = True
     readers_in_place: ClassVar[frozenset[str]] = frozenset(("relax.nn.attention", "relax.nn.attention_bias"))
     readers_of_rows: ClassVar[frozenset[str]] = frozenset(

@@ -10,7 +10,7 @@ from tuneloom.tuners.tvm.measuring.energy import energy_of
 from tuneloom.tuners.tvm.measuring.profiling import LoadedKernel, OwnClockKernel, loaded, watch_of
 
 _ROUNDS = 7
-_ROUND_MS = 5.0
+_ROUND_MS, _STEADY_ROUND_MS = 5.0, 2.0
 _ENERGY_S = 1.0
 """How long a kernel runs for its energy: counters move some ten times a second ..."""
 _LAUNCHED_S = 0.02
@@ -46,7 +46,10 @@ def _joules(kernel: Timed, seconds: float, watch: ConditionWatch | None) -> floa
 
 def _rounds(kernels: Sequence[Timed], rules: MeasuringRules) -> list[list[float]]:
     firsts = [kernel.time(number=1, repeats=2)[1] for kernel in kernels]
-    numbers = [max(1, round(_ROUND_MS / 1e3 / max(first, 1e-9))) for first in firsts]
+    numbers = [
+        max(1, round((_STEADY_ROUND_MS if kernel.steady else _ROUND_MS) / 1e3 / max(first, 1e-9)))
+        for kernel, first in zip(kernels, firsts, strict=True)
+    ]
     rounds = 1 if min(firsts) > rules.run_timeout_s / (4 * _ROUNDS * len(kernels)) else _ROUNDS
     seconds: list[list[float]] = [[] for _ in kernels]
     for _ in range(rounds):

@@ -100,6 +100,7 @@ class OwnClockKernel:
         if isinstance(outcome, Failure):
             raise ValueError(outcome.message)
         self._seconds = outcome.best_s
+        self.steady = True
 
     def time(self, number: int, repeats: int) -> tuple[float, ...]:
         """Seconds per run, once for each repeat."""
@@ -136,6 +137,7 @@ class LoadedKernel:
         # What the stopwatch calls must not hold this kernel: a circle would keep its memory on the device.
         run = partial(self._module["main"], *self._arguments)
         self._stopwatch = None if backend is None else backend.stopwatch(run, self._device)
+        self.steady = backend is not None and backend.steady
 
     def time(self, number: int, repeats: int) -> tuple[float, ...]:
         """Seconds per run, once for each repeat; after a run that does not count, with cold caches."""

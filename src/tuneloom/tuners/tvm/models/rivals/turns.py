@@ -85,10 +85,10 @@ def against_torch_compile(
     Inputs stay on the GPU. Empty for other models, and where PyTorch can't use that GPU.
     """
     device = compiled.device
-    if rival_of(recipe.source) != "torch" or not computes_on(device):
+    modes = compiled_modes(compiled.inputs, device)
+    if rival_of(recipe.source) != "torch" or not modes or not computes_on(device):
         return ""
     how: dict[str, Any] = {"device": device, "threads": recipe.cores, "dtype": recipe.dtype}
-    modes = compiled_modes(compiled.inputs, device)
     ways = {mode.name: partial(TorchProgram, recipe.source, mode, **how) for mode in modes}
     found = opened_beside(running, values, ways)
     opened = {name: each for name, each in found.items() if isinstance(each, Beside)}
