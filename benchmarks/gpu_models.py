@@ -1,7 +1,8 @@
 """Networks on a GPU against torch.compile, one row for each network, number type and batch.
 
     python benchmarks/gpu_models.py [--only NAME[:DTYPE[:BATCH]] …] [--budget SECONDS] [--trials 1000]
-        [--seconds 60] [--processes 8] [--autotune SECONDS] [--again] [--rivals-again] [--out FILE.jsonl]
+        [--seconds 60] [--processes 8] [--autotune SECONDS] [--again] [--rivals-again] [--rivals-only]
+        [--together] [--store FILE] [--out FILE.jsonl]
 
 Needs an NVIDIA GPU, PyTorch, torchvision and Triton. For each row: eager execution and
 torch.compile(mode="reduce-overhead") in both memory formats, with --autotune also mode="max-autotune" for at
@@ -11,8 +12,9 @@ with inputs on the GPU, each waited for, in a process that has the GPU to itself
 
 Programs are exported and PyTorch's code is compiled for --processes rows at once; the first of these is timed
 when all are compiled. With --together they are then tuned as one run, and each row's time of tuning is its
-part of the run's. Rows are appended to the results as they come. Rows that the results have are skipped; with
---again only PyTorch's times are taken from there. A row is begun only if the budget leaves time for it.
+part of the run's. Rows are appended to the results as they come, and PyTorch's times to FILE.rivals.jsonl;
+--rivals-only writes nothing else. Rows that the results have are skipped; with --again only PyTorch's times
+are taken from there. A row is begun only if the budget leaves time for it.
 """
 
 import argparse
@@ -31,6 +33,9 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results" / "gpu_models.jsonl"
 PREPARE_S, TIMING_S, MEASURE_S, FINISH_S = 240.0, 10.0, 120.0, 240.0
+SIDE_BY_SIDE = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""Each of several processes has a core: pools of their own would fight for all of them."""
+SEARCHING = {"TORCHINDUCTOR_COMPILE_THREADS": "4"}
 """How long parts of a row may take; what comes after the seconds of tuning is the last."""
 COMPILED, SEARCHED = "reduce-overhead", "max-autotune"
 """The modes of torch.compile, which are parts of a row as well."""
@@ -46,12 +51,14 @@ def main() -> None:
     from gpu.networks import Row, rows
 
     if options.part:
-        one_part(options.part, Row.read(options.only[0]), options.folder, options.processes)
+        one_part(options.part, Row.read(options.only[0]), options)
         return
     require_gpu()
     wanted = rows(options.only)
     known = {row_name(found): found for found in [*read(rivals_file(options.out)), *read(options.out)]}
-    if not options.again:
+    if options.rivals_only:
+        wanted = [row for row in wanted if options.rivals_again or not rivals_of(known, row)]
+    elif not options.again:
         wanted = [row for row in wanted if "ratio" not in known.get(str(row), {})]
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
@@ -72,6 +79,7 @@ def parsed() -> Any:
     parser.add_argument("--store", help="tune all rows with this store")
     parser.add_argument("--again", action="store_true", help="tune rows again that the results have")
     parser.add_argument("--rivals-again", action="store_true", help="time PyTorch again as well")
+    parser.add_argument("--rivals-only", action="store_true", help="time PyTorch alone")
     parser.add_argument("--together", action="store_true", help="tune the rows of a group as one run")
     parser.add_argument("--folder", type=Path, help="keep programs and bundles here")
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -86,8 +94,9 @@ def require_gpu() -> None:
         sys.exit("gpu_models.py: no NVIDIA GPU found here")
 
 
-def one_part(part: str, row: Any, folder: Path, group: int) -> None:
+def one_part(part: str, row: Any, options: Any) -> None:
     """What a process for one part of a row does; others don't wait for one that failed."""
+    folder, group = options.folder, options.processes
     try:
         if part == "measure":
             from gpu.ours import measure
@@ -97,6 +106,8 @@ def one_part(part: str, row: Any, folder: Path, group: int) -> None:
             from gpu.rivals import run_part
 
             run_part(part, row, folder, group)
+            if part != "export":
+                append(rivals_file(options.out), about(row) | {"rivals": torch_times(row, folder)})
     finally:
         (folder / f"{row.file}.{part}.ready").touch()
 
@@ -110,13 +121,14 @@ def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, o
         fresh = [row for row in group if options.rivals_again or not rivals_of(known, row)]
         if time.monotonic() + WORTHWHILE * options.seconds > ends:
             break
-        prepare(group, fresh, folder, options.autotune)
+        prepare(group, fresh, folder, options)
         rivals = {row: torch_times(row, folder) if row in fresh else rivals_of(known, row) for row in group}
-        for row in fresh:
-            append(rivals_file(options.out), about(row) | {"rivals": rivals[row]})
+        if options.rivals_only:
+            done += sum(bool(times) for times in rivals.values())
+            continue
         if options.together:
             tune_together(group, folder, options)
-            measure([row for row in group if (folder / f"{row.file}.bundle").is_dir()], folder)
+            measure([row for row in group if (folder / f"{row.file}.bundle").is_dir()], folder, options)
         for row in group:
             if not options.together and time.monotonic() + WORTHWHILE * options.seconds > ends:
                 break
@@ -143,23 +155,23 @@ def rivals_of(known: Mapping[str, Any], row: Any) -> list[dict[str, Any]]:
     return found if any("seconds" in one for one in found) else []
 
 
-def prepare(group: Sequence[Any], fresh: Sequence[Any], folder: Path, autotune_s: float) -> None:
+def prepare(group: Sequence[Any], fresh: Sequence[Any], folder: Path, options: Any) -> None:
     """Export programs, and have PyTorch's modes compiled side by side and timed one by one.
 
-    What fails shows up where it is used.
+    What fails shows up where it is used. A process that compiles exports first, if that is to be done.
     """
     started = time.monotonic()
     for old in folder.glob("*.ready"):
         old.unlink()
-    missing = [row for row in group if not (folder / f"{row.file}.pt2").is_file()]
-    running = [part_of("export", row, folder, {"CUDA_VISIBLE_DEVICES": ""}) for row in missing]
-    running += [part_of(COMPILED, row, folder, group=len(fresh)) for row in fresh]
+    missing = [row for row in group if row not in fresh and not (folder / f"{row.file}.pt2").is_file()]
+    running = [part_of("export", row, folder, options, {"CUDA_VISIBLE_DEVICES": ""}) for row in missing]
+    running += [part_of(COMPILED, row, folder, options, group=len(fresh)) for row in fresh]
     for child in running:
         wait(child, started + PREPARE_S + TIMING_S * len(fresh) - time.monotonic())
-    if autotune_s:
-        searching = [part_of(SEARCHED, row, folder, group=len(fresh)) for row in fresh]
+    if options.autotune:
+        searching = [part_of(SEARCHED, row, folder, options, SEARCHING, len(fresh)) for row in fresh]
         for child in searching:
-            wait(child, autotune_s)
+            wait(child, options.autotune)
     print(f"prepared {len(group)} rows in {time.monotonic() - started:.0f} s", flush=True)
 
 
@@ -174,20 +186,20 @@ def compared(row: Any, rivals: list[dict[str, Any]], folder: Path, options: Any)
         found |= {"torch_s": best["seconds"], "torch_mode": f"{best['mode']}, {best['layout']}"}
         found["torch_difference"] = best["difference"]
     try:
-        found |= tuned(row, folder, options) if not options.together else one_of_many(row, folder)
+        found |= tuned(row, folder, options) if not options.together else one_of_many(row, folder, options)
         if not options.together:
-            measure([row], folder)
+            measure([row], folder, options)
         found |= measured(row, folder)
     except PartFailed as error:
         return found | {"error": str(error)}
     return found | ({"ratio": found["ours_s"] / best["seconds"]} if best else {})
 
 
-def measure(rows: Sequence[Any], folder: Path) -> None:
+def measure(rows: Sequence[Any], folder: Path, options: Any) -> None:
     """Load bundles side by side and time them one by one; each leaves a file."""
     for old in folder.glob("*.measure.*"):
         old.unlink()
-    children = [part_of("measure", row, folder, group=len(rows)) for row in rows]
+    children = [part_of("measure", row, folder, options, group=len(rows)) for row in rows]
     for child in children:
         wait(child, MEASURE_S)
 
@@ -234,24 +246,12 @@ def tuned(row: Any, folder: Path, options: Any) -> dict[str, Any]:
 def tune_together(group: Sequence[Any], folder: Path, options: Any) -> None:
     """Tune several programs as jobs of one run, which share cores and GPU; those that fail have no bundle."""
     programs = [folder / f"{row.file}.pt2" for row in group]
-    place, out = folder / TOGETHER_STORE, folder / TOGETHER
-    for old in (
-        out,
-        place,
-        *folder.glob(f"{TOGETHER_STORE}*"),
-        *(folder / f"{row.file}.bundle" for row in group),
-    ):
+    place, out = store_of_all(folder, options), folder / TOGETHER
+    stores = () if options.store else folder.glob(f"{TOGETHER_STORE}*")
+    for old in (out, *stores, *(folder / f"{row.file}.bundle" for row in group)):
         subprocess.run(["rm", "-rf", str(old)], check=True)
     words = ["tune", *map(str, filter(Path.is_file, programs)), "--target", "cuda", "--out", str(out)]
-    words += [
-        "--trials",
-        str(options.trials),
-        "--seconds",
-        str(options.seconds),
-        "--store",
-        str(place),
-        "--json",
-    ]
+    words += ["--trials", str(options.trials), "--seconds", str(options.seconds), "--store", place, "--json"]
     log, started = folder / "together.log", time.time()
     child = begun([sys.executable, "-m", "tuneloom", *words], log, {"TORCH_COMPILE_DISABLE": "1"})
     with suppress(PartFailed):  # every row tells what became of it
@@ -263,7 +263,12 @@ def tune_together(group: Sequence[Any], folder: Path, options: Any) -> None:
             (out / row.file).rename(folder / f"{row.file}.bundle")
 
 
-def one_of_many(row: Any, folder: Path) -> dict[str, Any]:
+def store_of_all(folder: Path, options: Any) -> str:
+    """The store of rows that are tuned together."""
+    return options.store or str(folder / TOGETHER_STORE)
+
+
+def one_of_many(row: Any, folder: Path, options: Any) -> dict[str, Any]:
     """How the tuning of one program went, and of how many it was one; raises PartFailed."""
     from gpu.ours import tuning
 
@@ -271,7 +276,7 @@ def one_of_many(row: Any, folder: Path) -> dict[str, Any]:
     if not (folder / f"{row.file}.bundle").is_dir():
         raise PartFailed(f"no bundle: {last_line(folder / 'together.log')}")
     about = {"together": facts["rows"], "tuning_s": facts["took_s"] / facts["rows"]}
-    return about | tuning(str(folder / TOGETHER_STORE), facts["started"], row.file)
+    return about | tuning(store_of_all(folder, options), facts["started"], row.file)
 
 
 class PartFailed(Exception):  # noqa: N818 - the name is the message
@@ -279,12 +284,17 @@ class PartFailed(Exception):  # noqa: N818 - the name is the message
 
 
 def part_of(
-    part: str, row: Any, folder: Path, environment: Mapping[str, str] | None = None, group: int = 1
+    part: str,
+    row: Any,
+    folder: Path,
+    options: Any,
+    environment: Mapping[str, str] | None = None,
+    group: int = 1,
 ) -> "subprocess.Popen[bytes]":
     """Begin a part of a row in a process of its own; so many rows of a group do the same."""
     command = [sys.executable, __file__, "--part", part, "--only", str(row), "--folder", str(folder)]
-    command += ["--processes", str(group)]
-    return begun(command, folder / f"{row.file}.{part}.log", environment or {})
+    command += ["--processes", str(group), "--out", str(options.out)]
+    return begun(command, folder / f"{row.file}.{part}.log", SIDE_BY_SIDE | (environment or {}))
 
 
 def begun(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
