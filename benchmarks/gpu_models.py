@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_models.py [--only NAME[:DTYPE[:BATCH]] …] [--budget SECONDS] [--trials 1000]
         [--seconds 60] [--processes 8] [--autotune SECONDS] [--again] [--rivals-again] [--rivals-only]
-        [--together] [--store FILE] [--out FILE.jsonl]
+        [--ours-only] [--together] [--store FILE] [--out FILE.jsonl]
 
 Needs an NVIDIA GPU, PyTorch, torchvision and Triton. For each row: eager execution and
 torch.compile(mode="reduce-overhead") in both memory formats, with --autotune also mode="max-autotune" for at
@@ -13,11 +13,12 @@ with inputs on the GPU, each waited for, in a process that has the GPU to itself
 Programs are exported and PyTorch's code is compiled for --processes rows at once; the first of these is timed
 when all are compiled. With --together they are then tuned as one run, and each row's time of tuning is its
 part of the run's. Rows are appended to the results as they come, and PyTorch's times to FILE.rivals.jsonl;
---rivals-only writes nothing else. Rows that the results have are skipped; with --again only PyTorch's times
-are taken from there. A row is begun only if the budget leaves time for it.
+--rivals-only writes nothing else, --ours-only uses what is there. Rows that the results have are skipped;
+with --again only PyTorch's times are taken from there. A row is begun only if the budget leaves time for it.
 """
 
 import argparse
+import atexit
 import json
 import os
 import signal
@@ -54,6 +55,7 @@ def main() -> None:
         one_part(options.part, Row.read(options.only[0]), options)
         return
     require_gpu()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("gpu_models.py: stopped"))
     wanted = rows(options.only)
     known = {row_name(found): found for found in [*read(rivals_file(options.out)), *read(options.out)]}
     if options.rivals_only:
@@ -80,6 +82,7 @@ def parsed() -> Any:
     parser.add_argument("--again", action="store_true", help="tune rows again that the results have")
     parser.add_argument("--rivals-again", action="store_true", help="time PyTorch again as well")
     parser.add_argument("--rivals-only", action="store_true", help="time PyTorch alone")
+    parser.add_argument("--ours-only", action="store_true", help="never time PyTorch")
     parser.add_argument("--together", action="store_true", help="tune the rows of a group as one run")
     parser.add_argument("--folder", type=Path, help="keep programs and bundles here")
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -119,6 +122,8 @@ def compare_all(wanted: Sequence[Any], known: Mapping[str, Any], folder: Path, o
     for first in range(0, len(wanted), options.processes):
         group = wanted[first : first + options.processes]
         fresh = [row for row in group if options.rivals_again or not rivals_of(known, row)]
+        if options.ours_only:
+            fresh = []
         if time.monotonic() + WORTHWHILE * options.seconds > ends:
             break
         prepare(group, fresh, folder, options)
@@ -294,15 +299,17 @@ def part_of(
     """Begin a part of a row in a process of its own; so many rows of a group do the same."""
     command = [sys.executable, __file__, "--part", part, "--only", str(row), "--folder", str(folder)]
     command += ["--processes", str(group), "--out", str(options.out)]
-    return begun(command, folder / f"{row.file}.{part}.log", SIDE_BY_SIDE | (environment or {}))
+    return begun(command, folder / f"{row.file}.{part}.log", {**SIDE_BY_SIDE, **(environment or {})})
 
 
 def begun(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     with log.open("wb") as file:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             command, stdout=file, stderr=subprocess.STDOUT, env=os.environ | environment,
             start_new_session=True,
         )  # fmt: skip
+    atexit.register(wait, child, 0.0)  # nobody times anything beside what was left behind
+    return child
 
 
 def finished(child: "subprocess.Popen[bytes]", limit_s: float, log: Path) -> None:

@@ -86,17 +86,22 @@ def tuning(place: str, started: float, name: str | None = None) -> dict[str, Any
 
 
 def _pace(store: Store, run: str, records: Sequence[TrialRecord]) -> dict[str, Any]:
-    """Trials a minute from the first to the last, and how busy the GPU was."""
+    """Trials a minute from the first to the last, and how busy the GPU was meanwhile.
+
+    It is busy while a stage of any job holds it: some end while others are tuned.
+    """
     key = records[0].provenance.device_key
     names = {each["name"] for each in store.notes(run).get("resources", ()) if each.get("device_key") == key}
-    spans = [span for span in store.spans(run) if span.kind in ("select", "build", "profile", "update")]
-    profiles = [span for span in spans if span.resource in names and span.kind == "profile"]
-    if not profiles:
+    every = store.spans(run)
+    spans = [span for span in every if span.kind in ("select", "build", "profile", "update")]
+    if not any(span.kind == "profile" for span in spans):
         return {}
-    took_s = max(span.end_s for span in spans) - min(span.start_s for span in spans)
-    measured_s = covered((span.start_s, span.end_s) for span in profiles)
+    begin_s, end_s = min(span.start_s for span in spans), max(span.end_s for span in spans)
+    took_s = end_s - begin_s
+    held = [span for span in every if span.resource in names and begin_s <= span.start_s < end_s]
+    measured_s = covered((span.start_s, min(span.end_s, end_s)) for span in held)
     waiting_s = covered(
-        (span.start_s if span.ready_s is None else span.ready_s, span.end_s) for span in profiles
+        (span.start_s if span.ready_s is None else span.ready_s, min(span.end_s, end_s)) for span in held
     )
     return {
         "trials_a_minute": 60 * len(records) / took_s,
