@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuneloom.app.runs.executing.in_process import RunOutcome
+from tuneloom.model.opened import title_of
 from tuneloom.store import JobRecord, JobStatus
 
 _NOISE = 1.05
@@ -45,7 +46,9 @@ def job_line(job: JobRecord) -> str:
     text += "".join(f"\n  note: {note}" for note in result.get("notes", ()))
     for part in result.get("onnxruntime", ()):
         share = "" if part["share"] is None else f", {part['share']:.0%} of the time"
-        runtime = "LiteRT" if part["file"].endswith(".tflite") else "ONNX Runtime"
+        runtime = title_of(
+            part.get("runtime", "tflite" if part["file"].endswith(".tflite") else "onnxruntime")
+        )
         text += f"\n  in {runtime}: {', '.join(part['operators'])}{share}"
     return text + _not_used([kernel["note"] for kernel in result["kernels"].values()])
 
@@ -69,8 +72,9 @@ def _left(name: str, left: Any) -> str:
     """What is left to ONNX Runtime, and why."""
     times = f"{left['latency_s'] * 1e3:.2f} ms against {left['tvm_s'] * 1e3:.2f} ms tuned"
     if left["whole"]:
-        return f"{name}: left in ONNX Runtime as a whole, which is faster: {times} (--only-tvm prevents that)"
-    alone = f"{left['onnxruntime_s'] * 1e3:.2f} ms in ONNX Runtime alone"
+        runtime = title_of(left.get("runtime", "onnxruntime"))
+        return f"{name}: left in {runtime} as a whole, which is faster: {times} (--only-tvm prevents that)"
+    alone = f"{left['onnxruntime_s'] * 1e3:.2f} ms in the fastest runtime alone"
     return f"{name}: partly left in ONNX Runtime, which is faster so: {times}, {alone}"
 
 

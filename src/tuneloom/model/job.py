@@ -91,10 +91,10 @@ class JobSpec:
     )
     only_tvm: bool = job_field(
         YES_OR_NO,
-        "leave nothing to ONNX Runtime",
+        "leave nothing to other runtimes",
         more="a model with parts that TVM can't compile is then rejected",
         default=False,
-        otherwise="it runs what TVM can't compile or runs slower",
+        otherwise="they run what TVM can't compile or runs slower",
         option="--only-tvm",
     )
     state: str | None = job_field(

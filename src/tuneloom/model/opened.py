@@ -1,7 +1,8 @@
 """What is known of a model once a worker has opened it, whatever kind of job it belongs to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Any
 
 from tuneloom.model.job import JobSpec
@@ -9,6 +10,14 @@ from tuneloom.model.trial import Task
 
 EXACT = 1e-3
 """How far outputs may be apart by rounding alone."""
+
+_TITLES = {"onnxruntime": "ONNX Runtime", "tflite": "LiteRT", "openvino": "OpenVINO", "torch": "PyTorch"}
+
+
+def title_of(runtime: str) -> str:
+    """What people call a runtime."""
+    return _TITLES.get(runtime, runtime)
+
 
 Shapes = Mapping[str, tuple[int, ...]]
 """Shapes of inputs by name."""
@@ -42,6 +51,8 @@ class ModelRecipe:
     """How far outputs may be off where `dtype` is not float32, measured on these samples."""
     left: tuple[str, ...] = ()
     """Nodes that are left to ONNX Runtime, by their first outputs, because it runs them faster."""
+    whole_in: str = ""
+    """The runtime that all of the model is left to, because it runs it faster; TVM if it is empty."""
     cores: int = 1
     """How many cores one run of the model may use, where the target does not say it."""
     more_shapes: tuple[Shapes, ...] = ()
@@ -68,6 +79,10 @@ class ModelRecipe:
     def leaving(self, left: tuple[str, ...]) -> "ModelRecipe":
         """The model with these nodes left to ONNX Runtime; it has a key of its own."""
         return replace(self, left=left, key=f"{self.key}:left")
+
+    def given_to(self, runtime: str) -> "ModelRecipe":
+        """The model as another runtime runs it alone; what TVM made of it stays under the same key."""
+        return replace(self, whole_in=runtime)
 
     def variants(self) -> "list[ModelRecipe]":
         """A recipe for each set of shapes; the first has this one's key."""
@@ -123,20 +138,36 @@ class ModelSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRuntime:
-    """A model in the runtime its format belongs to, timed in turn with the tuned one (`tuned_s`)."""
+    """A model in the fastest other runtime that is installed, timed in turn with the tuned one (`tuned_s`).
+
+    `others` are the same in slower runtimes.
+    """
 
     name: str
     difference: float
     seconds: tuple[float, ...]
     tuned_s: tuple[float, ...]
+    others: tuple["OwnRuntime", ...] = ()
+
+    @property
+    def every(self) -> tuple["OwnRuntime", ...]:
+        """All runtimes, the fastest first."""
+        return (self, *self.others)
+
+    @classmethod
+    def fastest(cls, found: Sequence["OwnRuntime"]) -> "OwnRuntime":
+        """The fastest of some, with the others inside."""
+        best, *others = sorted(found, key=lambda one: median(one.seconds))
+        return replace(best, others=tuple(others))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
     """A model of which nodes are `left` to ONNX Runtime because it is faster so; times in turn decided.
 
-    `seconds` are those of the model divided so, `tvm_s` those of TVM alone, `rival_s` those of ONNX Runtime
-    alone. `foreign` are the parts under each set of shapes, `shares` which part of the time each takes.
+    Of a `whole` model all nodes are left to a `runtime`. `seconds` are those of the model divided so, `tvm_s`
+    those of TVM alone, `rival_s` those of the fastest other runtime alone. `foreign` are the parts under each
+    set of shapes, `shares` which part of the time each takes.
     """
 
     left: tuple[str, ...]
@@ -144,14 +175,24 @@ class Handover:
     tvm_s: tuple[float, ...]
     rival_s: tuple[float, ...]
     whole: bool
+    runtime: str = "onnxruntime"
     foreign: tuple[tuple[Mapping[str, Any], ...], ...] = ()
     shares: Mapping[str, float] = field(default_factory=dict)
     difference: float = 0.0
 
+    @classmethod
+    def of(cls, runtime: str, left: tuple[str, ...] = ()) -> "Handover":
+        """A proposal that was not timed: these nodes, or all of the model if none is named."""
+        return cls(left=left, runtime=runtime, whole=not left, seconds=(), tvm_s=(), rival_s=())
+
+    def applied(self, recipe: ModelRecipe) -> ModelRecipe:
+        """How a worker gets the model that is divided so."""
+        return recipe.given_to(self.runtime) if self.whole else recipe.leaving(self.left)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeChoice:
-    """What became of proposals to leave a model, or pieces of it, to ONNX Runtime.
+    """What became of proposals to leave a model to another runtime, or pieces of it to ONNX Runtime.
 
     `handover` is the one that was taken, None where TVM keeps everything; `rejected` are the others.
     `notes` tell what could not be proposed, or be taken although it is faster.

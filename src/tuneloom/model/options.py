@@ -36,7 +36,7 @@ class JobOptions(TypedDict, total=False):
     pad: bool
     """Let the bundle pad smaller inputs with zeros to the next larger of its shapes."""
     only_tvm: bool
-    """Leave nothing to ONNX Runtime."""
+    """Leave nothing to other runtimes."""
     state: str
     """Outputs that become inputs of the next run, as INPUT=OUTPUT, separated by commas."""
     self_contained: bool

@@ -1,4 +1,4 @@
-"""What ONNX Runtime runs faster is left to it, and the bundle runs it as before."""
+"""What another runtime runs faster is left to it, and the bundle runs it as before."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,6 @@ import pytest
 from onnx import TensorProto, helper
 
 from tuneloom.model import ExportedModel, ModelRecipe
-from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
 from tuneloom.tuners.tvm.models.compiling.compiled import load_compiled
 from tuneloom.tuners.tvm.models.compiling.foreign import ForeignModel
 from tuneloom.tuners.tvm.models.making.compiled import export_model
@@ -33,6 +32,7 @@ def recipe(tmp_path: Path) -> ModelRecipe:
 
 
 def chosen(recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch, margin: float) -> Any:
+    monkeypatch.setattr(choosing, "installed_rivals", lambda _model: ["onnxruntime"])
     monkeypatch.setattr(choosing, "_MARGIN", margin)
     monkeypatch.setattr(choosing, "_SECONDS", 0.0)
     return choosing.choose(recipe, {}, 0)
@@ -42,11 +42,13 @@ def test_a_model_that_is_faster_in_onnx_runtime_is_left_there(
     recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     handover = chosen(recipe, monkeypatch, ALWAYS).handover
-    assert handover.left == ALL and handover.whole and handover.difference < 1e-6
+    assert (handover.runtime, handover.left, handover.whole) == ("onnxruntime", (), True)
+    assert handover.difference < 1e-6
     ((part,),) = handover.foreign
     assert part["operators"] == ["Relu", "Exp"] and set(handover.shares) == {part["function"]}
     (tmp_path / "out").mkdir()
-    assert export_model(recipe.leaving(handover.left), {}, str(tmp_path / "out")) == ExportedModel()
+    assert export_model(handover.applied(recipe), {}, str(tmp_path / "out")) == ExportedModel()
+    assert not (tmp_path / "out" / "model.so").exists(), "nobody would load it"
     inputs, outputs = lowered_model(recipe).inputs, lowered_model(recipe).outputs
     loaded = load_compiled(tmp_path / "out", inputs, outputs, [part]).open()
     assert isinstance(loaded, ForeignModel), "a session, and no program around it"
@@ -59,6 +61,16 @@ def test_tvm_keeps_a_model_that_is_not_clearly_faster_elsewhere(
 ) -> None:
     choice = chosen(recipe, monkeypatch, NEVER)
     assert choice.handover is None and [one.whole for one in choice.rejected] == [True]
+
+
+def test_a_runtime_that_refuses_a_model_leaves_the_others_to_choose_from(
+    recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "_SECONDS", 0.0)
+    monkeypatch.setattr(choosing, "_MARGIN", NEVER)
+    monkeypatch.setattr(choosing, "installed_rivals", lambda _model: ["unheard-of", "onnxruntime"])
+    choice = choosing.choose(recipe, {}, 0)
+    assert [one.runtime for one in choice.rejected] == ["onnxruntime"]
 
 
 def test_pieces_that_can_not_be_compiled_leave_the_choice_between_all_and_nothing(

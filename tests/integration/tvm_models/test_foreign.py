@@ -68,7 +68,7 @@ def test_parts_travel_with_the_bundle_and_its_runner(
     compiled = build_model(lower(imported(determinants()), host), {})
     compiled.export(tmp_path)
     parts = [
-        {"function": part.function, "file": part_file(number), "operators": list(part.operators)}
+        {"function": part.function, "file": part_file(number, part), "operators": list(part.operators)}
         for number, part in enumerate(compiled.foreign)
     ]
     expected = runtime(determinants(), [values()])[0]

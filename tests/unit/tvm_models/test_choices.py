@@ -1,4 +1,4 @@
-"""Which proposal to leave a model to ONNX Runtime is taken, and what is said when none is."""
+"""Which proposal to leave a model to another runtime is taken, and what is said when none is."""
 
 from tuneloom.model import Handover
 from tuneloom.tuners.tvm.models.rivals.choosing import inexact, taken
@@ -36,7 +36,11 @@ def test_moments_in_which_neighbours_are_busy_do_not_decide() -> None:
 
 
 def test_a_proposal_that_is_faster_by_less_than_chance_is_not_taken() -> None:
-    assert taken([proposal(0.99)], TOLERANCE) is None
+    assert taken([proposal(0.995)], TOLERANCE) is None
+
+
+def test_a_model_is_never_left_more_than_a_hundredth_slower_than_the_best_runtime() -> None:
+    assert taken([proposal(0.99)], TOLERANCE) is not None
 
 
 def test_a_proposal_with_other_outputs_is_not_taken_and_it_is_said() -> None:

@@ -41,8 +41,8 @@ _UNMEASURED = (
 class Finish:
     """Runs the last stages of a job; `check` and `verdicts` are its result, `failure` why there is none.
 
-    `handover` tells what is left to ONNX Runtime because that is faster; None if nothing is. `rejected` are
-    proposals that lost.
+    `handover` tells what is left to another runtime because that is faster; None if nothing is.
+    `rejected` are proposals that lost.
     `unwritten` is the error of a model that was made but could not be put where it should go.
     """
 
@@ -244,7 +244,7 @@ class Finish:
 
     def _hand_over_step(self, pieces: bool = True) -> Step:
         limit_s = 3 * compile_s(self.tasks) + check_s(self.tasks)
-        more = (HAND_OVER, self.spec.seed, pieces, self._whole_may_win)
+        more = (HAND_OVER, self.spec.seed, pieces)
         if pieces:
             return self._step(4, "/hand-over", self._handed_over, *more, limit_s=limit_s)
         return self._step(4, "/hand-over-whole", self._handed_over_whole, *more, limit_s=limit_s)
@@ -266,7 +266,7 @@ class Finish:
             self.notes += choice.notes
         else:
             reason = in_short(str(result))
-            self.notes.append(f"could not find out whether ONNX Runtime runs parts of it faster: {reason}")
+            self.notes.append(f"could not find out whether another runtime is faster: {reason}")
         return self._export_or_end()
 
     def _guilty_step(self) -> Step:
@@ -290,7 +290,7 @@ class Finish:
         return [self._compile_step()]
 
     def _export_step(self) -> Step:
-        recipe = self.recipe if self.handover is None else self.recipe.leaving(self.handover.left)
+        recipe = self.recipe if self.handover is None else self.handover.applied(self.recipe)
         function, place = f"{COMPILING}:export_model", self.export_to
         limit_s = 2 * compile_s(self.tasks) + EXPORT_S
         return self._step(

@@ -8,8 +8,9 @@ from typing import Any
 from tuneloom.app.tasks.progress import Contender, TaskProgress, is_borrowed
 from tuneloom.errors import in_short
 from tuneloom.model import CheckResult, Trial
+from tuneloom.tuners.tvm.models.rivals.runtimes import RIVALS
 
-_CLEARLY = 1.02  # faster by less may be chance
+_CLEARLY = 1.0  # a short model is worth a closer look only if another runtime was faster at first sight
 _NEAR = 0.8  # a part of the model may be slower even where all of it is faster by less than this
 _HOPELESS = 0.93  # all of the model was faster by more, so it is again
 _SHORT_S, _LONG_S = 1e-4, 1e-3
@@ -128,12 +129,12 @@ def _is_own(contender: Contender, default: Contender | None) -> bool:
 
 
 def may_be_handed_over(check: CheckResult) -> bool:
-    """Whether ONNX Runtime, timed in turn, was faster than the tuned model, or near enough for a part of it.
+    """Whether another runtime, timed in turn, was faster than the tuned model, or near enough for a part.
 
-    A model that takes almost no time is kept: calling another runtime from the program would take longer.
+    A model that takes almost no time is kept: that of a call would decide.
     """
     own = check.own_runtime
-    if own is None or own.name != "onnxruntime":
+    if own is None or own.name not in RIVALS:
         return False
     tuned_s = median(own.tuned_s)
     limit = _NEAR if tuned_s >= _LONG_S else _CLEARLY
@@ -141,7 +142,7 @@ def may_be_handed_over(check: CheckResult) -> bool:
 
 
 def may_win_whole(check: CheckResult) -> bool:
-    """Whether the whole model may be faster in ONNX Runtime: timed in turn, it was not clearly slower."""
+    """Whether the whole model may be faster in another runtime: timed in turn, that was not much slower."""
     own = check.own_runtime
     return own is not None and median(own.tuned_s) > _HOPELESS * median(own.seconds)
 

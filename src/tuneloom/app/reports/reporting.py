@@ -152,7 +152,7 @@ def _model(
         failed=sum(record.seconds is None for record in records),
         seconds=job.ended - job.started if job.ended and job.started else None,
         best=_best_of(job),
-        own_runtime=str(own.get("name", "")),
+        own_runtime=str((left.get("whole") and left.get("runtime")) or own.get("name", "")),
         own_runtime_s=left.get("onnxruntime_s", own.get("latency_s")),
         beside_s=left.get("latency_s", own.get("tuned_s")),
         left=_left(job),

@@ -33,6 +33,7 @@ to measure it when it was tuned.
 
   tuneloom evaluate fast/
   tuneloom evaluate fast/ --seconds 10 --json
+  tuneloom evaluate fast/ --against                  (every runtime that is installed)
   tuneloom evaluate fast/ --against onnxruntime      (both in turn; outputs compared)
   tuneloom evaluate fast/ --against torch            (eager and compiled)
 """
@@ -75,8 +76,11 @@ def _add_bundle_parsers(subparsers: Commands) -> None:
     )
     evaluate.add_argument(
         "--against",
-        choices=("onnxruntime", "torch", "tflite"),
-        help="also time the model in its own runtime, in turn on the same cores, and compare outputs",
+        nargs="?",
+        const="best",
+        choices=("best", "onnxruntime", "openvino", "tflite", "torch"),
+        help="also time the model in another runtime, in turn on the same cores, and compare outputs "
+        "(default: the fastest of all that are installed)",
     )
     evaluate.add_argument(
         "--farm", type=Path, metavar="FILE", help="time it on a board of this farm and compare outputs"
@@ -173,7 +177,7 @@ def evaluate_there(options: argparse.Namespace) -> int:
 
 
 def compare_it(options: argparse.Namespace) -> int:
-    """Time a bundle beside its model's own runtime and print both."""
+    """Time a bundle beside its model in other runtimes and print all."""
     from tuneloom.app.evaluating import compare_bundle
 
     found = compare_bundle(options.bundle, options.against, options.seconds, options.device_cores)
@@ -185,7 +189,9 @@ def compare_it(options: argparse.Namespace) -> int:
     for name, row in rows:
         told = row["failed"] if "failed" in row else f"{row['median_s'] * 1e3:9.3f} ms  {_spread(row)}"
         print(f"{name:{width}} {told}")
-    tf32 = "" if options.against != "torch" else f"; TF32 {'on' if found['tf32'] else 'off'}"
+    tf32 = (
+        "" if not found["against_name"].startswith("torch") else f"; TF32 {'on' if found['tf32'] else 'off'}"
+    )
     print(
         f"{found['name']} takes {found['ratio']:.2f} times the time of {found['against_name']}; "
         f"outputs differ by {found['difference']:.1e}{tf32}"

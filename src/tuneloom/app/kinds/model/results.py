@@ -50,6 +50,7 @@ def _handover(handover: Handover | None) -> dict[str, Any]:
 def _handover_row(handover: Handover) -> dict[str, Any]:
     return {
         "whole": handover.whole,
+        "runtime": handover.runtime,
         "latency_s": median(handover.seconds),
         "tvm_s": median(handover.tvm_s),
         "onnxruntime_s": median(handover.rival_s),
@@ -64,7 +65,7 @@ def _by_shape(check: CheckResult) -> dict[str, Any]:
 
 
 def _own_runtime(own: OwnRuntime | None) -> dict[str, Any]:
-    """What the model's own runtime takes; nothing where there was none to compare with."""
+    """What the fastest other runtime takes; nothing where there was none to compare with."""
     if own is None:
         return {}
     found = {
@@ -73,6 +74,7 @@ def _own_runtime(own: OwnRuntime | None) -> dict[str, Any]:
         "latencies_s": list(own.seconds),
         "tuned_s": median(own.tuned_s),
         "output_difference": own.difference,
+        "others": {one.name: median(one.seconds) for one in own.others},
     }
     return {"own_runtime": found}
 

@@ -103,7 +103,8 @@ def load_bundle(folder: Path) -> Bundle:
         load_libraries(manifest.get("requires", ()))
     except Refused as error:
         raise BundleError(f"{folder}: {error}") from error
-    if not (folder / LIBRARY).is_file():
+    whole = any(part.get("whole") for part in manifest.get("onnxruntime", ()))
+    if not whole and not (folder / LIBRARY).is_file():
         raise BundleError(f"{folder} is damaged: {LIBRARY} is missing; tune the model again")
     cores = int(manifest.get("provenance", {}).get("device_cores") or 1)
     use_cores(cores)

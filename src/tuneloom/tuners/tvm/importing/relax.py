@@ -18,6 +18,8 @@ class ForeignPart:
     runtime: str = "onnxruntime"
     whole: bool = False
     """Whether it is all of the model, with the same inputs and outputs."""
+    suffix: str = ".onnx"
+    """How a file with its content ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any
 from tuneloom.errors import InputError, ModelError, reason_of
 from tuneloom.model import Shapes, TensorInfo
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
+from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.onnx.files import read_onnx
 from tuneloom.tuners.tvm.importing.onnx.graphs import Trial, cleaned, import_onnx
 from tuneloom.tuners.tvm.importing.relax import Converted, ForeignPart, KeptValue
@@ -84,11 +85,33 @@ def import_model(
 
 def clean_graph(source: str, shapes: Shapes | None = None) -> CleanGraph:
     """The graph of an ONNX model as it is handed to TVM and cut; raises ModelError."""
-    bound = dict(shapes or {})
+    return cleaned(_onnx_of(source), source if source.startswith(_ZOO) else Path(source).name, shapes or {})
+
+
+def _onnx_of(source: str) -> Any:
     if source.startswith(_ZOO):
-        return cleaned(zoo_model(source.removeprefix(_ZOO)), source, bound)
+        return zoo_model(source.removeprefix(_ZOO))
+    return read_onnx(Path(source), Path(source).read_bytes())
+
+
+def whole_file(
+    source: str, shapes: Shapes, names: tuple[list[str], ...]
+) -> tuple[bytes, str, tuple[str, ...]]:
+    """All of a model for another runtime: a file in one piece, how its name ends, and its operators.
+
+    It is the user's own, since another runtime may know operators that were replaced when the graph was
+    cleaned; a cleaned one if its inputs and outputs have other `names`.
+    """
     path = Path(source)
-    return cleaned(read_onnx(path, path.read_bytes()), path.name, bound)
+    if not source.startswith(_ZOO) and path.suffix != ".onnx":
+        return path.read_bytes(), path.suffix, ("the whole model",)
+    model = _onnx_of(source)
+    given = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in given]
+    same = (inputs, [value.name for value in model.graph.output]) == names
+    file = model if same else assembled(clean_graph(source, shapes))
+    operators = tuple(dict.fromkeys(node.op_type for node in model.graph.node))
+    return file.SerializeToString(), ".onnx", operators
 
 
 def require_source(source: str) -> None:

@@ -17,7 +17,7 @@ from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.making.compiled import compile_plain, plain_model, tuned_model
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_of
 from tuneloom.tuners.tvm.models.precision.samples import values_for
-from tuneloom.tuners.tvm.models.rivals.turns import against_own_runtime, against_torch_compile, summed
+from tuneloom.tuners.tvm.models.rivals.turns import against_runtimes, against_torch_compile, summed
 
 _TIMING_S = 0.5
 _LONG_S = 4.0
@@ -43,7 +43,7 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckRe
     own: OwnRuntime | str = ""
     if board_session() is None:  # on a board the own runtime would not run here
         on_host = backend_of(lowered_model(recipe).target).on_host
-        compare = against_own_runtime if on_host else against_torch_compile
+        compare = against_runtimes if on_host else against_torch_compile
         own = compare(recipe, compiled, tuned, values, _TIMING_S)
     return CheckResult(
         difference=difference,
@@ -75,9 +75,16 @@ def added(checks: Sequence[CheckResult]) -> CheckResult:
 
 
 def _own_runtime(found: Sequence[OwnRuntime | None]) -> OwnRuntime | None:
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
+    """All variants as one run, in the fastest of the runtimes that run every one of them."""
+    named = [{one.name: one for one in each.every} for each in found if each is not None]
+    if len(named) < len(found):
         return None
+    common = [name for name in named[0] if all(name in each for each in named)]
+    sums = [_summed([each[name] for each in named]) for name in common]
+    return OwnRuntime.fastest(sums) if sums else None
+
+
+def _summed(known: Sequence[OwnRuntime]) -> OwnRuntime:
     return OwnRuntime(
         name=known[0].name,
         difference=max(one.difference for one in known),

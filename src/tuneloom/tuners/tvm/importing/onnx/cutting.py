@@ -7,7 +7,6 @@ from typing import Any
 
 from tuneloom.compiler.lazy import onnx, relax
 from tuneloom.tuners.tvm.importing.onnx.accepted import accepted_part
-from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph, captured, first_output
 from tuneloom.tuners.tvm.importing.onnx.crossing import crosses, relax_type
 from tuneloom.tuners.tvm.importing.onnx.small_steps import with_small_steps
@@ -15,8 +14,6 @@ from tuneloom.tuners.tvm.importing.relax import ForeignPart
 
 DOMAIN = "tuneloom"
 KIND = "Part"
-ALL = ("*",)
-"""Stands for all nodes of a graph where nodes are named."""
 
 
 def cut(graph: CleanGraph, refused: Collection[str]) -> tuple[CleanGraph, dict[str, ForeignPart]]:
@@ -37,23 +34,6 @@ def cut(graph: CleanGraph, refused: Collection[str]) -> tuple[CleanGraph, dict[s
         parts[node.name] = part
         nodes.append(node)
     return replace(graph, nodes=_ordered(nodes, graph)), parts
-
-
-def left_whole(graph: CleanGraph, model: Any) -> tuple[CleanGraph, dict[str, ForeignPart]]:
-    """The graph as one node that runs all of the model, and that part by the name of the node.
-
-    It is the model as its user has it wherever that has the same interface: another runtime may know
-    operators that were replaced when the graph was cleaned.
-    """
-    given = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value.name for value in model.graph.input if value.name not in given]
-    same = inputs == graph.inputs and [value.name for value in model.graph.output] == graph.outputs
-    content = (model if same else assembled(graph)).SerializeToString()
-    function = f"{DOMAIN}.{hashlib.sha256(content).hexdigest()[:16]}.whole"
-    node = onnx.helper.make_node(KIND, graph.inputs, graph.outputs, name=function, domain=DOMAIN)
-    operators = tuple(dict.fromkeys(one.op_type for one in graph.nodes))
-    part = ForeignPart(function=function, operators=operators, content=content, whole=True)
-    return replace(graph, nodes=[node]), {function: part}
 
 
 def _with_owners(graph: CleanGraph, refused: Collection[str]) -> set[str]:

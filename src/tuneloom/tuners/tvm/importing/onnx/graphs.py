@@ -13,7 +13,7 @@ from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph, clean
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import first_output
 from tuneloom.tuners.tvm.importing.onnx.converters import better_converters
 from tuneloom.tuners.tvm.importing.onnx.crossing import open_shape, require_tensors
-from tuneloom.tuners.tvm.importing.onnx.cutting import ALL, cut, left_whole
+from tuneloom.tuners.tvm.importing.onnx.cutting import cut
 from tuneloom.tuners.tvm.importing.onnx.foreign_types import types_by_running, undefined_values
 from tuneloom.tuners.tvm.importing.onnx.node_by_node import NodeRefused, relax_module
 from tuneloom.tuners.tvm.importing.relax import (
@@ -45,7 +45,7 @@ def import_onnx(
 
     Nodes that TVM can't take become parts for ONNX Runtime, unless `only_tvm`, or unless that is not
     installed: then the first of them is named in a ModelError. So do the nodes that are `left` there,
-    each known by its first output, or ALL, and with a `trial` those that TVM imports but fails at later.
+    each known by its first output, and with a `trial` those that TVM imports but fails at later.
     """
     load_tvm()
     bound = bind(declared_shapes(model), shapes, where)
@@ -53,7 +53,7 @@ def import_onnx(
     graph = _cleaned(model, bound.shapes, where, helped)
     require_tensors(graph.inputs, graph.types, "input", where)
     require_tensors(graph.outputs, graph.types, "output", where)
-    graph, parts = _divided(graph, model, where, _Cutting(only_tvm, helped, tuple(left), trial))
+    graph, parts = _divided(graph, where, _Cutting(only_tvm, helped, tuple(left), trial))
     module = converted(graph, where)
     return Converted(
         module=module,
@@ -80,11 +80,7 @@ class _Cutting:
     trial: Trial | None
 
 
-def _divided(
-    graph: CleanGraph, model: Any, where: str, how: _Cutting
-) -> tuple[CleanGraph, dict[str, ForeignPart]]:
-    if how.left == ALL:
-        return left_whole(graph, model)
+def _divided(graph: CleanGraph, where: str, how: _Cutting) -> tuple[CleanGraph, dict[str, ForeignPart]]:
     refused = refusals(graph, where)
     if how.trial is not None:
         refused += tried(graph, refused, how.trial, where)

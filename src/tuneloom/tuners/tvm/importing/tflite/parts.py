@@ -34,7 +34,11 @@ class Part:
     def foreign(self) -> ForeignPart:
         """The part as bundles keep it."""
         return ForeignPart(
-            function=self.function, operators=self.kinds, content=self.content, runtime=RUNTIME
+            function=self.function,
+            operators=self.kinds,
+            content=self.content,
+            runtime=RUNTIME,
+            suffix=".tflite",
         )
 
     def types(self, shapes: Sequence[Sequence[int]]) -> Types:

@@ -24,19 +24,19 @@ SHARED = "shared.json"
 """For each parameter of a further variant, which of the first variant's it is, or null if it has its own."""
 
 
-def part_file(number: int, runtime: str = "onnxruntime") -> str:
+def part_file(number: int, part: ForeignPart) -> str:
     """Where a bundle keeps a part that another runtime runs."""
-    return f"part_{number}.{'tflite' if runtime == 'tflite' else 'onnx'}"
+    return f"part_{number}{part.suffix}"
 
 
 def foreign_entries(parts: Sequence[ForeignPart]) -> tuple[dict[str, Any], ...]:
-    """How a bundle tells of the parts that ONNX Runtime runs."""
+    """How a bundle tells of the parts that another runtime runs."""
     return tuple(
         {
             "function": part.function,
-            "file": part_file(number, part.runtime),
+            "file": part_file(number, part),
             "operators": list(part.operators),
-            **({"whole": True} if part.whole else {}),
+            **({"whole": True, "runtime": part.runtime} if part.whole else {}),
         }
         for number, part in enumerate(parts)
     )
@@ -73,9 +73,10 @@ class CompiledModel:
 
     def export_program(self, folder: Path) -> None:
         """Write the library, and the parts that another runtime runs, without the parameters."""
-        (folder / LIBRARY).write_bytes(self.library)
+        if not self.is_foreign:
+            (folder / LIBRARY).write_bytes(self.library)
         for number, part in enumerate(self.foreign):
-            (folder / part_file(number, part.runtime)).write_bytes(part.content)
+            (folder / part_file(number, part)).write_bytes(part.content)
 
     def open(self) -> OpenModel:
         """Put the parameters on its device, ready to run; on the board, if this process holds one.
@@ -94,8 +95,14 @@ class CompiledModel:
 
         `placed` has weights that are on the device already, by the identity of their arrays; it grows.
         """
-        whole = next((part for part in self.foreign if part.whole), None)
-        return self.open_here(placed) if whole is None else ForeignModel(whole, self.threads)
+        if not self.is_foreign:
+            return self.open_here(placed)
+        return ForeignModel(self.foreign[0], self.threads, self.inputs, self.outputs)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another runtime has all of the model, so that there is no program."""
+        return any(part.whole for part in self.foreign)
 
     def open_here(self, placed: dict[int, Any] | None = None) -> RunningModel:
         """The program in this process, whatever that holds."""
@@ -134,12 +141,11 @@ def load_compiled(
 
     `shared` are the parameters of the bundle's first variant, for a further one that has some of them.
     """
-    tvm = load_tvm()
     try:
-        with quiet_stderr():
-            executable = tvm.runtime.load_module(str(folder / LIBRARY))
-        parameters = _parameters(folder, shared)
         parts = [_stored_part(folder, entry) for entry in foreign]
+        whole = any(part.whole for part in parts)
+        executable = None if whole else _program(folder)
+        parameters = () if whole else _parameters(folder, shared)
     except (OSError, ValueError, RuntimeError) as error:
         raise BundleError(f"{folder}: can't load the compiled model: {reason_of(error)}") from error
     return CompiledModel(
@@ -151,6 +157,11 @@ def load_compiled(
         threads=threads,
         device=device,
     )
+
+
+def _program(folder: Path) -> Any:
+    with quiet_stderr():
+        return load_tvm().runtime.load_module(str(folder / LIBRARY))
 
 
 def _parameters(folder: Path, shared: Sequence[Array]) -> tuple[Array, ...]:
@@ -165,10 +176,12 @@ def _parameters(folder: Path, shared: Sequence[Array]) -> tuple[Array, ...]:
 
 
 def _stored_part(folder: Path, entry: Mapping[str, Any]) -> ForeignPart:
+    file = folder / Path(entry["file"]).name
     return ForeignPart(
         function=entry["function"],
         operators=tuple(entry["operators"]),
-        content=(folder / Path(entry["file"]).name).read_bytes(),
-        runtime="tflite" if entry["file"].endswith(".tflite") else "onnxruntime",
+        content=file.read_bytes(),
+        runtime=entry.get("runtime") or ("tflite" if file.suffix == ".tflite" else "onnxruntime"),
         whole=bool(entry.get("whole")),
+        suffix=file.suffix,
     )

@@ -1,24 +1,43 @@
 """Parts of a model that another runtime runs, called by the compiled program like kernels."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from tuneloom.compiler.lazy import tvm_ffi
 from tuneloom.errors import BundleError, ModelError, reason_of
+from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.models.compiling.running import timer_of
-from tuneloom.tuners.tvm.runner import Refused, SessionModel, onnx_session, run_by_interpreter, run_by_session
+from tuneloom.tuners.tvm.runner import (
+    Refused,
+    WholeModel,
+    onnx_session,
+    run_by,
+    run_by_interpreter,
+    run_by_session,
+)
 
 
-class ForeignModel(SessionModel):
-    """A model that ONNX Runtime runs as a whole, as bundles run it."""
+class ForeignModel(WholeModel):
+    """A model that another runtime runs as a whole, as bundles run it."""
 
-    def __init__(self, part: ForeignPart, threads: int) -> None:
-        super().__init__(opened(part.content, threads))
+    def __init__(
+        self, part: ForeignPart, threads: int, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
+    ) -> None:
+        try:
+            super().__init__(run_by(part.runtime, part.content, entry_of(inputs, outputs), threads))
+        except Refused as error:
+            raise BundleError(str(error)) from error
 
     def timer(self, values: Sequence[Any]) -> Callable[[], float]:
         """A function that runs the model once on these values and returns the seconds."""
         return timer_of(lambda: self.run(values))
+
+
+def entry_of(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> dict[str, Any]:
+    """The interface of a model as a manifest has it."""
+    return {"inputs": [asdict(info) for info in inputs], "outputs": [asdict(info) for info in outputs]}
 
 
 def provide(parts: Sequence[ForeignPart], threads: int = 1) -> None:

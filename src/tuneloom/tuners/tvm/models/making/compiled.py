@@ -1,10 +1,13 @@
 """Models of this process, compiled with their schedules and as they came in."""
 
+import hashlib
 from pathlib import Path
 
 from tuneloom.backends.implementers import Implementer
 from tuneloom.errors import OutputError
 from tuneloom.model import ExportedModel, ModelRecipe
+from tuneloom.tuners.tvm.importing.relax import ForeignPart
+from tuneloom.tuners.tvm.importing.sources import whole_file
 from tuneloom.tuners.tvm.models.compiling.building import build_model, build_plain
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 from tuneloom.tuners.tvm.models.compiling.inserts import told
@@ -58,12 +61,37 @@ def plain_model(recipe: ModelRecipe) -> CompiledModel:
 def tuned_model(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:
     """The model compiled with these schedules; compiled here and now if another process did it so far.
 
-    The device may belong to another machine than the one that compiled the model.
+    The device may belong to another machine than the one that compiled the model. What another runtime has
+    as a whole is not compiled.
     """
+    if recipe.whole_in:
+        return _in_other_runtime(recipe)
     made = MODELS.of(recipe)
     if made.tuned is None or made.schedules != schedules:
         return _compile_tuned(recipe, schedules)
     return made.tuned
+
+
+def _in_other_runtime(recipe: ModelRecipe) -> CompiledModel:
+    """The model for another runtime, as its user has it wherever that has the same interface."""
+    lowered = lowered_model(recipe)
+    names = tuple([info.name for info in infos] for infos in (lowered.inputs, lowered.outputs))
+    content, suffix, operators = whole_file(recipe.source, recipe.shapes, names)
+    part = ForeignPart(
+        function=f"tuneloom.{hashlib.sha256(content).hexdigest()[:16]}.whole",
+        operators=operators,
+        content=content,
+        runtime=recipe.whole_in,
+        whole=True,
+        suffix=suffix,
+    )
+    return CompiledModel(
+        parameters=(),
+        inputs=lowered.inputs,
+        outputs=lowered.outputs,
+        foreign=(part,),
+        threads=recipe.cores,
+    )
 
 
 def export_model(recipe: ModelRecipe, schedules: dict[str, str], folder: str) -> ExportedModel | OutputError:
@@ -78,4 +106,6 @@ def export_model(recipe: ModelRecipe, schedules: dict[str, str], folder: str) ->
 
 
 def _implementers(recipe: ModelRecipe, schedules: dict[str, str]) -> list[Implementer]:
+    if recipe.whole_in:
+        return []
     return implementers_in(lowered_model(recipe), schedules, tuned_model(recipe, schedules).unscheduled)

@@ -9,7 +9,6 @@ from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import InputError, ModelError, reason_of
 from tuneloom.model import ModelRecipe, Shapes
-from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
 from tuneloom.tuners.tvm.importing.onnx.graphs import Trial
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower, lowered_module
@@ -47,7 +46,7 @@ def lowered_in(recipe: ModelRecipe, layout: str) -> LoweredModel:
     """The model lowered in a layout, imported if it was not before; raises InputError if it can't be."""
     spec, options = resolve_target(recipe.target, cores=recipe.cores), LowerOptions(layout=layout)
     model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left)
-    if recipe.dtype != "float32" and layout != "plain" and recipe.left != ALL:
+    if recipe.dtype != "float32" and layout != "plain":
         return lower(_quantised(recipe, model, spec), spec, options)
     try:
         return lower(model, spec, options)

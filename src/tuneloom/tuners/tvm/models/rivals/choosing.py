@@ -1,11 +1,12 @@
-"""What of a tuned model is left to ONNX Runtime because it is faster there.
+"""What of a tuned model is left to other runtimes because it is faster there.
 
 Whatever is left there has to prove it: the model as it would be deployed is timed in turn with TVM alone and
-with ONNX Runtime alone.
+with all installed runtimes that run it alone.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -13,47 +14,48 @@ import numpy as np
 
 from tuneloom.errors import reason_of
 from tuneloom.model import Handover, ModelRecipe, RuntimeChoice
-from tuneloom.tuners.tvm.importing.onnx.cutting import ALL
+from tuneloom.model.opened import title_of
 from tuneloom.tuners.tvm.importing.sources import clean_graph
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel, foreign_entries
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.compiling.running import Array
 from tuneloom.tuners.tvm.models.making.compiled import tuned_model
-from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_of
+from tuneloom.tuners.tvm.models.making.lowered import tolerance_of
 from tuneloom.tuners.tvm.models.making.made import MODELS
 from tuneloom.tuners.tvm.models.precision.samples import values_for
-from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival
+from tuneloom.tuners.tvm.models.rivals.runtimes import installed_rivals
 from tuneloom.tuners.tvm.models.rivals.segments import slower_nodes
 from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, is_clear, summed, warmed
 
 _SECONDS = 2.0
 _QUIET = 25
 """Which percentile of the runs counts: on shared cores the slower half measures the neighbours."""
-_MARGIN = 1.02
+_MARGIN = 1.01
 """By how much the model has to be faster for TVM to lose it: less may be chance."""
 _LEAST_S = 1e-3
 """A model that takes less is not cut: calls of another runtime would count."""
 RUNTIME = "onnxruntime"
 
 
-def choose(
-    recipe: ModelRecipe, schedules: dict[str, str], seed: int, pieces: bool = True, whole: bool = True
-) -> RuntimeChoice:
-    """What to leave to ONNX Runtime: the `whole` model, some `pieces`, if these are wanted, or nothing.
+def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, pieces: bool = True) -> RuntimeChoice:
+    """What to leave to other runtimes: the whole model, some `pieces`, if these are wanted, or nothing.
 
-    The model as it was chosen is compiled then, under the recipe that leaves the rest.
+    If pieces were chosen, the model is compiled then under the recipe that leaves them.
     """
-    tried, notes = [_tried(recipe, ALL, schedules, seed)] if whole else [], []
-    try:
-        found = _pieces(recipe, schedules, seed) if pieces else []
-        tried += [_tried(recipe, left, schedules, seed) for left in found]
-    except Exception as error:  # the choice between all and nothing remains
-        notes.append(f"pieces of the model could not be tried in ONNX Runtime: {reason_of(error)}")
-        MODELS.forget(recipe.leaving(ALL))
+    proposals = [Handover.of(name) for name in installed_rivals(recipe.source)]
+    notes = []
+    if pieces and RUNTIME in (one.runtime for one in proposals):
+        try:
+            proposals += _pieces(recipe, schedules, seed)
+        except Exception as error:  # the choice between all and nothing remains
+            notes.append(f"pieces of the model could not be tried in ONNX Runtime: {reason_of(error)}")
+            MODELS.forget(recipe.leaving(()))
+    tried = _tried(recipe, proposals, schedules, seed)
     best = taken(tried, tolerance_of(recipe))
-    if not tried or best is not tried[-1]:
-        MODELS.forget(recipe.leaving(ALL))  # another one is compiled, or none is wanted
+    for one in tried:
+        if not one.whole and one is not best:
+            MODELS.forget(one.applied(recipe))
     notes += [] if best else inexact(tried, tolerance_of(recipe))
     rejected = tuple(one for one in tried if one is not best)
     return RuntimeChoice(handover=best, rejected=rejected, notes=tuple(notes))
@@ -62,7 +64,7 @@ def choose(
 def taken(tried: Sequence[Handover], tolerance: float) -> Handover | None:
     """The proposal to take: the fastest of those whose outputs agree, if it is faster than TVM alone.
 
-    Pieces that are slower than ONNX Runtime alone, timed in the same minute, are no gain.
+    Pieces that are slower than another runtime alone, timed in the same minute, are no gain.
     """
     exact = [one for one in tried if one.difference <= tolerance]
     gains = [one for one in exact if one.whole or _quiet(one.seconds) <= _quiet(one.rival_s)]
@@ -71,9 +73,10 @@ def taken(tried: Sequence[Handover], tolerance: float) -> Handover | None:
 
 
 def inexact(tried: Sequence[Handover], tolerance: float) -> list[str]:
-    """Why a model that is faster in ONNX Runtime stays in TVM all the same, in words."""
+    """Why a model that is faster in another runtime stays in TVM all the same, in words."""
     return [
-        f"ONNX Runtime is faster, but its outputs differ by {one.difference:.1e}: everything stays in TVM"
+        f"{title_of(one.runtime)} is faster, but its outputs differ by {one.difference:.1e}: "
+        "everything stays in TVM"
         for one in tried
         if one.whole and one.difference > tolerance and _faster(one)
     ]
@@ -92,7 +95,7 @@ def _quiet(times: Sequence[float]) -> float:
     return float(np.percentile(times, _QUIET))
 
 
-def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[tuple[str, ...]]:
+def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[Handover]:
     """The pieces of a model that ONNX Runtime runs faster; none under several shapes or in int8."""
     if recipe.more_shapes or recipe.dtype != "float32":
         return []
@@ -103,52 +106,68 @@ def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[t
     if median(all_in_turn([run], 0.0)[0]) < _LEAST_S:
         return []
     found = slower_nodes(recipe, clean_graph(recipe.source, recipe.shapes), schedules, values)
-    return [found] if found else []
-
-
-def _tried(recipe: ModelRecipe, left: tuple[str, ...], schedules: dict[str, str], seed: int) -> Handover:
-    """The model with these nodes left to ONNX Runtime, timed in turn with both alternatives."""
-    MODELS.forget(recipe.leaving(left))
-    pairs = list(zip(recipe.variants(), recipe.leaving(left).variants(), strict=True))
-    rounds = [_round(own, other, schedules, seed) for own, other in pairs]
-    # The model as a whole in ONNX Runtime is what ONNX Runtime alone is.
-    places = (0, 1, 1) if left == ALL else (0, 1, 2)
-    tvm_s, seconds, rival_s = (summed([one.times[place] for one in rounds]) for place in places)
-    return Handover(
-        left=left,
-        whole=left == ALL,
-        seconds=seconds,
-        tvm_s=tvm_s,
-        rival_s=rival_s,
-        difference=max(one.difference for one in rounds),
-        foreign=tuple(foreign_entries(lowered_model(other).foreign) for _, other in pairs),
-        shares={name: share for one in rounds for name, share in one.shares.items()},
-    )
+    if not found:
+        return []
+    MODELS.forget(recipe.leaving(found))
+    tuned_model(recipe.leaving(found), schedules)
+    return [Handover.of(RUNTIME, left=found)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Round:
-    """One variant of a model: seconds of TVM alone, of what was proposed, and of ONNX Runtime alone."""
+class _Side:
+    """A model under one set of shapes, as TVM or somebody else runs it."""
 
-    times: list[list[float]]
-    difference: float
+    run: Callable[[], Any]
+    outputs: list[Array]
+    entries: tuple[dict[str, Any], ...]
     shares: dict[str, float]
 
 
-def _round(recipe: ModelRecipe, divided: ModelRecipe, schedules: dict[str, str], seed: int) -> _Round:
-    tuned = tuned_model(recipe, schedules)
-    proposed = tuned_model(divided, schedules)
-    values = values_for(recipe, proposed.inputs, seed)
-    runs = [_run(tuned, values), _run(proposed, values)]
-    if divided.left != ALL:
-        rival = open_rival(RUNTIME, recipe.source, proposed.inputs, proposed.outputs, recipe.cores)
-        runs.append(lambda: rival(values))
-    expected, got, *_ = map(warmed, runs)
-    return _Round(
-        times=all_in_turn(runs, _SECONDS, is_clear),
-        difference=max(map(relative_difference, got, expected)),
-        shares=foreign_shares(proposed, values),
-    )
+def _tried(
+    recipe: ModelRecipe, proposals: Sequence[Handover], schedules: dict[str, str], seed: int
+) -> list[Handover]:
+    """The proposals that can be opened, timed in turn with TVM alone and with each other."""
+    ours = _opened(recipe, schedules, seed)
+    opened: list[tuple[Handover, list[_Side]]] = []
+    for one in proposals:
+        with suppress(Exception):  # a runtime may refuse a model that another one takes
+            opened.append((one, _opened(one.applied(recipe), schedules, seed)))
+    rounds = [
+        all_in_turn([own.run, *(sides[n].run for _, sides in opened)], _SECONDS, is_clear)
+        for n, own in enumerate(ours)
+    ]
+    tvm_s, *theirs = (summed(times) for times in zip(*rounds, strict=True))
+    alone = [times for (one, _), times in zip(opened, theirs, strict=True) if one.whole]
+    rival_s = min(alone, key=_quiet, default=tvm_s)
+    return [
+        replace(
+            one,
+            seconds=times,
+            tvm_s=tvm_s,
+            rival_s=times if one.whole else rival_s,
+            difference=max(
+                relative_difference(got, expected)
+                for own, side in zip(ours, sides, strict=True)
+                for got, expected in zip(side.outputs, own.outputs, strict=True)
+            ),
+            foreign=tuple(side.entries for side in sides),
+            shares={name: share for side in sides for name, share in side.shares.items()},
+        )
+        for (one, sides), times in zip(opened, theirs, strict=True)
+    ]
+
+
+def _opened(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[_Side]:
+    """The model under each of its sets of shapes, warm."""
+    found = []
+    for variant in recipe.variants():
+        model = tuned_model(variant, schedules)
+        values = values_for(variant, model.inputs, seed)
+        run = _run(model, values)
+        outputs, shares = warmed(run), foreign_shares(model, values)
+        entries = foreign_entries(model.foreign)
+        found.append(_Side(run=run, outputs=outputs, entries=entries, shares=shares))
+    return found
 
 
 def _run(model: CompiledModel, values: list[Array]) -> Callable[[], Any]:

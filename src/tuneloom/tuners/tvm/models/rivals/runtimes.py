@@ -1,30 +1,50 @@
-"""A model's own runtime, to compare a bundle with what its user would run instead."""
+"""Other runtimes that run a model, to compare a bundle with what its user would run instead."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import InputError, ModelError, reason_of
 from tuneloom.model import TensorInfo
+from tuneloom.tuners.tvm.models.compiling.foreign import entry_of
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.rivals.torch_programs import EAGER, HOST, TorchProgram, all_modes, computes_on
-from tuneloom.tuners.tvm.runner import ON_HOST, Refused, onnx_session
+from tuneloom.tuners.tvm.runner import PACKAGES, Refused, onnx_session, run_by
 
 Run = Callable[[Sequence[Array]], list[Array]]
 _ZOO = "zoo:"
-RIVALS = {"onnxruntime": ".onnx", "torch": ".pt2", "tflite": ".tflite"}
-"""Runtimes, and the files they run."""
+RIVALS = {
+    "onnxruntime": (".onnx",),
+    "tflite": (".tflite",),
+    "torch": (".pt2",),
+    "openvino": (".onnx", ".tflite"),
+}
+"""Runtimes, and the files they run; the one that a kind of file belongs to comes first."""
+BEST = "best"
+"""Stands for the fastest of all that are installed."""
+_MODULES = {"tflite": "ai_edge_litert"}
 _GPU = "cuda"
 _CUDA, _TENSORRT = "CUDAExecutionProvider", "TensorrtExecutionProvider"
 
 
 def rival_of(model: str) -> str:
     """The runtime a model belongs to."""
+    return rivals_of(model)[0]
+
+
+def rivals_of(model: str) -> list[str]:
+    """All runtimes that run such files, installed or not, the one it belongs to first."""
     suffix = ".onnx" if model.startswith(_ZOO) else Path(model).suffix
-    return next(name for name, ending in RIVALS.items() if ending == suffix)
+    return [name for name, endings in RIVALS.items() if suffix in endings]
+
+
+def installed_rivals(model: str) -> list[str]:
+    """Those of them that are installed; nothing is imported."""
+    return [name for name in rivals_of(model) if find_spec(_MODULES.get(name, name)) is not None]
 
 
 def open_rival(
@@ -35,20 +55,23 @@ def open_rival(
     Raises InputError when the runtime does not run such files, is not installed or refuses the model.
     """
     _require(name, model)
-    makers = {"onnxruntime": _onnxruntime, "torch": _torch, "tflite": _tflite}
+    if name not in installed_rivals(model):
+        raise InputError(f"{name} is not installed; pip install {PACKAGES.get(name, name)}")
     try:
-        return makers[name](model, inputs, outputs, threads)
-    except (ImportError, Refused) as error:
-        raise InputError(f"{name} is not installed; pip install {_package(name)}") from error
-    except InputError:
-        raise
+        if name == "torch":
+            return TorchProgram(model, EAGER, threads=threads).run
+        run: Run = run_by(name, _content(model), entry_of(inputs, outputs), threads)
+        return run
+    except Refused as error:
+        raise ModelError(f"{model} can't be compared with the bundle: {error}") from error
     except Exception as error:
         raise ModelError(f"{name} refuses {model}: {reason_of(error)}") from error
 
 
 def _require(name: str, model: str) -> None:
-    if rival_of(model) != name:
-        raise InputError(f"{model} does not run in {name}; compare it with --against {rival_of(model)}")
+    known = rivals_of(model)
+    if name not in known:
+        raise InputError(f"{model} does not run in {name}; compare it with --against {known[0]}")
     if not model.startswith(_ZOO) and not Path(model).is_file():
         raise InputError(f"{model}, from which the bundle was made, is not there any more; put it back")
 
@@ -68,9 +91,14 @@ class Comparable:
 def competitors(name: str, this: Comparable) -> Mapping[str, Callable[[], OpenModel]]:
     """All ways of a runtime to run a model on its device, by name; each is opened when it is called.
 
-    Raises InputError when the runtime does not run such files, or can't use the device.
+    Raises InputError when the runtime does not run such files, or can't use the device. Of the BEST, those
+    that can't are left out; InputError then says that none is there.
     """
+    if name == BEST:
+        return _all_installed(this)
     _require(name, this.model)
+    if name == "openvino" and this.device != HOST:
+        raise InputError(f"openvino runs on CPUs only, and this bundle was built for {this.device}")
     if name == "torch":
         if not computes_on(this.device):
             missing = "is not installed" if not computes_on(HOST) else "can't use this GPU"
@@ -82,6 +110,22 @@ def competitors(name: str, this: Comparable) -> Mapping[str, Callable[[], OpenMo
         return _on_gpu(this)
     opened = partial(open_rival, name, this.model, this.inputs, this.outputs, this.threads)
     return {name: lambda: _OnHost(opened())}
+
+
+def _all_installed(this: Comparable) -> Mapping[str, Callable[[], OpenModel]]:
+    ways: dict[str, Callable[[], OpenModel]] = {}
+    refusals: list[InputError] = []
+    for name in installed_rivals(this.model):
+        try:
+            ways |= competitors(name, this)
+        except InputError as error:
+            refusals.append(error)
+    if ways:
+        return ways
+    if refusals:
+        raise refusals[0]
+    packages = [PACKAGES.get(name, name) for name in rivals_of(this.model)]
+    raise InputError(f"nothing to compare with is installed; pip install {' or '.join(packages)}")
 
 
 class _OnHost:
@@ -99,24 +143,14 @@ class _OnHost:
         return once
 
 
-def _package(name: str) -> str:
-    return "ai-edge-litert" if name == "tflite" else name
-
-
-def _onnxruntime(
-    model: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], threads: int
-) -> Run:
-    session = _session(model, threads)
-    names = [info.name for info in inputs]
-    return lambda values: list(session.run(None, dict(zip(names, values, strict=True))))
-
-
-def _session(model: str, threads: int, providers: Sequence[Any] = ON_HOST) -> Any:
+def _content(model: str) -> str | bytes:
+    """A file, or what would be in one."""
     from tuneloom.tuners.tvm.zoo.listing import zoo_model
 
-    zoo = model.startswith(_ZOO)
-    content = zoo_model(model.removeprefix(_ZOO)).SerializeToString() if zoo else model
-    return onnx_session(content, threads, providers)
+    if not model.startswith(_ZOO):
+        return model
+    content: bytes = zoo_model(model.removeprefix(_ZOO)).SerializeToString()
+    return content
 
 
 def _on_gpu(this: Comparable) -> Mapping[str, Callable[[], OpenModel]]:
@@ -142,7 +176,7 @@ class _GpuSession:
     """A session of ONNX Runtime whose inputs and outputs stay on the GPU."""
 
     def __init__(self, model: str, threads: int, providers: list[Any]) -> None:
-        self._session = _session(model, threads, providers)
+        self._session = onnx_session(_content(model), threads, providers)
         first = providers[0] if isinstance(providers[0], str) else providers[0][0]
         if first not in self._session.get_providers():
             raise RuntimeError(f"ONNX Runtime could not load its {first}")
@@ -171,29 +205,3 @@ class _GpuSession:
         for info in self._session.get_outputs():
             binding.bind_output(info.name, _GPU)
         return binding
-
-
-def _torch(model: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], threads: int) -> Run:
-    return TorchProgram(model, EAGER, threads=threads).run
-
-
-def _tflite(model: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], threads: int) -> Run:
-    from ai_edge_litert.interpreter import Interpreter
-
-    interpreter = Interpreter(model_path=model, num_threads=threads)
-    if len(interpreter.get_input_details()) != len(inputs):
-        raise InputError(f"{model} keeps its state inside LiteRT, so it can't be compared with the bundle's")
-    for detail, info in zip(interpreter.get_input_details(), inputs, strict=True):
-        interpreter.resize_tensor_input(detail["index"], info.shape)
-    interpreter.allocate_tensors()
-    places = [detail["index"] for detail in interpreter.get_input_details()]
-    found = {detail["name"]: detail["index"] for detail in interpreter.get_output_details()}
-    ordered = [found.get(info.name, place) for info, place in zip(outputs, found.values(), strict=True)]
-
-    def run(values: Sequence[Array]) -> list[Array]:
-        for place, value in zip(places, values, strict=True):
-            interpreter.set_tensor(place, value)
-        interpreter.invoke()
-        return [interpreter.get_tensor(place) for place in ordered]
-
-    return run

@@ -1,4 +1,4 @@
-"""The tuned model beside its own runtime: what its user would run instead."""
+"""The tuned model beside other runtimes: what its user would run instead."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.errors import ModelError, TuneloomError, reason_of
+from tuneloom.errors import TuneloomError, reason_of
 from tuneloom.model import ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel, timer_of
-from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
+from tuneloom.tuners.tvm.models.rivals.runtimes import installed_rivals, open_rival, rival_of
 from tuneloom.tuners.tvm.models.rivals.torch_programs import (
     TorchProgram,
     compiled_modes,
@@ -46,31 +46,45 @@ class Beside:
     difference: float
 
 
-def against_own_runtime(
+def against_runtimes(
     recipe: ModelRecipe,
     compiled: CompiledModel,
     running: OpenModel,
     values: Sequence[Array],
     seconds: float,
 ) -> OwnRuntime | str:
-    """Both timed in turn with as many threads, and how far their outputs differ.
+    """The tuned model and all installed runtimes that run it, timed in turn with as many threads.
 
-    Where the runtime refuses the model, or these values, there is nothing to compare with, and nothing is
-    wrong with the tuned model: then it is the reason, which is empty if the runtime is not installed.
+    Where a runtime refuses the model, or these values, there is nothing to compare with, and nothing is
+    wrong with the tuned model: then it is the reason, which is empty if no runtime is installed.
     """
-    name = rival_of(recipe.source)
-    try:
-        rival = open_rival(name, recipe.source, compiled.inputs, compiled.outputs, recipe.cores)
-        expected = warmed(lambda: rival(values))
-    except ModelError as error:
-        return str(error)
-    except TuneloomError:
-        return ""
-    except Exception as error:  # whatever it likes, for instance about values that are out of range
-        return f"{name} fails: {reason_of(error)}"
-    difference = _difference(warmed(lambda: running.run(values)), expected)
-    tuned_s, rival_s = in_turn(lambda: running.run(values), lambda: rival(values), seconds)
-    return OwnRuntime(name=name, difference=difference, seconds=tuple(rival_s), tuned_s=tuple(tuned_s))
+    opened: dict[str, tuple[Callable[[], list[Array]], list[Array]]] = {}
+    refusals: list[str] = []
+    for name in installed_rivals(recipe.source):
+        try:
+            rival = open_rival(name, recipe.source, compiled.inputs, compiled.outputs, recipe.cores)
+            run = partial(rival, values)
+            opened[name] = run, warmed(run)
+        except TuneloomError as error:
+            refusals.append(str(error))
+        except Exception as error:  # whatever it likes, for instance about values that are out of range
+            refusals.append(f"{name} fails: {reason_of(error)}")
+    if not opened:
+        return next(iter(refusals), "")
+    ours = warmed(lambda: running.run(values))
+    runs = [lambda: running.run(values), *(run for run, _ in opened.values())]
+    tuned_s, *theirs = all_in_turn(runs, seconds, is_clear)
+    return OwnRuntime.fastest(
+        [
+            OwnRuntime(
+                name=name,
+                difference=_difference(ours, expected),
+                seconds=tuple(times),
+                tuned_s=tuple(tuned_s),
+            )
+            for (name, (_, expected)), times in zip(opened.items(), theirs, strict=True)
+        ]
+    )
 
 
 def against_torch_compile(
@@ -141,14 +155,6 @@ def warmed(run: Callable[[], Any]) -> Any:
     return run()
 
 
-def in_turn(
-    one: Callable[[], Any], other: Callable[[], Any], seconds: float
-) -> tuple[list[float], list[float]]:
-    """What a run of each takes, turn by turn, for so long or until it is clear; at least five turns."""
-    first, second = all_in_turn((one, other), seconds, is_clear)
-    return first, second
-
-
 def all_in_turn(
     runs: Sequence[Callable[[], Any]],
     seconds: float,
@@ -172,11 +178,16 @@ def all_in_turn(
 
 
 def is_clear(times: Times) -> bool:
-    """Whether more turns would hardly change which of two is faster; three get all turns."""
-    if len(times) != 2 or len(times[0]) < _CLEAR_TURNS:
+    """Whether more turns would hardly change where the first stands: ahead of all others, or behind one.
+
+    Behind several, all of them get their turns, since one of these is faster than the others.
+    """
+    if len(times) < 2 or len(times[0]) < _CLEAR_TURNS:
         return False
-    (low, high), (other_low, other_high) = (np.percentile(one, [10, 90]) for one in times)
-    return bool(high * _CLEAR_MARGIN < other_low or other_high * _CLEAR_MARGIN < low)
+    (low, high), *others = (np.percentile(one, [10, 90]) for one in times)
+    if all(high * _CLEAR_MARGIN < other_low for other_low, _ in others):
+        return True
+    return len(others) == 1 and bool(others[0][1] * _CLEAR_MARGIN < low)
 
 
 class _Turns:
