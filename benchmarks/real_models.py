@@ -354,13 +354,14 @@ def judge(path: Path, folder: Path, row: dict[str, Any]) -> None:
     """How far a bundle's outputs are from those of the model's own runtime, and what both take, in turn."""
     from tuneloom.tuners.tvm.bundles.loading import load_bundle
     from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
-    from tuneloom.tuners.tvm.models.rivals.turns import in_turn
+    from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, is_clear
 
     bundle = load_bundle(folder)
     values = seeded(bundle.inputs)
     rival = open_rival(rival_of(str(path)), str(path), bundle.inputs, bundle.outputs, 1)
     assess(bundle.run(*values), rival, values, row)
-    ours_s, theirs_s = in_turn(lambda: bundle.run(*values), lambda: rival(values), 2.0)
+    runs = (lambda: bundle.run(*values), lambda: rival(values))
+    ours_s, theirs_s = all_in_turn(runs, 2.0, is_clear)
     row["ours_s"], row["theirs_s"] = median(ours_s), median(theirs_s)
 
 
