@@ -28,3 +28,25 @@ def test_a_device_elsewhere_is_reached_through_its_function_which_gets_more_time
     assert call.timeout_s == 10.0 + REACHING_S
     patient = placed(board, Call(function="a:b"))
     assert (patient.arguments, patient.timeout_s) == (("a:b", None), None)
+
+
+def gpu(number: int) -> Offer:
+    return Offer(
+        resource=Device(name=f"cuda{number}", key="cuda", machine="m"),
+        resident=True,
+        environment={"CUDA_VISIBLE_DEVICES": f"GPU-{number}"},
+        locks=(f"gpu-GPU-{number}",),
+    )
+
+
+def test_a_process_that_keeps_a_model_stays_on_its_first_gpu_and_holds_that_one() -> None:
+    placing = Placing()
+    placing.add(gpu(0))
+    placing.add(gpu(1))
+    keeping = Call(function="a:b", worker="job:model")
+    first, later = (placing.placed(keeping, "job", name) for name in ("cuda1", "cuda0"))
+    assert first.environment == later.environment == {"CUDA_VISIBLE_DEVICES": "GPU-1"}
+    assert later.locks == ("gpu-GPU-1",) and later.place == Place(resource="cuda0", machine="m")
+    assert placing.placed(CALL, "job", "cuda0").environment == {"CUDA_VISIBLE_DEVICES": "GPU-0"}
+    placing.remove("cuda1")
+    assert placing.placed(keeping, "job", "cuda0").environment == {"CUDA_VISIBLE_DEVICES": "GPU-0"}

@@ -212,3 +212,24 @@ def test_records_of_a_related_gpu_start_the_search(store: Store) -> None:
     seeds = reuse.options(TaskProgress(0, kernel), BASE).seeds
     assert [seed.configuration for seed in seeds] == [configuration]
     assert reuse.best_known(kernel) is None
+
+
+def test_a_kernel_starts_from_its_twin_in_another_type_before_its_kin_in_another_batch(store: Store) -> None:
+    here = Provenance(family="sm_90", target="cuda", device_key="cuda")
+    shapes = "{0}×512, 512×512 → {0}×512"
+    named = {"half": shapes.format(256), "small": shapes.format(16), "bfloat": shapes.format(256)}
+    tasks = {
+        name: Task(key=f"sm_90-{name}", name=name, gflop=1.0, shapes=text, kernel_class="matmul_add_cast")
+        for name, text in named.items()
+    }
+    for name in ("small", "half"):
+        made = Candidate(key=name, configuration=f'triton:{{"tile":{len(name)}}}')
+        measured = Trial(candidate=made, outcome=Measurement(seconds=(1.0,)))
+        store.add_trials(job_of(store, tasks[name], provenance=here), tasks[name].key, [measured], here)
+    kernel = tasks["bfloat"]
+    spec = JobSpec(name="net", model="net", budget=Budget(trials=100))
+    reuse = JobReuse(store, job_of(store, kernel), spec)
+    reuse.look(["sm_90"], [kernel], [TaskSpace(task_key=kernel.key, sketches=())])
+    reuse.plan([kernel])
+    seeds = reuse.options(TaskProgress(0, kernel), BASE).seeds
+    assert [seed.configuration for seed in seeds] == ['triton:{"tile":4}', 'triton:{"tile":5}']

@@ -12,11 +12,15 @@ REACHING_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptWorker:
-    """A named worker that keeps something for a job."""
+    """A named worker that keeps something for a job; `device` is the GPU that it used first, if any.
+
+    A process stays with its first GPU, whichever it is granted later.
+    """
 
     name: str
     job: str
     machine: str
+    device: str = ""
 
 
 class Placing:
@@ -63,7 +67,10 @@ class Placing:
         machine = offer.resource.machine
         owned = offer.resident and call.worker is None
         if call.worker is not None:
-            self._workers[call.worker, machine] = KeptWorker(name=call.worker, job=job, machine=machine)
+            device = self._device_of(call.worker, offer)
+            kept = KeptWorker(name=call.worker, job=job, machine=machine, device=device)
+            self._workers[call.worker, machine] = kept
+            offer = self._offers[device] if offer.resident else offer
         if offer.through:
             call = _reaching(call, offer)
         return Call(  # every stage passes here, and `replace` takes three times as long
@@ -81,6 +88,13 @@ class Placing:
             reads=self._reads.get(job),
             writes=call.writes,
         )
+
+    def _device_of(self, worker: str, offer: Offer) -> str:
+        """The GPU that a named worker stays with, as long as that is there; empty before its first."""
+        kept = self._workers.get((worker, offer.resource.machine))
+        if kept is not None and kept.device in self._offers:
+            return kept.device
+        return offer.resource.name if offer.resident else ""
 
     def workers_on(self, machine: str) -> list[KeptWorker]:
         """The named workers that live on a machine."""
