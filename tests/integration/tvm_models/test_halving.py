@@ -97,3 +97,28 @@ def test_outputs_beyond_the_tolerance_are_refused_with_the_first_layer_that_is(
     )
     with pytest.raises(InputError, match=r"by 0, .* layer 1 first \(conv2d to 1×24×11×11, by 0\); raise"):
         moved(in_type(single, "float32"), single, host, values, -1.0)
+
+
+@pytest.mark.parametrize("given", [TensorProto.FLOAT16, TensorProto.DOUBLE])
+def test_a_layer_that_is_not_in_single_precision_can_not_be_converted(imported: Import, given: int) -> None:
+    kind = helper.tensor_dtype_to_np_dtype(given)
+    nodes = [
+        helper.make_node("MatMul", ["x", "one"], ["a"]),
+        helper.make_node("Cast", ["a"], ["b"], to=given),
+        helper.make_node("MatMul", ["b", "two"], ["y"]),
+    ]
+    weights = {"one": np.ones((8, 8), np.float32), "two": np.ones((8, 8), kind)}
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (4, 8))],
+        [helper.make_tensor_value_info("y", given, (4, 8))],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    model = imported(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10))
+    with pytest.raises(InputError) as refused:
+        in_type(model, "bfloat16")
+    assert f"matmul (layer 2) computes in {kind.name}, which can't be converted to bfloat16" in str(
+        refused.value
+    )
+    assert "omit --dtype" in str(refused.value)

@@ -18,8 +18,27 @@ _LAYERS = ("relax.matmul", "relax.nn.conv", "relax.nn.attention")
 
 
 def in_type(imported: ImportedModel, dtype: str) -> ImportedModel:
-    """The model with products in a type; how its backend does that is up to the backend."""
+    """The model with products in a type; how its backend does that is up to the backend.
+
+    Raises InputError if a product or convolution does not compute in float32, from which it is converted.
+    """
+    _require_single(imported, dtype)
     return replace(imported, digest=f"{imported.digest}-{dtype}", dtype=dtype)
+
+
+def _require_single(imported: ImportedModel, dtype: str) -> None:
+    bindings = bindings_of(imported.module)
+    casts = {b.var: b.value.args[0] for b in bindings if _operator(b) == "relax.astype"}
+    layers = (binding for binding in bindings if _operator(binding).startswith(_LAYERS))
+    for number, layer in enumerate(layers, 1):
+        operands = [casts.get(operand, operand) for operand in layer.value.args]
+        kinds = [str(getattr(operand.ty, "dtype", "")) for operand in operands]
+        other = next((kind for kind in kinds if "float" in kind and kind != "float32"), None)
+        if other is not None:
+            raise InputError(
+                f"{imported.name}: {_named(layer)} (layer {number}) computes in {other}, which can't be "
+                f"converted to {dtype}; export the model in float32, or omit --dtype"
+            )
 
 
 def halve(
@@ -87,9 +106,12 @@ def _first_layer(
     for number, (layer, difference) in enumerate(zip(layers, differences, strict=True), 1):
         if not difference <= tolerance:
             shape = "×".join(str(int(extent)) for extent in layer.var.ty.shape.values)
-            what = _operator(layer).removeprefix("relax.").removeprefix("nn.")
-            return f", layer {number} first ({what} to {shape}, by {difference:.2g})"
+            return f", layer {number} first ({_named(layer)} to {shape}, by {difference:.2g})"
     return ""
+
+
+def _named(layer: object) -> str:
+    return _operator(layer).removeprefix("relax.").removeprefix("nn.")
 
 
 def _operator(binding: object) -> str:
