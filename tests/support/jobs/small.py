@@ -6,6 +6,7 @@ from typing import cast
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.kinds.base import JobContext, Opened
 from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.engine.calls import Returned
 from tuneloom.model import Budget, Candidate, Failure, FailureKind, JobSpec, Measurement, Task, Trial
 from tuneloom.store import Store
 from tuneloom.testing.engines.scripted import Answer
@@ -63,6 +64,8 @@ def drive(steps: Iterable[Step], answer: Answer) -> int:
     while waiting:
         step = waiting.pop(0)
         count += 1
-        following: Sequence[Step] | None = step.ended(answer(step.call()), float(count))
+        needless = step.needless is not None and step.needless(float(count))
+        result = Returned(value=None) if needless else answer(step.call())
+        following: Sequence[Step] | None = step.ended(result, float(count))
         waiting += [step] if following is None else following
     return count

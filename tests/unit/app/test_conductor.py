@@ -107,6 +107,18 @@ def test_jobs_come_when_their_time_comes() -> None:
     assert conductor.idle
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_is_needless_when_its_turn_comes_is_neither_started_nor_reported(policy: str) -> None:
+    heard, engine = Heard(), ScriptedEngine(FakeStages())
+    tuning = tune_tasks(
+        TASKS, small_spec(1000, seconds=20.0), engine, machine(), policy=policy, listener=heard
+    )
+    builds = [call for call in engine.started if call.function.endswith(":build")]
+    assert 0 < tuning.spent == len(builds) == sum(span.kind == "build" for span in heard.spans)
+    assert heard.ended == [("net", False)]
+    assert max(span.start_s for span in heard.spans if span.kind == "build") <= 20.0
+
+
 def test_a_cancelled_job_is_stopped_and_the_other_goes_on() -> None:
     heard = Heard()
 

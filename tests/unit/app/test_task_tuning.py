@@ -189,11 +189,25 @@ def test_the_goal_ends_the_tuning() -> None:
     assert tuning.spent < 1000
 
 
-def test_the_time_ends_the_tuning_but_open_batches_are_finished() -> None:
-    tuning = tuning_of("a", 1000, seconds=5.0)
+def test_the_time_ends_the_tuning_and_nothing_is_built_after_it() -> None:
+    kept: KEPT = []
+    built: list[int] = []
+
+    def build(_task: str, number: int) -> Artifact:
+        built.append(number)
+        return Artifact(payload=str(number).encode())
+
+    tuning, stages = tuning_of("a", 1000, kept, seconds=20.0), FakeStages(build=build)
+    drive(tuning.begin(0.0, b""), stages)
+    assert 0 < len(built) == tuning.spent == len(kept) < 20, "what was built is measured"
+    assert stages.log[-1] == "select a", "candidates that were chosen last are not built any more"
+    assert tuning.tasks[0].in_flight == tuning.tasks[0].lanes == 0 and not tuning.running
+
+
+def test_a_task_that_has_no_schedule_when_the_time_is_over_still_gets_its_first() -> None:
+    tuning = tuning_of("ab", 1000, seconds=1.0)
     drive(tuning.begin(0.0, b""), FakeStages())
-    assert 0 < tuning.spent < 1000
-    assert tuning.tasks[0].in_flight == 0
+    assert all(0 < len(task.trials) <= 6 and task.best for task in tuning.tasks)
 
 
 def test_stopping_opens_no_more_batches() -> None:

@@ -11,7 +11,7 @@ from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.conducting.programs import RunningPrograms
 from tuneloom.app.conducting.underway import StepUnderway, Underway, call_id
 from tuneloom.engine.api import Engine
-from tuneloom.engine.calls import Raised
+from tuneloom.engine.calls import Raised, Returned
 from tuneloom.errors import SchedulingError
 from tuneloom.scheduling import Core
 from tuneloom.scheduling.messages import (
@@ -171,12 +171,15 @@ class Dispatch:
         if self.programs.is_broken(job):
             return
         try:
+            out.needless = out.step.needless is not None and out.step.needless(self.now_s())
             out.call = self.inventory.placing.placed(out.step.call(), job, command.grant.resource)
         except Exception as error:
             self.programs.blame(job, error)
             return
         out.started_s = self.now_s()
-        if out.losses < out.step.chances:
+        if out.needless:
+            self.inbox.ended_here(id, Returned(value=None))
+        elif out.losses < out.step.chances:
             self._engine.start(id, out.call)
         else:  # it takes every device or machine along: end it, before it has taken them all
             lost = f"its device or machine was lost {out.losses} times"

@@ -83,7 +83,8 @@ class Hearing:
             self._dispatch.back_in_line(out)
             self._dispatch.tell(StageLost(at_s=self._dispatch.now_s(), job=request.job, stage=request.id))
             return
-        self._report(out, ended)
+        if not out.needless:
+            self._report(out, ended)
         self._step_ended(ended.id, out, ended.result)
         if out.step.judges is not None:
             self._judge(out.step, resource, ended.result)

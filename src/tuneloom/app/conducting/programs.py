@@ -21,6 +21,7 @@ class Step:
     While the call runs, `overdue` is asked now and then, with the seconds that it has run and
     the time, whether to give it up; it then ends as TimedOut. `judges` says from the result what
     is wrong with the device, empty if nothing is: a fixed kernel tells of its device, not of itself.
+    One that is `needless` when its turn comes, by the time, is not called and ends as Returned(None).
     """
 
     request: StageRequest
@@ -28,6 +29,7 @@ class Step:
     ended: Callable[[CallResult, float], "Sequence[Step] | None"] = field(repr=False)
     overdue: Callable[[float, float], bool] | None = field(default=None, repr=False)
     judges: Callable[[CallResult], str] | None = field(default=None, repr=False)
+    needless: Callable[[float], bool] | None = field(default=None, repr=False)
     chances: int = 10
 
     def leading_to(self, ended: Callable[[CallResult, float], "Sequence[Step] | None"]) -> "Step":
@@ -38,6 +40,7 @@ class Step:
             ended=ended,
             overdue=self.overdue,
             judges=self.judges,
+            needless=self.needless,
             chances=self.chances,
         )
 

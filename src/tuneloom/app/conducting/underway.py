@@ -15,7 +15,7 @@ class StepUnderway:
 
     `grant` is set while it has a resource, `call` while it runs; `losses` counts the
     devices and machines that were lost while it ran there. While it is `waiting` for a device that
-    another process uses, it has not begun.
+    another process uses, it has not begun; one that is `needless` never does.
     """
 
     step: Step
@@ -25,6 +25,7 @@ class StepUnderway:
     started_s: float = 0.0
     losses: int = 0
     waiting: bool = False
+    needless: bool = False
 
     def overdue(self, now_s: float) -> bool:
         """Whether it runs, and its step wants to wait no longer."""

@@ -105,13 +105,12 @@ class Spending:
 
     def over(self, at_s: float) -> bool:
         """Whether no more trials should begin."""
-        budget = self._spec.budget
-        if self.stopping or self._left() <= 0:
-            return True
-        started_s = at_s if self.started_s is None else self.started_s
-        if budget.seconds is not None and at_s - started_s >= budget.seconds:
-            return True
-        return self.goal.met_by(self.latency_s)
+        return self.stopping or self._left() <= 0 or self.late(at_s) or self.goal.met_by(self.latency_s)
+
+    def late(self, at_s: float) -> bool:
+        """Whether the seconds of the budget are over."""
+        seconds = self._spec.budget.seconds
+        return seconds is not None and self.started_s is not None and at_s - self.started_s >= seconds
 
     def note(self, at_s: float) -> None:
         """A trial was kept; remember whether the model became faster by it."""

@@ -34,6 +34,8 @@ _KILLED = Died(cause=KilledBy(signal.SIGKILL))
 """Somebody else ended a worker: lack of memory and our own limits are other causes."""
 _CHANCES = 3
 """After so many lost devices and machines, the candidate that ran there is to blame."""
+_EVEN_LATE = 3
+"""Builds of a batch that are made after the budget's seconds for a task that has no schedule yet."""
 _SEARCHING = (StageKind.SELECT, StageKind.UPDATE)
 
 
@@ -211,6 +213,8 @@ class TaskTuning:
 
         def ended(result: CallResult, at_s: float) -> Sequence[Step]:
             lane.building.discard(number)
+            if isinstance(result, Returned) and result.value is None:
+                return self._withdrawn(lane, at_s)
             return self._built(lane, number, candidate, result, at_s)
 
         device = DeviceDemand(key=self._spec.device_key)
@@ -219,8 +223,21 @@ class TaskTuning:
             call=call,
             ended=ended,
             overdue=lambda ran_s, at_s: self._overdue(lane, ran_s, at_s),
+            needless=lambda at_s: self._needless(lane, number, at_s),
             chances=_CHANCES,
         )
+
+    def _needless(self, lane: Lane, number: int, at_s: float) -> bool:
+        """Whether a build comes too late, after the seconds of the budget; each task gets its first few."""
+        return self.spending.late(at_s) and (bool(lane.progress.best) or number >= _EVEN_LATE)
+
+    def _withdrawn(self, lane: Lane, at_s: float) -> Sequence[Step]:
+        """A candidate that was not built costs no trial."""
+        lane.progress.in_flight -= 1
+        lane.left -= 1
+        if lane.left:
+            return []
+        return [self._update_step(lane)] if lane.trials else self._close_lane(lane, at_s)
 
     def _overdue(self, lane: Lane, ran_s: float, at_s: float) -> bool:
         """Whether a build should be given up: it takes far too long, or everything waits for it alone."""

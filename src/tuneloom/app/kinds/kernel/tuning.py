@@ -106,6 +106,10 @@ class KernelTuning(TaskTuning):
             held.append(_Held(number, candidate, artifact))
         return following + (self._chosen(lane) if held and lane.left == len(held) else [])
 
+    def _needless(self, lane: Lane, number: int, at_s: float) -> bool:
+        """Those of a batch are chosen among when all are built."""
+        return not self._spare and super()._needless(lane, number, at_s)
+
     def _chosen(self, lane: Lane) -> list[Step]:
         """Everything of the lane is built: run the most promising, leave the others."""
         held = self._held.pop(lane.name)
