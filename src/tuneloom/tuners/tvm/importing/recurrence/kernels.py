@@ -21,33 +21,37 @@ class _OnCore:
         self.lanes = cell.hidden // cell.width
 
     def write(self) -> None:
-        """Loops over steps and sequences around what the cell does."""
+        """Loops over steps and sequences around what the cell does before the end of a sequence."""
         given, cell = self.given, self.cell
         with T.sblock(cell.kind.lower()):
             self.sums = local(self.width)
-            steps = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[cell.kind]()
+            step = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[cell.kind]()
             with T.grid(cell.batch, self.hidden) as (b, j):
                 put(given.h, given.h0[b, j], b, j)
                 if cell.kind == "LSTM":
                     put(given.c, given.c0[b, j], b, j)
             with T.serial(cell.steps) as self.t, T.serial(cell.batch) as self.b:
                 self.place = self._place()
-                steps()
+                with T.If(self.t < given.lengths[self.b]):
+                    with T.Then():
+                        step()
+                    with T.Else():
+                        self._units(lambda at: put(given.y, T.float32(0.0), self.t, self.b, at))
 
     def _place(self) -> Any:
         """The step that is read and written in turn t; backwards, a short sequence begins at its own end."""
-        t, length = self.t, self.given.lengths[self.b]
-        return T.Select(t < length, length - 1 - t, t) if self.cell.backwards else t
+        return self.given.lengths[self.b] - 1 - self.t if self.cell.backwards else self.t
 
     def _x(self, at: Any) -> Any:
         return self.given.x[self.place, self.b, at]
 
     def _summed(
-        self, first: int, gates: int, begin: Callable[[Any], Any], read: Any, end: Callable[[Any, Any], None]
+        self, first: int, gates: int, begin: Callable[[Any], Any], read: Any, into: Any, at: int = 0
     ) -> None:
         """Rows of some gates: what each begins with, plus the matrix times row b of what is read.
 
-        The sums of a block stay in registers; `end` gets a sum and its place among these rows.
+        The sums of a block stay in registers, and are stored in a buffer from some place on. Activations
+        come later, for all gates: a block's own would hold up the sums of the next.
         """
         width, sums = self.width, self.sums
         with T.serial(gates * self.lanes) as block:
@@ -55,84 +59,96 @@ class _OnCore:
             with T.serial(self.hidden) as k, T.vectorized(width) as v:
                 weight = self.given.r[first * self.lanes + block, k, v]
                 put(sums, sums[v] + read[self.b, k] * weight, v)
-            self._vector(lambda v: end(sums[v], block * width + v))
+            self._vector(lambda v: put(into, sums[v], at + block * width + v))
 
     def _vector(self, store: Callable[[Any], None]) -> None:
         with T.vectorized(self.width) as v:
             store(v)
 
-    def _units(self, renew: Callable[[Callable[[Callable[[Any, Any], None]], None]], None]) -> None:
-        """New states of all units, which are outputs; beyond the end of a sequence these are zero."""
-        y, width = self.given.y, self.width
-        with T.serial(self.lanes) as block, T.If(self.t < self.given.lengths[self.b]):
+    def _units(self, *stores: Callable[[Any], None]) -> None:
+        """Something for all units after another, a vector of them at a time."""
+        with T.serial(self.lanes) as block:
+            for store in stores:
+                with T.vectorized(self.width) as v:
+                    store(block * self.width + v)
 
-            def each(store: Callable[[Any, Any], None]) -> None:
-                self._vector(lambda v: store(v, block * width + v))
-
-            with T.Then():
-                renew(each)
-                each(lambda v, at: put(y, self.given.h[self.b, at], self.place, self.b, at))
-            with T.Else():
-                each(lambda v, at: put(y, T.float32(0.0), self.t, self.b, at))
+    def _give(self, at: Any) -> None:
+        """The new state of a unit is an output."""
+        put(self.given.y, self.given.h[self.b, at], self.place, self.b, at)
 
     def _lstm(self) -> Callable[[], None]:
         cell, given, hidden = self.cell, self.given, self.hidden
-        into, kept, pre = local(self.width), local(self.width), local(4 * hidden, scope="global")
+        pre = local(4 * hidden, scope="global")
         f, g, h = cell.activations
 
         def gate(number: int, peephole: int, at: Any) -> Any:
             peeped = given.p[peephole * hidden + at]
             return f(cell.gate(pre[number * hidden + at], peeped, given.c[self.b, at]))
 
-        def kept_at(v: Any, at: Any) -> Any:
-            return T.float32(1.0) - into[v] if cell.coupled else gate(2, 2, at)
+        def into(at: Any) -> None:
+            put(pre, gate(0, 0, at), at)
 
-        def memory(v: Any, at: Any) -> Any:
-            return kept[v] * given.c[self.b, at] + into[v] * g(cell.bounded(pre[3 * hidden + at]))
+        def kept(at: Any) -> None:
+            put(pre, T.float32(1.0) - pre[at] if cell.coupled else gate(2, 2, at), 2 * hidden + at)
 
-        def renew(each: Any) -> None:
-            each(lambda v, at: put(into, gate(0, 0, at), v))
-            each(lambda v, at: put(kept, kept_at(v, at), v))
-            each(lambda v, at: put(given.c, memory(v, at), self.b, at))
-            each(lambda v, at: put(given.h, gate(1, 1, at) * h(given.c[self.b, at]), self.b, at))
+        def memory(at: Any) -> None:
+            new = g(cell.bounded(pre[3 * hidden + at]))
+            put(given.c, pre[2 * hidden + at] * given.c[self.b, at] + pre[at] * new, self.b, at)
 
-        def steps() -> None:
-            self._summed(0, 4, self._x, given.h, lambda total, at: put(pre, total, at))
-            self._units(renew)
+        def state(at: Any) -> None:
+            put(given.h, gate(1, 1, at) * h(given.c[self.b, at]), self.b, at)
 
-        return steps
+        def step() -> None:
+            self._summed(0, 4, self._x, given.h, pre)
+            self._units(into, kept, memory, state, self._give)
+
+        return step
 
     def _gru(self) -> Callable[[], None]:
         cell, given, hidden = self.cell, self.given, self.hidden
-        gate, new = local(2 * hidden, scope="global"), local(hidden, scope="global")
-        reset = local(cell.batch, hidden, scope="global")
+        pre, reset = local(3 * hidden, scope="global"), local(cell.batch, hidden, scope="global")
         f, g = cell.activations
 
         def begin(at: Any) -> Any:
             return given.rb[at] if cell.reset_after else self._x(2 * hidden + at) + given.rb[at]
 
-        def end(total: Any, at: Any) -> None:
-            whole = self._x(2 * hidden + at) + gate[hidden + at] * total if cell.reset_after else total
-            put(new, g(cell.bounded(whole)), at)
+        def update(at: Any) -> None:
+            put(pre, f(cell.bounded(pre[at])), at)
 
-        def renewed(at: Any) -> Any:
-            return new[at] + gate[at] * (given.h[self.b, at] - new[at])
+        def forget(at: Any) -> None:
+            put(pre, f(cell.bounded(pre[hidden + at])), hidden + at)
 
-        def steps() -> None:
-            self._summed(0, 2, self._x, given.h, lambda total, at: put(gate, f(cell.bounded(total)), at))
-            with T.serial(hidden) as j:
-                put(reset, gate[hidden + j] * given.h[self.b, j], self.b, j)
-            self._summed(2, 1, begin, given.h if cell.reset_after else reset, end)
-            self._units(lambda each: each(lambda v, at: put(given.h, renewed(at), self.b, at)))
+        def forgetting(at: Any) -> None:
+            put(reset, pre[hidden + at] * given.h[self.b, at], self.b, at)
 
-        return steps
+        def new(at: Any) -> None:
+            total = pre[2 * hidden + at]
+            whole = self._x(2 * hidden + at) + pre[hidden + at] * total if cell.reset_after else total
+            put(pre, g(cell.bounded(whole)), 2 * hidden + at)
+
+        def state(at: Any) -> None:
+            fresh = pre[2 * hidden + at]
+            put(given.h, fresh + pre[at] * (given.h[self.b, at] - fresh), self.b, at)
+
+        def step() -> None:
+            self._summed(0, 2, self._x, given.h, pre)
+            if not cell.reset_after:
+                self._units(forget, forgetting)
+            self._summed(2, 1, begin, given.h if cell.reset_after else reset, pre, 2 * hidden)
+            gates = (update, forget) if cell.reset_after else (update,)
+            self._units(*gates, new, state, self._give)
+
+        return step
 
     def _rnn(self) -> Callable[[], None]:
-        cell, given, new = self.cell, self.given, local(self.hidden, scope="global")
+        cell, given, pre = self.cell, self.given, local(self.hidden, scope="global")
         (f,) = cell.activations
 
-        def steps() -> None:
-            self._summed(0, 1, self._x, given.h, lambda total, at: put(new, f(cell.bounded(total)), at))
-            self._units(lambda each: each(lambda v, at: put(given.h, new[at], self.b, at)))
+        def state(at: Any) -> None:
+            put(given.h, f(cell.bounded(pre[at])), self.b, at)
 
-        return steps
+        def step() -> None:
+            self._summed(0, 1, self._x, given.h, pre)
+            self._units(state, self._give)
+
+        return step
