@@ -10,7 +10,9 @@ from tuneloom.errors import reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import assembled
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured, first_output
+from tuneloom.tuners.tvm.importing.onnx.cleaning.masked import is_masked_lstm
 from tuneloom.tuners.tvm.importing.onnx.converters import better_converters
+from tuneloom.tuners.tvm.importing.onnx.converters.recurrent import masked_lstm
 from tuneloom.tuners.tvm.importing.onnx.converters.rounded import (
     MOVING,
     in_whole_numbers,
@@ -110,6 +112,8 @@ class _Step:
         try:
             if is_rounded_once(self.node, inputs):
                 return None
+            if is_masked_lstm(self.node):
+                return masked_lstm(self.bb, self.node, inputs, self.graph.constants)
             result = self._on_whole_numbers(inputs)
             return self.convert(inputs) if result is None else result
         except Exception as error:

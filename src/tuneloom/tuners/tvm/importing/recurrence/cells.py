@@ -35,6 +35,8 @@ class Cell:
     peepholes: bool = False
     coupled: bool = False
     reset_after: bool = False
+    masked: bool = False
+    """Whether steps may be left out: they keep the state and give zeros."""
 
     @property
     def width(self) -> int:
@@ -56,6 +58,7 @@ class Cell:
             "h0": one,
             **({"c0": one} if lstm else {}),
             "lengths": (self.batch,),
+            **({"m": (self.steps, self.batch)} if self.masked else {}),
             **({"p": (3 * self.hidden,)} if lstm else {"rb": (self.hidden,)} if self.kind == "GRU" else {}),
             "y": (self.steps, self.batch, self.hidden),
             "h": one,
@@ -71,6 +74,10 @@ class Cell:
     def text(self) -> str:
         """All of it in JSON."""
         return json.dumps(asdict(self))
+
+    def goes_on(self, given: Any, t: Any, b: Any) -> Any:
+        """Whether turn t of a sequence changes its state."""
+        return given.m[t, b] > T.float32(0.0) if self.masked else t < given.lengths[b]
 
     def bounded(self, x: Any) -> Any:
         """A gate before its activation, clipped if that is asked for."""

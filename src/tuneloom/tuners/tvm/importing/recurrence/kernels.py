@@ -32,7 +32,7 @@ class _OnCore:
                     put(given.c, given.c0[b, j], b, j)
             with T.serial(cell.steps) as self.t, T.serial(cell.batch) as self.b:
                 self.place = self._place()
-                with T.If(self.t < given.lengths[self.b]):
+                with T.If(cell.goes_on(given, self.t, self.b)):
                     with T.Then():
                         step()
                     with T.Else():

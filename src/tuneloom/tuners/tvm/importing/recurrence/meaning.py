@@ -30,7 +30,13 @@ def meaning_of(cells: Sequence[Cell]) -> Meaning | None:
 
 def _is_usual(cell: Cell) -> bool:
     names = tuple(one.name.lower() for one in cell.activations)
-    options = cell.clip or cell.peepholes or cell.coupled or (cell.kind == "GRU" and not cell.reset_after)
+    options = (
+        cell.masked
+        or cell.clip
+        or cell.peepholes
+        or cell.coupled
+        or (cell.kind == "GRU" and not cell.reset_after)
+    )
     return _USUAL.get(cell.kind) == names and not options
 
 

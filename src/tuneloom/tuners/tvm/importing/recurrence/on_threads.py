@@ -75,7 +75,7 @@ class _OnThreads:
 
     @property
     def _goes_on(self) -> Any:
-        return self.t < self.given.lengths[self.b]
+        return self.cell.goes_on(self.given, self.t, self.b)
 
     @property
     def _place(self) -> Any:

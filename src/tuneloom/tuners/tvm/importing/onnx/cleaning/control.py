@@ -8,6 +8,7 @@ import numpy as np
 from tuneloom.compiler.lazy import onnx
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.onnx.cleaning.constants import static_shape
+from tuneloom.tuners.tvm.importing.onnx.cleaning.masked import as_masked_lstm, is_masked_lstm
 from tuneloom.tuners.tvm.importing.onnx.cleaning.scopes import Scope
 
 MOST_TURNS = 1024
@@ -65,6 +66,8 @@ def _branch(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
 
 def _loop(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
     """Unrolled when the number of turns is known, or bounded with a condition that ends it early."""
+    if as_masked_lstm(cleaner, node, inner, scope):
+        return True
     body = node.attribute[0].g
     most = _number(cleaner, inner.input[0])
     going = inner.input[1] if len(inner.input) > 1 else ""
@@ -105,7 +108,7 @@ def _loop(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
 def _scan(cleaner: Any, node: Any, inner: Any, scope: Scope) -> bool:
     attributes = {a.name: a for a in node.attribute}
     body, count = attributes["body"].g, attributes["num_scan_inputs"].i
-    if cleaner.versions.get("", 1) < 9:
+    if cleaner.versions.get("", 1) < 9 or is_masked_lstm(node):
         return False
     carried, scanned = (
         list(inner.input[: len(inner.input) - count]),

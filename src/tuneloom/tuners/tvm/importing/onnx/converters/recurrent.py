@@ -153,6 +153,26 @@ class Layer:
         return value if self.dtype == "float32" else relax.op.astype(value, self.dtype)
 
 
+def masked_lstm(bb: Any, node: Any, inputs: Any, constants: Any) -> Any:
+    """A Scan that is an LSTM with a mask (cleaning/masked.py): its outputs in the order of the node's."""
+    state, memory, x, mask = inputs
+    steps, batch, rows = shape_of(x)
+    functions = tuple(Activation(name) for name in _DEFAULTS["LSTM"])
+    cell = Cell(kind="LSTM", steps=steps, batch=batch, hidden=rows // 4, activations=functions, masked=True)
+    (body,) = (one.g for one in node.attribute if one.HasField("g"))
+    weights = np.ascontiguousarray(constants.array(body.node[0].input[1]).T)
+    arguments = [
+        *(x, bb.emit(packed(relax.const(weights), cell)), state, memory),
+        relax.const(np.full(batch, steps, dtype=np.int32)),
+        bb.emit(relax.op.reshape(mask, (steps, batch))),
+        relax.const(np.zeros(3 * cell.hidden, dtype=np.float32)),
+    ]
+    types = [relax.TensorType(cell.arguments[name], "float32") for name in cell.results]
+    found = bb.emit(relax.call_tir(bb.add_func(kernel_of(cell), "lstm"), relax.Tuple(arguments), types))
+    y, h, c = (bb.emit(relax.TupleGetItem(found, place)) for place in range(3))
+    return bb.normalize(relax.Tuple([h, c, y]))
+
+
 _WITH_ALPHA = frozenset(("affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"))
 _WITH_BETA = frozenset(("affine", "scaledtanh", "hardsigmoid"))
 
