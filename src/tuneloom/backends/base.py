@@ -6,9 +6,10 @@ so that a backend can be loaded where only TVM's runtime is installed.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from tuneloom.backends.implementers import Implementer
+from tuneloom.backends.quantising import Quantiser
 from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
@@ -18,22 +19,6 @@ Clock = Callable[[int, int], tuple[float, ...]]
 """Times so many runs, so often: seconds per run, once for each repeat."""
 GENERAL_SPACE = "post-order-apply"
 """MetaSchedule's own space, which takes every kernel."""
-
-
-class Quantiser(Protocol):
-    """How a backend computes with 8-bit numbers: which products, and by which steps data are rounded."""
-
-    def sources(self, module: Any) -> list[Any]:
-        """The variables of `main` that such products would read."""
-
-    def watched(self, module: Any, sources: Sequence[Any]) -> Any:
-        """The module whose `main` also gives the least and greatest value of these variables."""
-
-    def scale(self, low: float, high: float) -> Any:
-        """Steps that reach from the least to the greatest value."""
-
-    def rounded(self, module: Any, scales: Mapping[Any, Any]) -> Any:
-        """The module with these variables rounded where products read them."""
 
 
 class Backend(ABC):
@@ -78,8 +63,8 @@ class Backend(ABC):
             raise TargetError(f"{dtype} is not available on {target.chip} (it has {known}); omit --dtype")
 
     def quantiser(self, target: TargetSpec) -> Quantiser:
-        """How it computes in int8, where `dtypes` has that."""
-        raise TargetError(f"int8 is not available on {target.chip}; omit --dtype")
+        """How it computes in 8 bits, where `dtypes` has int8 or fp8."""
+        raise TargetError(f"8-bit numbers are not available on {target.chip}; omit --dtype")
 
     def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
         """The passes that lay a model out for the hardware, with products in this type."""

@@ -2,7 +2,7 @@
 
 from tuneloom.model.budget import Budget, MeasuringRules
 from tuneloom.model.fields import JobField
-from tuneloom.model.job import DTYPES, JOB_FIELDS, NOWHERE, REUSE, JobSpec
+from tuneloom.model.job import CALIBRATED, DTYPES, JOB_FIELDS, NOWHERE, REUSE, JobSpec
 from tuneloom.model.opened import (
     EXACT,
     CheckResult,
@@ -42,6 +42,7 @@ from tuneloom.model.trial import (
 from tuneloom.model.tuner import Search, SearchOptions, SeededSearch, TaskSource, Tuner
 
 __all__ = [
+    "CALIBRATED",
     "DTYPES",
     "EXACT",
     "JOB_FIELDS",

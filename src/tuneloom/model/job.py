@@ -22,8 +22,10 @@ from tuneloom.model.fields import (
 
 NOWHERE = "none"
 """The key of no device: a job with it measures nothing."""
-DTYPES = ("float32", "float16", "bfloat16", "tf32", "int8")
+DTYPES = ("float32", "float16", "bfloat16", "tf32", "fp8", "int8")
 """In which type a model may compute."""
+CALIBRATED = frozenset(("fp8", "int8"))
+"""Those whose scales are found on samples."""
 GOALS = ("latency", "energy")
 REUSE = ("auto", "off", "transfer", "share", "transfer-only")
 """What a job may do with schedules of other tasks."""
@@ -122,14 +124,14 @@ class JobSpec:
     dtype: str = job_field(
         one_of(DTYPES),
         "number type for convolutions and products",
-        more="GPUs have float16, bfloat16 and tf32, CPUs bfloat16 and int8; int8 is calibrated on `samples`; "
-        "see [models](models.md)",
+        more="GPUs have float16, bfloat16, tf32 and fp8, CPUs bfloat16 and int8; fp8 and int8 are "
+        "calibrated on `samples`; see [models](models.md)",
         default="float32",
         option="--dtype",
     )
     samples: str | None = job_field(
         PathKind(ending=".npz"),
-        "inputs to calibrate int8 on: a NumPy archive with one array per input, under its name",
+        "inputs to calibrate fp8 or int8 on: a NumPy archive with one array per input, under its name",
         default=None,
         option="--samples",
         metavar="FILE.npz",
@@ -177,7 +179,7 @@ class JobSpec:
         for each in fields_of(owner):
             if not each.part:
                 each.require(getattr(self, each.attribute))
-        if (self.dtype == "int8") != (self.samples is not None):
+        if (self.dtype in CALIBRATED) != (self.samples is not None):
             words = "needs --samples FILE.npz" if self.samples is None else "takes no --samples"
             raise InputError(f"dtype {self.dtype} {words}", field="samples")
         for shapes in (self.shapes, *self.more_shapes):

@@ -43,10 +43,10 @@ class JobOptions(TypedDict, total=False):
     """Leave out code that needs libraries where the bundle runs."""
     goal: Literal["latency", "energy"]
     """What to optimise: the latency of a model, or the energy of a run."""
-    dtype: Literal["float32", "float16", "bfloat16", "tf32", "int8"]
+    dtype: Literal["float32", "float16", "bfloat16", "tf32", "fp8", "int8"]
     """Number type for convolutions and products."""
     samples: str
-    """Inputs to calibrate int8 on: a NumPy archive with one array per input, under its name."""
+    """Inputs to calibrate fp8 or int8 on: a NumPy archive with one array per input, under its name."""
     tolerance: float
     """Largest relative change of the outputs that a lower precision may cause."""
     layout: str

@@ -22,7 +22,7 @@ COMPILED = {
     ),
     "sm_90": (
         *("batched product", "written out attention", "layer norm", "elementwise chain"),
-        *("mean of all pixels", "GRU backwards", "LSTM both ways"),
+        *("mean of all pixels", "GRU backwards", "LSTM both ways", "product in 8 bits"),
     ),
 }
 

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tuneloom.backends.cpu.layouts.kernels import dots
 from tuneloom.backends.cpu.templates.generator import first_guess, has_template
+from tuneloom.backends.quantising import Scale
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
@@ -138,7 +139,7 @@ def test_floats_are_rounded_to_even_by_what_tvm_computes_in_vectors(host: Target
 
     halves = np.arange(-4, 12, dtype=np.float32) / 2
     data = te.placeholder(halves.shape, name="data")
-    function = te.create_prim_func([data, dots.quantised(data, dots.Scale(step=1.0, zero=3, dtype="uint8"))])
+    function = te.create_prim_func([data, dots.quantised(data, Scale(step=1.0, zero=3, dtype="uint8"))])
     calls: list[Any] = []
     structural_walk(function.body, ((tvm.ir.Call, calls.append),))
     assert calls and all(call.op.get_attr("TVectorizable") for call in calls)

@@ -84,7 +84,7 @@ def _index(self: Any) -> int:
 
 
 def mend_interpreter() -> None:
-    """Mend what the interpreter can't do: computed bounds of loops, products in bfloat16, truths in masks.
+    """Mend what the interpreter can't do: computed bounds of loops, narrow products, truths in masks.
 
     NumPy refuses the first, the second are wrong, and a single truth that joins a block of them makes it a
     block of numbers.
@@ -124,9 +124,12 @@ def _with_truths(builder: Any, name: str, place: int) -> Any:
 def _widened(handle: Any, kind: Any) -> Any:
     import triton.language as tl
 
-    if handle.dtype.scalar != tl.bfloat16:
+    narrow = {tl.bfloat16: ml_dtypes.bfloat16, tl.float8e4nv: ml_dtypes.float8_e4m3fn}.get(
+        handle.dtype.scalar
+    )
+    if narrow is None:
         return handle
-    return kind(handle.data.view(ml_dtypes.bfloat16).astype(np.float32), tl.float32)
+    return kind(handle.data.view(narrow).astype(np.float32), tl.float32)
 
 
 def difference(got: Array, right: Array) -> float:

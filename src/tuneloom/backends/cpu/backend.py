@@ -1,13 +1,12 @@
 """CPUs as a backend: blocked layouts, templates that fill vector registers, special instructions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from tuneloom.backends.base import Backend
-from tuneloom.backends.cpu import quantising
+from tuneloom.backends.cpu.dot_products import DotQuantiser
 from tuneloom.backends.cpu.features import cpu_features_needed, kernel_flags
 from tuneloom.backends.cpu.instructions.tiles import make_known, tile_features
-from tuneloom.backends.cpu.layouts.kernels.dots import Scale
 from tuneloom.backends.cpu.target import CpuTarget, cpu_features_of, cpu_of, cpu_target
 from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.target import TargetSpec
@@ -39,7 +38,7 @@ class CpuBackend(Backend):
             )
         super().require_dtype(dtype, target)
 
-    def quantiser(self, target: TargetSpec) -> "DotQuantiser":
+    def quantiser(self, target: TargetSpec) -> DotQuantiser:
         return DotQuantiser(cpu_of(target))
 
     def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
@@ -96,26 +95,6 @@ class CpuBackend(Backend):
         features = cpu_features_needed(cpu_features_of(cpu.to_tvm()))
         needed = (*features, *tile_features(in_tiles(kernels, cpu)))
         return {"cpu_features": list(needed), "cpu_flags": kernel_flags(needed)}
-
-
-class DotQuantiser:
-    """Products of 8-bit numbers by an instruction that adds four of them in every lane."""
-
-    def __init__(self, target: CpuTarget) -> None:
-        assert target.dots is not None, "the target has no such instruction"
-        self._lanes, self._data = target.lanes, target.dots.data
-
-    def sources(self, module: Any) -> list[Any]:
-        return quantising.sources_of(module, self._lanes)
-
-    def watched(self, module: Any, sources: Sequence[Any]) -> Any:
-        return quantising.with_ranges(module, list(sources))
-
-    def scale(self, low: float, high: float) -> Scale:
-        return quantising.scale_of(low, high, self._data)
-
-    def rounded(self, module: Any, scales: Mapping[Any, Scale]) -> Any:
-        return quantising.rounded(module, scales, self._lanes)
 
 
 BACKEND = CpuBackend()

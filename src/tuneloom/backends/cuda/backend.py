@@ -12,6 +12,13 @@ from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.passes.attention import attention_as_one
 from tuneloom.backends.cuda.passes.channels_last import channels_last, gates_apart
+from tuneloom.backends.cuda.passes.eights import (
+    BETWEEN,
+    EIGHT,
+    EightQuantiser,
+    products_in_eight,
+    roundings_spelled_out,
+)
 from tuneloom.backends.cuda.passes.halves import HALF, products_in_half
 from tuneloom.backends.cuda.passes.moves import moves_before
 from tuneloom.backends.cuda.passes.norms import norms_folded
@@ -55,15 +62,24 @@ class CudaBackend(Backend):
 
     def dtypes(self, target: TargetSpec) -> frozenset[str]:
         gpu = Gpu.of(target.config)
-        able = {"float16": "float16", "bfloat16": "bfloat16", "tf32": "bfloat16"}
+        able = {"float16": "float16", "bfloat16": "bfloat16", "tf32": "bfloat16", "fp8": EIGHT}
         found = [name for name, kind in able.items() if gpu is not None and gpu.computes(kind)]
         return frozenset(("float32", *found))
+
+    def quantiser(self, target: TargetSpec) -> EightQuantiser:
+        return EightQuantiser()
 
     def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
         from tvm.relax import transform
 
         in_half = own_pass("ProductsInHalf", products_in_half)
-        halving = (own_pass("Halved", lambda module: halved(module, dtype)), in_half)
+        half = BETWEEN if dtype == "fp8" else dtype
+        halving = [own_pass("Halved", lambda module: halved(module, half)), in_half]
+        if dtype == "fp8":
+            halving.append(own_pass("RoundingsSpelledOut", roundings_spelled_out))
+        narrowing = (
+            own_pass("ProductsInEight", lambda module: reshapes_behind(products_in_eight(module), 3)),
+        )
         return [
             transform.CanonicalizeBindings(),
             own_pass("SplitsAsSlices", splits_as_slices),
@@ -72,7 +88,7 @@ class CudaBackend(Backend):
             own_pass("NormsFolded", norms_folded),
             own_pass("NormsAsOne", rms_norms_as_one),
             own_pass("AttentionAsOne", attention_as_one),
-            *(halving if dtype in HALF else ()),
+            *(halving if half in HALF else ()),
             own_pass("ChannelsLast", channels_last),
             transform.EliminateCommonSubexpr(),
             own_pass("ReshapesBehind", reshapes_behind),
@@ -81,6 +97,7 @@ class CudaBackend(Backend):
             own_pass("MovesBefore", lambda module: reshapes_behind(moves_before(module))),
             transform.CanonicalizeBindings(),
             own_pass("ProductsJoined", products_joined),
+            *(narrowing if dtype == "fp8" else ()),
             own_pass("GatesApart", gates_apart),
         ]
 

@@ -47,7 +47,10 @@ def _pointer(argument: Argument, buffers: dict[str, Any]) -> Any:
 
     if argument.role == "null":
         return tirx.reinterpret("handle", tirx.const(0, "uint64"))
-    return buffers[argument.role][argument.number].access_ptr("r" if argument.role == "input" else "rw")
+    buffer = buffers[argument.role][argument.number]
+    if argument.dtype.startswith("float8"):
+        return buffer.data  # hosts hold such numbers as bytes, of which TVM does not tell `access_ptr`
+    return buffer.access_ptr("r" if argument.role == "input" else "rw")
 
 
 def device_modules(code: DeviceCode) -> tuple[Any, ...]:

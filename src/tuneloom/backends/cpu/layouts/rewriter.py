@@ -24,6 +24,7 @@ from tuneloom.backends.cpu.layouts.shapes.values import (
     Value,
 )
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.backends.quantising import Scale
 from tuneloom.compiler.lazy import relax, tvm
 
 VOLUME = 5
@@ -287,16 +288,12 @@ class Rewriter:
         ]
         return self.conv2d_of_wholes(self.blocked(data), whole, last, conv.window, data.scale)
 
-    def conv2d_of_wholes(
-        self, data: Any, weight: Any, last: list[Any], window: Window, scale: dots.Scale
-    ) -> Any:
+    def conv2d_of_wholes(self, data: Any, weight: Any, last: list[Any], window: Window, scale: Scale) -> Any:
         """A convolution of blocked whole numbers; `last` are the factor and the shift of its sums."""
         arguments = [data, relax.const(dots.pack_dots(weight, self.lanes)), *last]
         return self.kernel(dots.conv2d_dots, arguments, "conv2d_dots", window=window, zero=scale.zero)
 
-    def product_of_wholes(
-        self, data: Any, weight: Any, last: list[Any], panel: int, scale: dots.Scale
-    ) -> Any:
+    def product_of_wholes(self, data: Any, weight: Any, last: list[Any], panel: int, scale: Scale) -> Any:
         """A product of whole numbers with weights (out, in)."""
         arguments = [data, relax.const(dots.pack_dot_panels(weight, panel)), *last]
         options = {"width": weight.shape[0], "side": self.side("int8", weight.shape[1])}

@@ -4,6 +4,7 @@ Programs flatten matrices for a product and restore them afterwards. What follow
 residual, computes the same on the flat matrix, and then belongs to the product's kernel.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,13 @@ _REDUCTIONS = frozenset(("mean", "sum", "max", "min"))
 BINARY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum", "power"))
 
 
-def reshapes_behind(module: Any) -> Any:
-    """The module with reshapes behind elementwise operators, and moves of data joined or dropped."""
+def reshapes_behind(module: Any, rank: int = 2) -> Any:
+    """The module with reshapes behind elementwise operators, and moves of data joined or dropped.
+
+    What is reshaped is a flat matrix, or has up to `rank` axes.
+    """
     for _ in range(_ROUNDS):
-        module = rewritten(module, _moved)
+        module = rewritten(module, partial(_moved, rank))
     return module
 
 
@@ -58,7 +62,7 @@ def _part(_builder: Any, item: Any, made: Lookup) -> Any | None:
     return relax.op.strided_slice(split.args[0], [axis], [begin], [begin + sizes[item.index]])
 
 
-def _moved(builder: Any, call: Any, made: Lookup) -> Any | None:
+def _moved(rank: int, builder: Any, call: Any, made: Lookup) -> Any | None:
     from tvm import relax
 
     name = name_of(call)
@@ -84,9 +88,9 @@ def _moved(builder: Any, call: Any, made: Lookup) -> Any | None:
     if name == "strided_slice":
         return _sliced_before(builder, call, made)
     if name in UNARY:
-        return _behind(builder, call, made, [0])
+        return _behind(rank, builder, call, made, [0])
     if name in BINARY:
-        return _behind(builder, call, made, _same_shape(call))
+        return _behind(rank, builder, call, made, _same_shape(call))
     return None
 
 
@@ -244,12 +248,12 @@ def is_row(value: Any) -> bool:
     return array is not None and array.ndim > 0 and array.size == array.shape[-1]
 
 
-def _behind(builder: Any, call: Any, made: Lookup, whole: list[int]) -> Any | None:
+def _behind(rank: int, builder: Any, call: Any, made: Lookup, whole: list[int]) -> Any | None:
     """The same on the operand before its reshape, and the reshape after it."""
     from tvm import relax
 
     sources = [made(call.args[n]) for n in whole]
-    flat = next((one.args[0] for one in sources if name_of(one) == "reshape" and _flat(one)), None)
+    flat = next((one.args[0] for one in sources if name_of(one) == "reshape" and _flat(one, rank)), None)
     if flat is None or shape_of(call) is None:
         return None
     shape = shape_of(flat)
@@ -275,7 +279,9 @@ def as_row(constant: Any) -> Any:
     return constant if array.ndim < 2 else relax.const(array.reshape(-1), dtype_of(constant))
 
 
-def _flat(reshape: Any) -> bool:
+def _flat(reshape: Any, rank: int) -> bool:
     """Whether a reshape restores what was flat: moving others would only move kernels."""
     before, after = shape_of(reshape.args[0]), shape_of(reshape)
-    return before is not None and after is not None and len(before) == 2 and before[-1] == after[-1]
+    if before is None or after is None:
+        return False
+    return 2 <= len(before) <= rank and before[-1] == after[-1]

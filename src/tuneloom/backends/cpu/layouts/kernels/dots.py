@@ -5,7 +5,6 @@ point. Sums are 32-bit whole numbers. What the zero point adds to every sum is k
 so it is part of the shift, and padding with the zero point stands for zeros.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,26 +13,13 @@ from numpy.typing import NDArray
 from tuneloom.backends.cpu.layouts.kernels import lane_sums
 from tuneloom.backends.cpu.layouts.shapes.values import Array
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.backends.quantising import Scale
 from tuneloom.compiler.lazy import te, tirx
 
 FOUR = 4
 HALF = 128
 """How far the two types of 8-bit whole numbers are apart."""
 _LARGEST = 127
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """How floats become 8-bit whole numbers: divided by `step`, rounded, moved by `zero`."""
-
-    step: float
-    zero: int
-    dtype: str
-
-    @property
-    def limits(self) -> tuple[int, int]:
-        info = np.iinfo(self.dtype)
-        return int(info.min), int(info.max)
 
 
 def quantised(data: Any, scale: Scale) -> Any:

@@ -155,7 +155,8 @@ def _multiply(draft: Draft, found: Convolution, tile: Tile, configuration: Confi
             weights,
             [tile.column.mask, over, _channel_mask(found, tile_k, "b")],
         )
-        draft.line(f"sums = {dot(left, right, 'sums', found.dtype, configuration['precision'])}")
+        sums = dot(left, right, "sums", found.dtype, configuration["precision"], configuration["tile_k"])
+        draft.line(f"sums = {sums}")
 
 
 def _bases(draft: Draft, found: Convolution, tile: Tile) -> None:

@@ -134,7 +134,8 @@ def _multiply(
             )
             places = found.factors(tile.batch, tile.row, tile.column, depths)
             left, right = (draft.raw(*pair) for pair in zip(found.step.operands, places, strict=True))
-        draft.line(f"sums = {dot(left, right, 'sums', found.dtype, configuration['precision'])}")
+        sums = dot(left, right, "sums", found.dtype, configuration["precision"], configuration["tile_k"])
+        draft.line(f"sums = {sums}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from tuneloom.backends.meaning import MeaningStep
 
 PRECISIONS = ("ieee", "tf32x3", "tf32")
 """How float32 numbers are multiplied, as the knob `precision` counts."""
+_IMPRECISE = 128
+"""How many 8-bit products tensor cores may add by themselves, with some 14 bits, before float32 adds them."""
 
 
 def precisions_of(step: MeaningStep, dtype: str) -> tuple[int, ...]:
@@ -15,10 +17,12 @@ def precisions_of(step: MeaningStep, dtype: str) -> tuple[int, ...]:
     return (2,) if step.attributes.get("precision") == "tf32" else (1, 0)
 
 
-def dot(first: str, second: str, sums: str, dtype: str, precision: int) -> str:
-    """A product of tiles, added to its sums."""
+def dot(first: str, second: str, sums: str, dtype: str, precision: int, depth: int = 32) -> str:
+    """A product of tiles that are `depth` deep, added to its sums."""
     if dtype == "int8":
         return f"tl.dot({first}, {second}, {sums}, out_dtype=tl.int32)"
+    if dtype.startswith("float8"):
+        return f"tl.dot({first}, {second}, {sums}, max_num_imprecise_acc={min(_IMPRECISE, depth)})"
     how = f', input_precision="{PRECISIONS[precision]}"' if dtype == "float32" else ""
     return f"tl.dot({first}, {second}, {sums}{how})"
 

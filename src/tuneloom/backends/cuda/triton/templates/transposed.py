@@ -180,7 +180,8 @@ def _multiply(draft: Draft, found: TransposedConvolution, tile: Tile, configurat
         weights = f"{taps} + cb * {filters.stride('I')} + {tile.column.name} * {filters.stride('O')}"
         masks = [tile.column.mask, "tapped", over, f"(cb < {found.channels})" if few else ""]
         right = loaded(draft, found.step.operands[1], weights, masks)
-        draft.line(f"sums = {dot(left, right, 'sums', found.dtype, configuration['precision'])}")
+        sums = dot(left, right, "sums", found.dtype, configuration["precision"], configuration["tile_k"])
+        draft.line(f"sums = {sums}")
 
 
 def _bases(draft: Draft, found: TransposedConvolution, tile: Tile) -> str:

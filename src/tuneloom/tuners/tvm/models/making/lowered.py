@@ -8,7 +8,7 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import InputError, ModelError, reason_of
-from tuneloom.model import ModelRecipe, Shapes
+from tuneloom.model import CALIBRATED, ModelRecipe, Shapes
 from tuneloom.tuners.tvm.importing.onnx.graphs import Trial
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower, lowered_module
@@ -16,7 +16,7 @@ from tuneloom.tuners.tvm.models.compiling.tolerances import tolerance_for
 from tuneloom.tuners.tvm.models.making.made import MODELS, source_of
 from tuneloom.tuners.tvm.models.precision.calibrating import Quantising, quantise
 from tuneloom.tuners.tvm.models.precision.halving import halve, in_type, moved
-from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
+from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs, values_for
 
 SPARE = 2.0
 """How much further off than all samples together a single one may be."""
@@ -72,10 +72,13 @@ def _quantised(recipe: ModelRecipe, model: ImportedModel, target: TargetSpec) ->
 
     On hardware that only its own process may use, that is found out there.
     """
-    if recipe.dtype == "int8":
-        how = Quantising(samples=recipe.samples, tolerance=recipe.tolerance)
-        found = quantise(model, target, how)
-        return replace(found.model, notes=(*model.notes, found.note))
+    if recipe.dtype in CALIBRATED:
+        made = MODELS.of(recipe)
+        if made.quantised is None:
+            how = Quantising(dtype=recipe.dtype, samples=recipe.samples, tolerance=recipe.tolerance)
+            found = quantise(model, target, how)
+            made.quantised = replace(found.model, notes=(*model.notes, found.note))
+        return made.quantised
     if not backend_of(target).on_host:
         return in_type(model, recipe.dtype)
     return halve(model, target, seeded_inputs(model.inputs, seed=0), recipe.tolerance, recipe.dtype)
@@ -87,8 +90,9 @@ def moved_outputs(recipe: ModelRecipe) -> str | InputError:
     Runs where the device is.
     """
     model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left)
-    target, values = resolve_target(recipe.target), seeded_inputs(model.inputs, seed=0)
+    target = resolve_target(recipe.target)
     try:
+        values = values_for(recipe, model.inputs, seed=0)
         return moved(_quantised(recipe, model, target), model, target, values, recipe.tolerance)
     except InputError as error:
         return error

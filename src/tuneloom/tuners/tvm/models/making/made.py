@@ -21,6 +21,7 @@ def source_of(source: str, shapes: Shapes, only_tvm: bool, left: Sequence[str]) 
 class MadeModel:
     """What was made of one model under one set of shapes; None until it was."""
 
+    quantised: ImportedModel | None = None
     lowered: LoweredModel | None = None
     plain: CompiledModel | None = None
     tuned: CompiledModel | None = None

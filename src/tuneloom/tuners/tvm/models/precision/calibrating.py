@@ -1,4 +1,4 @@
-"""A model in 8-bit whole numbers, their scales found on the user's samples."""
+"""A model in 8-bit numbers, their scales found on the user's samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.base import Quantiser
 from tuneloom.backends.finding import backend_of
+from tuneloom.backends.quantising import Quantiser
+from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.folding import fold_constants
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import InputError
@@ -22,7 +23,7 @@ from tuneloom.tuners.tvm.models.precision.samples import read_samples
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantisedModel:
-    """A model that works on whole numbers where it can, and how far its outputs are from those in floats."""
+    """A model that works on 8-bit numbers where it can, and how far its outputs are from those in floats."""
 
     model: ImportedModel
     difference: float
@@ -35,46 +36,50 @@ class QuantisedModel:
     def note(self) -> str:
         """What the user should know."""
         text = (
-            f"int8: outputs differ by {self.difference:.1%} from those in float32 on {self.samples} samples"
+            f"{self.model.dtype}: outputs differ by {self.difference:.1%} from those in float32 "
+            f"on {self.samples} samples"
         )
         return text + ("" if self.agreeing is None else f", the largest is the same on {self.agreeing:.0%}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantising:
-    """What the user said about it: where the samples are, and how far outputs may be off."""
+    """What the user said about it: which type, where the samples are, and how far outputs may be off."""
 
+    dtype: str = "int8"
     samples: str
     tolerance: float = field(default=0.1)
 
 
 def quantise(imported: ImportedModel, target: TargetSpec, how: Quantising) -> QuantisedModel:
-    """The model with its constant products in int8.
+    """The model with its constant products in 8-bit numbers.
 
-    Raises InputError for samples that don't fit, for a model without such products, and for outputs
-    beyond the tolerance.
+    What has to be run for that is run on this machine's CPU, where devices are free for others. Raises
+    InputError for samples that don't fit, for a model without such products, and for outputs beyond the
+    tolerance.
     """
-    backend_of(target).require_dtype("int8", target)
+    backend_of(target).require_dtype(how.dtype, target)
+    host = target if backend_of(target).on_host else resolve_target("cpu")
     quantiser = backend_of(target).quantiser(target)
     samples = read_samples(how.samples, imported.inputs)
     folded = replace(imported, module=fold_constants(imported.module))
     sources = quantiser.sources(folded.module)
     if not sources:
         raise InputError(
-            f"{imported.name} has no convolution or product that int8 could speed up; omit --dtype"
+            f"{imported.name} has no convolution or product that {how.dtype} could speed up; omit --dtype"
         )
-    expected, ranges = _ranges(folded, sources, target, quantiser, samples)
+    expected, ranges = _ranges(folded, sources, host, quantiser, samples)
     scales = {source: quantiser.scale(low, high) for source, (low, high) in zip(sources, ranges, strict=True)}
     module = quantiser.rounded(folded.module, scales)
-    made = replace(folded, module=module, digest=f"{imported.digest}-int8", dtype="int8")
-    got = _outputs(lower(made, target), samples)
+    made = replace(folded, module=module, digest=f"{imported.digest}-{how.dtype}", dtype=how.dtype)
+    got = _outputs(lower(made, host), samples)
     difference = max(
         relative_difference(a, b) for a, b in zip(_stacked(got), _stacked(expected), strict=True)
     )
     if not difference <= how.tolerance:
         raise InputError(
-            f"int8 changes the outputs of {imported.name} by {difference:.1%}, more than the tolerance of "
-            f"{how.tolerance:.1%}; raise --tolerance, or omit --dtype"
+            f"{how.dtype} changes the outputs of {imported.name} by {difference:.1%}, more than the "
+            f"tolerance of {how.tolerance:.1%}; raise --tolerance, or omit --dtype"
         )
     return QuantisedModel(
         model=made,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tuneloom.backends.finding import backend_of
 from tuneloom.compiler.renewing import bindings_of, with_outputs
@@ -93,15 +94,11 @@ def _first_layer(
     tolerance: float,
 ) -> str:
     """Which product or convolution is the first whose result is beyond the tolerance."""
-    layers = [one for one in bindings_of(imported.module) if _operator(one).startswith(_LAYERS)]
-    results = [layer.var for layer in layers]
-    if not results:
+    layers = _layers(imported)
+    if not layers:
         return ""
-    outputs = tuple(TensorInfo(name=str(n), shape=(), dtype="float32") for n in range(len(results)))
-    watched = [
-        replace(one, module=with_outputs(one.module, lambda _: results), outputs=(*one.outputs, *outputs))
-        for one in (made, imported)
-    ]
+    outputs = tuple(TensorInfo(name=str(n), shape=(), dtype="float32") for n in range(len(layers)))
+    watched = [replace(_watched(one), outputs=(*one.outputs, *outputs)) for one in (made, imported)]
     differences = _differences(watched[0], watched[1], target, values)[len(imported.outputs) :]
     for number, (layer, difference) in enumerate(zip(layers, differences, strict=True), 1):
         if not difference <= tolerance:
@@ -112,6 +109,16 @@ def _first_layer(
 
 def _named(layer: object) -> str:
     return _operator(layer).removeprefix("relax.").removeprefix("nn.")
+
+
+def _layers(model: ImportedModel) -> list[Any]:
+    return [one for one in bindings_of(model.module) if _operator(one).startswith(_LAYERS)]
+
+
+def _watched(model: ImportedModel) -> ImportedModel:
+    """The model whose layers are outputs, too."""
+    results = [layer.var for layer in _layers(model)]
+    return replace(model, module=with_outputs(model.module, lambda _: results))
 
 
 def _operator(binding: object) -> str:
