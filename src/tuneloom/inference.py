@@ -1,6 +1,6 @@
 """Bundles behind the interface of ONNX Runtime: existing code changes one import."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ _WORDS = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeArg:
-    """An input or output: its name, its shape, and its type as ONNX Runtime writes it."""
+    """An input or output: its name, its shape (None where it varies), its type as ONNX Runtime writes it."""
 
     name: str
-    shape: list[int]
+    shape: list[int | None]
     type: str
 
 
@@ -46,14 +46,17 @@ class InferenceSession:
         except Refused as error:
             raise BundleError(f"{path_or_bytes}: {error}") from error
         self._inputs, self._outputs = self._model.state.inputs, self._model.state.outputs
+        sizes = self._manifest.get("sizes", {"inputs": {}, "outputs": {}})
+        self._varying = {name: set(axes) for name, axes in sizes["inputs"].items()}
+        self._varying |= {name: {axis for axis, _ in axes} for name, axes in sizes["outputs"].items()}
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs of the model in their order."""
-        return list(map(_argument, self._inputs))
+        return [_argument(entry, self._varying.get(entry["name"], ())) for entry in self._inputs]
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs of the model in their order."""
-        return list(map(_argument, self._outputs))
+        return [_argument(entry, self._varying.get(entry["name"], ())) for entry in self._outputs]
 
     def get_providers(self) -> list[str]:
         """What runs the model."""
@@ -96,7 +99,7 @@ class InferenceSession:
         if value.ndim != len(entry["shape"]):
             words = f"{entry['name']} Got: {value.ndim} Expected: {len(entry['shape'])}"
             raise InvalidArgument(f"{_WORDS}Invalid rank for input: {words}")
-        if list(value.shape) != entry["shape"] and "shapes" not in self._manifest:
+        if list(value.shape) != entry["shape"] and not {"shapes", "sizes"} & self._manifest.keys():
             raise InvalidArgument(f"{_WORDS}{_wrong_sizes(entry, value.shape)}")
         return value
 
@@ -107,8 +110,9 @@ def _wrong_sizes(entry: Mapping[str, Any], got: Sequence[int]) -> str:
     return f"Got invalid dimensions for input: {entry['name']} for the following indices: {'; '.join(wrong)}"
 
 
-def _argument(entry: Mapping[str, Any]) -> NodeArg:
-    return NodeArg(name=entry["name"], shape=list(entry["shape"]), type=_type(entry["dtype"]))
+def _argument(entry: Mapping[str, Any], varying: Collection[int]) -> NodeArg:
+    shape = [None if axis in varying else size for axis, size in enumerate(entry["shape"])]
+    return NodeArg(name=entry["name"], shape=shape, type=_type(entry["dtype"]))
 
 
 def _type(dtype: str) -> str:

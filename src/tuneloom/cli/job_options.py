@@ -9,8 +9,9 @@ from tuneloom.app.requests.schema import job_fields
 from tuneloom.cli.parsing import number
 from tuneloom.errors import InputError
 from tuneloom.model.fields import SHAPES, YES_OR_NO, Choice, JobField, NumberKind, PathKind
+from tuneloom.model.sizes import range_in
 
-_SEVERAL_SHAPES = "; may be repeated, and 1|8,3,224,224 stands for two shapes"
+_SEVERAL_SHAPES = "; may be repeated; 1|8,3,224,224 stands for two shapes"
 
 
 def add_job_options(parser: argparse.ArgumentParser, fields: Sequence[JobField] = ()) -> None:
@@ -72,31 +73,42 @@ def _reading(field: JobField) -> dict[str, Any]:
     return {"metavar": field.metavar}
 
 
-def shapes_of(texts: Sequence[str] | None) -> dict[str, list[tuple[int, ...]]]:
+def shapes_of(texts: Sequence[str] | None) -> dict[str, list[tuple[int | str, ...]]]:
     """`name=1,3,224,224` as data, all shapes of an input in a list; raises InputError for anything else.
 
     `name=1|8,3,224,224` stands for two shapes; where several sizes have alternatives, the nth of
-    each belong together.
+    each belong together. A size may also be a range, as in `name=1..64,3,224,224`.
     """
-    shapes: dict[str, list[tuple[int, ...]]] = {}
+    shapes: dict[str, list[tuple[int | str, ...]]] = {}
     for text in texts or ():
         name, separator, numbers = text.rpartition("=")
         found = _alternatives(numbers)
         if not separator or not found:
             raise InputError(
-                f"can't read --shape {text!r}; write it as name=1,3,224,224 or name=1|8,3,224,224"
+                f"can't read --shape {text!r}; write it as name=1,3,224,224, name=1|8,3,224,224 or "
+                "name=1..64,3,224,224"
             )
         shapes.setdefault(name, []).extend(found)
     return shapes
 
 
-def _alternatives(text: str) -> list[tuple[int, ...]]:
+def _alternatives(text: str) -> list[tuple[int | str, ...]]:
     """The shapes that a text stands for; none if it can't be read."""
     try:
-        sizes = [[int(number) for number in part.split("|")] for part in text.split(",")]
+        sizes = [list(map(_size, part.split("|"))) for part in text.split(",")]
     except ValueError:
         return []
     count = max(map(len, sizes))
-    if any(len(size) not in (1, count) or min(size) < 1 for size in sizes):
+    if any(len(size) not in (1, count) for size in sizes):
         return []
     return [tuple(size[n % len(size)] for size in sizes) for n in range(count)]
+
+
+def _size(text: str) -> int | str:
+    """A size, or a range of sizes as it was written; raises ValueError for anything else."""
+    if range_in(text) is not None:
+        return text
+    size = int(text)
+    if size < 1:
+        raise ValueError(text)
+    return size

@@ -89,9 +89,10 @@ def compared(ours_s: float, theirs_s: float) -> str:
 def _by_shape(job: JobRecord) -> str:
     """A line for each set of shapes, if there are several: the times above are those of all together."""
     sets = [job.spec.get("shapes", {}), *job.spec.get("more_shapes", ())]
+    labels = [", ".join(f"{name}={','.join(map(str, shape))}" for name, shape in one.items()) for one in sets]
     lines = []
-    for shapes, row in zip(sets, job.result.get("by_shape", ()), strict=False):
-        words = ", ".join(f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items())
+    known = [f"size {size}" for size in job.result.get("sizes", ())] or labels
+    for words, row in zip(known, job.result.get("by_shape", ()), strict=False):
         before, after = row["latency_before_s"] * 1e3, row["latency_after_s"] * 1e3
         lines.append(f"\n  {words}: {before:.2f} ms untuned → {after:.2f} ms tuned")
     return "".join(lines)

@@ -17,6 +17,7 @@ from tuneloom.model.opened import (
     TensorInfo,
 )
 from tuneloom.model.resource import LOCAL, Board, Device, DeviceGone, Host
+from tuneloom.model.sizes import Ranges, VaryingSizes
 from tuneloom.model.space import (
     ChoiceDomain,
     Decision,
@@ -74,6 +75,7 @@ __all__ = [
     "ModelSummary",
     "Outcome",
     "OwnRuntime",
+    "Ranges",
     "RuntimeChoice",
     "Search",
     "SearchOptions",
@@ -90,4 +92,5 @@ __all__ = [
     "TileDomain",
     "Trial",
     "Tuner",
+    "VaryingSizes",
 ]

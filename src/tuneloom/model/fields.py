@@ -12,6 +12,7 @@ from math import inf
 from typing import Any
 
 from tuneloom.errors import BudgetError, InputError
+from tuneloom.model.sizes import range_in
 
 _MOST_WHOLE = 2**31 - 1
 _MOST = 1e9
@@ -129,11 +130,12 @@ FieldType = Words | Choice | PathKind | NumberKind
 
 
 def _is_shape(value: Any) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and all(COUNT.fits(size) for size in value)
+    listed = isinstance(value, list | tuple) and bool(value)
+    return listed and all(COUNT.fits(size) or range_in(size) is not None for size in value)
 
 
 def is_shapes(value: Any) -> bool:
-    """One shape, or a list of them."""
+    """One shape, or a list of them; a size may be a range, as in `1..64`."""
     several = isinstance(value, list | tuple) and bool(value) and all(_is_shape(one) for one in value)
     return several or _is_shape(value)
 
@@ -145,7 +147,7 @@ def _is_text(value: Any) -> bool:
 TEXT = Words(words="text", fits=_is_text)
 YES_OR_NO = Words(words="true or false", fits=lambda value: isinstance(value, bool))
 SHAPES = Words(
-    words="a table of lists, as in { input = [1, 3, 224, 224] }",
+    words='a table of lists, as in { input = [1, 3, 224, 224] } or { input = ["1..64", 3, 224, 224] }',
     fits=lambda value: isinstance(value, dict) and all(is_shapes(shape) for shape in value.values()),
 )
 

@@ -19,6 +19,7 @@ from tuneloom.model.fields import (
     job_field,
     one_of,
 )
+from tuneloom.model.sizes import Ranges, range_of
 
 NOWHERE = "none"
 """The key of no device: a job with it measures nothing."""
@@ -37,8 +38,9 @@ class JobSpec:
 
     Attributes made by `job_field` are what users may say of a job, wherever they say it; to declare one
     more is all it takes. `arrival_s` and `deadline_s` count from the submission of the job. `more_shapes` are
-    further sets of shapes for the same bundle. `extra` has the fields of the job's kind, `files` the digests
-    of what it reads, by name beside its model.
+    further sets of shapes for the same bundle. If a dimension varies, `ranges` has its inputs, `shapes` and
+    `more_shapes` its greatest and least size, and `asked` how often sizes were asked for so far. `extra`
+    has the fields of the job's kind, `files` the digests of what it reads, by name beside its model.
     """
 
     model: str = job_field(
@@ -78,13 +80,15 @@ class JobSpec:
     measuring: MeasuringRules = field(default_factory=MeasuringRules)
     shapes: dict[str, tuple[int, ...]] = job_field(  # noqa: RUF009 - its default is a factory
         SHAPES,
-        "shapes of inputs, by name; several shapes of one input make one bundle for all of them",
+        "shapes of inputs, by name; several shapes, or a range such as 1..64, make one bundle for all",
         default=dict,
         otherwise="the model's",
         option="--shape",
         metavar="NAME=1,3,224,224",
     )
     more_shapes: tuple[dict[str, tuple[int, ...]], ...] = ()
+    ranges: Ranges = field(default_factory=dict)
+    asked: tuple[tuple[int, int], ...] = ()
     pad: bool = job_field(
         YES_OR_NO,
         "let the bundle pad smaller inputs with zeros to the next larger of its shapes",
@@ -186,6 +190,8 @@ class JobSpec:
             for name, shape in shapes.items():
                 for size in shape:
                     COUNT.require(f"every size in the shape of {name!r}", size)
+        if self.ranges:
+            range_of(self.ranges)
 
     @property
     def measures(self) -> bool:
@@ -209,6 +215,11 @@ class JobSpec:
                 **rest,
                 "shapes": shapes,
                 "more_shapes": tuple(more),
+                "ranges": {
+                    name: tuple((low, high) for low, high in pairs)
+                    for name, pairs in data.get("ranges", {}).items()
+                },
+                "asked": tuple((size, count) for size, count in data.get("asked", ())),
                 "budget": Budget(**data["budget"]),
                 "measuring": rules,
             }

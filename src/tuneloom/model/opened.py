@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 from tuneloom.model.job import JobSpec
+from tuneloom.model.sizes import Ranges, VaryingSizes
 from tuneloom.model.trial import Task
 
 EXACT = 1e-3
@@ -32,7 +33,7 @@ class TensorInfo:
     dtype: str
 
 
-_OF_JOB = ("shapes", "more_shapes", "target", "layout", "only_tvm", "dtype", "tolerance")
+_OF_JOB = ("shapes", "more_shapes", "ranges", "asked", "target", "layout", "only_tvm", "dtype", "tolerance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,12 @@ class ModelRecipe:
     """How many cores one run of the model may use, where the target does not say it."""
     more_shapes: tuple[Shapes, ...] = ()
     """Further sets of shapes to compile it for."""
+    ranges: Ranges = field(default_factory=dict)
+    """Inputs of which a dimension varies: sizes to compile it for are chosen when it is opened."""
+    asked: tuple[tuple[int, int], ...] = ()
+    """Sizes that were asked for so far, with their counts."""
+    trials: int = 0
+    """What may be spent on all sizes."""
     state: str = ""
     """Outputs that become inputs of the next run, as INPUT=OUTPUT separated by commas."""
     lowered_folder: str = field(default="", compare=False)
@@ -73,6 +80,7 @@ class ModelRecipe:
             samples=spec.samples or "",
             cores=cores,
             lowered_folder=lowered_folder,
+            trials=spec.budget.trials,
             **own,
         )
 
@@ -83,6 +91,20 @@ class ModelRecipe:
     def given_to(self, runtime: str) -> "ModelRecipe":
         """The model as another runtime runs it alone; what TVM made of it stays under the same key."""
         return replace(self, whole_in=runtime)
+
+    def at(self, sizes: Sequence[int]) -> "ModelRecipe":
+        """The model with these sizes of the dimension that varies, as sets of shapes."""
+        shapes, *more = (
+            {
+                name: tuple(size if low < high else low for low, high in self.ranges[name])
+                for name in self.ranges
+            }
+            for size in sizes
+        )
+        fixed = {name: shape for name, shape in self.shapes.items() if name not in self.ranges}
+        return replace(
+            self, shapes=fixed | shapes, more_shapes=tuple(fixed | one for one in more), ranges={}, asked=()
+        )
 
     def variants(self) -> "list[ModelRecipe]":
         """A recipe for each set of shapes; the first has this one's key."""
@@ -132,6 +154,8 @@ class ModelSummary:
     foreign: tuple[Mapping[str, Any], ...] = ()
     state: tuple[Mapping[str, Any], ...] = ()
     variants: tuple[ShapeVariant, ...] = ()
+    sizes: VaryingSizes | None = None
+    """The dimension that varies, if one does; there is a variant for each of its programs."""
     relatives: tuple[str, ...] = ()
     """Families whose records may start a search, the most alike first."""
 

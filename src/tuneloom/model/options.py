@@ -31,8 +31,8 @@ class JobOptions(TypedDict, total=False):
     """Time limit for one run, in seconds."""
     build_timeout_s: float
     """Time limit for one build, in seconds."""
-    shapes: Mapping[str, Sequence[int] | Sequence[Sequence[int]]]
-    """Shapes of inputs, by name; several shapes of one input make one bundle for all of them."""
+    shapes: Mapping[str, Sequence[int | str] | Sequence[Sequence[int | str]]]
+    """Shapes of inputs, by name; several shapes, or a range such as 1..64, make one bundle for all."""
     pad: bool
     """Let the bundle pad smaller inputs with zeros to the next larger of its shapes."""
     only_tvm: bool

@@ -11,6 +11,35 @@ def write_network(path: Path, *, channels: int = 8, size: int | str = 8, batch: 
     return _written(path, _network(["Relu"], channels, size, batch))
 
 
+def write_attention(path: Path, *, masked: bool) -> Path:
+    """Attention over an open number of rows; with a mask, which is added to the scores, zeros hide rows."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    shape, mask = [1, "length", 8], [1, "length"]
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["x", "t"], ["scores"]),
+        helper.make_node("Sub", ["mask", "one"], ["hidden"]),
+        helper.make_node("Mul", ["hidden", "much"], ["far"]),
+        helper.make_node("Unsqueeze", ["far", "axis"], ["wide"]),
+        helper.make_node("Add", ["scores", "wide"], ["seen"]),
+        helper.make_node("Softmax", ["seen" if masked else "scores"], ["parts"], axis=-1),
+        helper.make_node("MatMul", ["parts", "x"], ["y"]),
+    ]
+    constants = {"one": np.float32(1), "much": np.float32(1e4), "axis": np.array([1])}
+    graph = helper.make_graph(
+        nodes if masked else [node for node in nodes if node.output[0] in ("t", "scores", "parts", "y")],
+        "attention",
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, own)
+            for name, own in (("x", shape), ("mask", mask))[: 2 if masked else 1]
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items() if masked],
+    )
+    return _written(path, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+
+
 def write_unknown_operator(path: Path) -> Path:
     """A graph whose last node no importer knows."""
     from onnx import helper

@@ -58,3 +58,37 @@ def test_every_variant_of_a_recipe_has_a_key_of_its_own() -> None:
     recipe = ModelRecipe(key="j", source="m", shapes={"x": (1,)}, target="cpu", more_shapes=({"x": (8,)},))
     found = [(one.key, one.shapes, one.more_shapes) for one in recipe.variants()]
     assert found == [("j", {"x": (1,)}, ()), ("j#1", {"x": (8,)}, ())]
+
+
+def test_a_range_of_sizes_is_its_greatest_and_its_least_shape() -> None:
+    spec = job_spec({"name": "net", "model": "zoo:resnet18", "shapes": shapes_of(["x=1..64,3", "y=5"])})
+    assert (spec.shapes, spec.more_shapes) == ({"x": (64, 3), "y": (5,)}, ({"x": (1, 3), "y": (5,)},))
+    assert spec.ranges == {"x": ((1, 64), (3, 3))}
+    assert JobSpec.from_json(spec.to_json()) == spec
+
+
+def test_a_recipe_has_a_set_of_shapes_for_each_size_that_is_chosen() -> None:
+    spec = job_spec({"name": "net", "model": "zoo:resnet18", "shapes": {"x": ["1..64", 3], "y": [5]}})
+    recipe = ModelRecipe.of("j", spec).at([64, 8])
+    assert [one.shapes for one in recipe.variants()] == [{"x": (64, 3), "y": (5,)}, {"x": (8, 3), "y": (5,)}]
+    assert not recipe.ranges
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["x=1..8,1..512"], r"only one dimension may vary, got 1\.\.8 and 1\.\.512"),
+        (["x=1..8,3", "y=1|2"], "a range of sizes can't be combined with several shapes"),
+        (["x=1..8,3", "x=9,3"], "a range of sizes can't be combined with several shapes"),
+        (["x=1..9000"], r"1\.\.9000 has 9000 sizes; a range may have 8192"),
+    ],
+)
+def test_ranges_that_make_no_sense_are_refused(texts: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        job_spec({"name": "net", "model": "zoo:resnet18", "shapes": shapes_of(texts)})
+
+
+@pytest.mark.parametrize("text", ["x=8..1,3", "x=0..8,3", "x=1..,3", "x=1..8..9,3", "x=4..4,3"])
+def test_a_range_that_cannot_be_read_is_quoted(text: str) -> None:
+    with pytest.raises(InputError, match=r"can't read --shape .*name=1\.\.64,3,224,224"):
+        shapes_of([text])

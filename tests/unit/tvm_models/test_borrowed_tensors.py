@@ -37,7 +37,8 @@ def doubling(tvm: Any) -> Model:
     program._main = lambda value: tvm.runtime.tensor(2 * np.from_dlpack(value))
     model = Model.__new__(Model)
     model.manifest = {"inputs": [INFO], "outputs": [{**INFO, "name": "y"}], "pad": True}
-    model.state, model._variants = KeptState(model.manifest), [({"inputs": [INFO]}, program)]
+    model.state, model.sizes = KeptState(model.manifest), None
+    model._variants = [({"inputs": [INFO]}, program)]
     return model
 
 

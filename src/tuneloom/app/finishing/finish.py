@@ -232,7 +232,9 @@ class Finish:
         assert self.check is not None
         if self.check.uncompared:
             self.notes.append(f"not compared with the model's own runtime: {self.check.uncompared}")
-        worthwhile = may_be_handed_over(self.check) and not self.spec.only_tvm
+        # Left whole, each of many sizes would have all weights once more.
+        kept = self.spec.only_tvm or bool(self.spec.ranges)
+        worthwhile = may_be_handed_over(self.check) and not kept
         return [self._hand_over_step()] if worthwhile else self._export_or_end()
 
     def _export_or_end(self) -> list[Step]:

@@ -61,7 +61,7 @@ def _type(field: JobField) -> str:
         names = ", ".join(f'"{name}"' for name in kind.names)
         return f"Literal[{names}]"
     if kind is SHAPES:
-        return "Mapping[str, Sequence[int] | Sequence[Sequence[int]]]"
+        return "Mapping[str, Sequence[int | str] | Sequence[Sequence[int | str]]]"
     return "bool" if kind is YES_OR_NO else "str"
 
 

@@ -9,6 +9,7 @@ from tuneloom.app.requests.sources import device_for, kind_of
 from tuneloom.errors import InputError
 from tuneloom.model import Budget, JobField, JobSpec, MeasuringRules
 from tuneloom.model.fields import EXTRA
+from tuneloom.model.sizes import Ranges, range_in, range_of
 
 ShapeSet = dict[str, tuple[int, ...]]
 
@@ -17,10 +18,17 @@ def shape_sets(given: Mapping[str, Any]) -> list[ShapeSet]:
     """One set of shapes for each variant of the model: the nth of every input belong together.
 
     An input has a shape (a list of sizes) or a list of shapes; one with a single shape has it in all
-    sets. Raises InputError for shapes of an input that differ in rank, inputs with different numbers of
-    shapes, and sets that are the same.
+    sets. Where a size is a range, such as `1..64`, there are two sets: its greatest and its least sizes.
+    Raises InputError for shapes of an input that differ in rank, inputs with different numbers of shapes, and
+    sets that are the same.
     """
-    listed = {name: _listed(name, value) for name, value in given.items()}
+    ranges = ranges_in(given)
+    listed = {
+        name: [tuple(map(max, ranges[name])), tuple(map(min, ranges[name]))]
+        if name in ranges
+        else _listed(name, value)
+        for name, value in given.items()
+    }
     counts = {name: len(shapes) for name, shapes in listed.items() if len(shapes) > 1}
     count = max(counts.values(), default=1)
     for name, own in counts.items():
@@ -37,9 +45,27 @@ def shape_sets(given: Mapping[str, Any]) -> list[ShapeSet]:
     return sets
 
 
+def ranges_in(given: Mapping[str, Any]) -> Ranges:
+    """The inputs of which a size is a range, with the least and greatest of all their sizes."""
+    found: dict[str, tuple[tuple[int, int], ...]] = {}
+    for name, value in given.items():
+        for shape in _shapes(value):
+            if any(isinstance(size, str) for size in shape):
+                found[name] = tuple(range_in(size) or (size, size) for size in shape)
+    if found and any(len(_shapes(value)) > 1 for value in given.values()):
+        raise InputError("a range of sizes can't be combined with several shapes; omit one", field="shapes")
+    if found:
+        range_of(found)
+    return found
+
+
+def _shapes(value: Sequence[Any]) -> Sequence[Any]:
+    """All shapes of an input, which may have one or a list of them."""
+    return [value] if value and isinstance(value[0], int | str) else value
+
+
 def _listed(name: str, value: Sequence[Any]) -> list[tuple[int, ...]]:
-    several = bool(value) and not isinstance(value[0], int)
-    shapes = [tuple(shape) for shape in value] if several else [tuple(value)]
+    shapes = [tuple(shape) for shape in _shapes(value)]
     if len({len(shape) for shape in shapes}) > 1:
         raise InputError(
             f"the shapes of input {name!r} differ in rank ({_texts(shapes)}); give all of them one rank",
@@ -69,10 +95,11 @@ def job_spec(values: Mapping[str, Any], defaults: Mapping[str, Any] | None = Non
     known = fields_for(kind.name, kind.fields)
     _require_meant(own, known, kind)
     parts = _parts({name: value for name, value in given.items() if name in known}, known)
+    ranges = ranges_in(given.get("shapes", {}))
     shapes, *more = shape_sets(given.get("shapes", {}))
     told = {"device_key": device_for(given.get("target", "cpu")), **parts[""]}
     spec = JobSpec(
-        **{**told, "tuner": kind.name, "shapes": shapes, "more_shapes": tuple(more)},
+        **{**told, "tuner": kind.name, "shapes": shapes, "more_shapes": tuple(more), "ranges": ranges},
         budget=Budget(**parts["budget"]),
         measuring=MeasuringRules(**parts["measuring"]),
         extra=parts[EXTRA],

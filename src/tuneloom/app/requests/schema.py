@@ -49,6 +49,7 @@ RESERVED = frozenset(
     [
         "--help",
         "--jobs",
+        "--from-log",
         "--name",
         "--key",
         "--policy",

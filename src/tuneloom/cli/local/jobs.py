@@ -4,11 +4,10 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneloom.cli.job_options import add_job_options
-from tuneloom.cli.local.tune import job_specs
+from tuneloom.cli.local.tune import add_models, job_specs
 from tuneloom.cli.parsing import Commands, add_command, add_run, tell
 from tuneloom.errors import InputError
 from tuneloom.model import JobSpec
@@ -62,10 +61,7 @@ def add_parser(subparsers: Commands) -> None:
 def _add_add(subparsers: Commands) -> None:
     add = add_command(subparsers, "add", ADD, add_jobs, store=True, json=_JSON)
     add_run(add)
-    add.add_argument("models", nargs="*", metavar="MODEL", help="a model file, or zoo:NAME")
-    add.add_argument(
-        "--jobs", type=Path, metavar="FILE", help="a TOML file that lists jobs, instead of MODEL"
-    )
+    add_models(add)
     add.add_argument("--name", help="name of the job (default: the model's name)")
     add_job_options(add)
 

@@ -38,6 +38,8 @@ the machine.
   tuneloom tune a.onnx b.onnx --trials 800 --out fast/    (writes fast/a and fast/b)
   tuneloom tune --jobs jobs.toml                          (each job with its own options)
   tuneloom tune net.onnx --out fast/ --server http://farm:8321    (let a server tune it)
+  tuneloom tune net.onnx --shape x=1..64,3,224,224 --out fast/    (for all batches from 1 to 64)
+  tuneloom tune --from-log fast/ --out faster/            (for the sizes that fast/ was asked for)
 
 Every measurement is saved immediately: after Ctrl-C, a crash or a power failure,
 `tuneloom resume RUN` continues where it stopped.
@@ -55,10 +57,7 @@ _JSON = "print the result as JSON"
 def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
     parser = add_command(subparsers, "tune", DESCRIPTION, run_tune, store=True, json=_JSON)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="a model file, or zoo:NAME")
-    parser.add_argument(
-        "--jobs", type=Path, metavar="FILE", help="a TOML file that lists jobs, instead of MODEL"
-    )
+    add_models(parser)
     add_job_options(parser)
     parser.add_argument(
         "--policy",
@@ -75,6 +74,16 @@ def add_parser(subparsers: Commands) -> None:
     add_run(again)
     again.add_argument("--farm", metavar="FILE", help="continue on this farm (default: where the run was)")
     add_quiet(again)
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Add the ways to name what is tuned."""
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="a model file, or zoo:NAME")
+    parser.add_argument(
+        "--jobs", type=Path, metavar="FILE", help="a TOML file that lists jobs, instead of MODEL"
+    )
+    again = "tune the model of a bundle for the sizes it was asked for most often, instead of MODEL"
+    parser.add_argument("--from-log", type=Path, metavar="BUNDLE", help=again)
 
 
 def add_farm_options(parser: argparse.ArgumentParser) -> None:
@@ -143,10 +152,16 @@ def job_specs(options: argparse.Namespace) -> list[JobSpec]:
 
 
 def _job_specs(options: argparse.Namespace) -> list[JobSpec]:
+    from tuneloom.app.requests.from_log import job_from_log
     from tuneloom.app.requests.job_specs import job_spec
     from tuneloom.app.requests.jobs_file import read_jobs
     from tuneloom.app.requests.sources import job_names, located
 
+    if options.from_log is not None:
+        if options.models or options.jobs:
+            raise InputError("--from-log names the model by its bundle; omit MODEL and --jobs")
+        place = {"out": _place(options.out, options.from_log.stem, False)}
+        return [job_from_log(options.from_log, {**job_values(options), **place})]
     if options.jobs is not None:
         if options.models:
             raise InputError("give either models or --jobs FILE, not both; a jobs file names its own models")
@@ -155,7 +170,7 @@ def _job_specs(options: argparse.Namespace) -> list[JobSpec]:
         jobs = read_jobs(options.jobs, job_values(options))
         return [replace(job, out=job.out or _place(options.out, job.name, True)) for job in jobs]
     if not options.models:
-        raise InputError("no model given; name a file, zoo:NAME, or --jobs FILE")
+        raise InputError("no model given; name a file, zoo:NAME, --jobs FILE, or --from-log BUNDLE")
     names = job_names(options.models, tuner=options.tuner)
     many, common = len(names) > 1, job_values(options)
     return [

@@ -20,7 +20,12 @@ _MOST_SIZE = 2**31 - 1
 _MOST = 16
 _SHAPE = {
     "type": "array",
-    "items": {"type": "integer", "minimum": 1, "maximum": _MOST_SIZE},
+    "items": {
+        "anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": _MOST_SIZE},
+            {"type": "string", "pattern": r"^[0-9]{1,9}\.\.[0-9]{1,9}$"},
+        ]
+    },
     "minItems": 1,
     "maxItems": _MOST,
 }

@@ -4,6 +4,7 @@ python run.py --input x.npy... --output y.npy...
 """
 
 import argparse
+import atexit
 import ctypes
 import io
 import json
@@ -11,8 +12,8 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,10 @@ ALIGNMENT = 64
 """Where compiled code expects its tensors to begin, in bytes."""
 ELSEWHERE = "parameters.json"
 """Says in which file the weights are, and where they begin in it, if a bundle is one file."""
+ASKED = "asked.log"
+"""Which sizes were asked for, if a dimension varies: in each line, sizes and how often."""
+ASKED_ELSEWHERE = "asked.json"
+"""Says in which file they are, if a bundle is one file."""
 TYPES = {
     "F64": "float64",
     "F32": "float32",
@@ -57,6 +62,7 @@ class Model:
         shared = getattr(self._variants[0][1], "parameters", [])
         for number, entry in enumerate(self.manifest.get("shapes", []), 1):
             self._variants.append(self._loaded(folder / f"shapes_{number}", entry, shared))
+        self.sizes = Sizes(self.manifest, folder) if "sizes" in self.manifest else None
 
     def _loaded(self, folder: Path, entry: dict[str, Any], shared: list[Any]) -> tuple[Any, Any]:
         """The model under one set of shapes: its entry, and what runs it."""
@@ -79,14 +85,18 @@ class Model:
         `stream` (a handle), by default on PyTorch's current one for its tensors; nobody waits for it.
         """
         values = self.state.complete(values)
-        entry, program = self._fitting(values)
+        if self.sizes is not None:
+            return self.sizes.run(values, lambda number, own: self._run(*self._variants[number], own, stream))
+        return self.state.keep(self._run(*self._fitting(values), values, stream))
+
+    def _run(self, entry: Any, program: Any, values: Sequence[Any], stream: int | None) -> list[Any]:
         infos = entry["inputs"]
         if any(map(is_tensor, values)):
-            return self.state.keep(run_where_they_are(program, values, infos, stream))
+            return run_where_they_are(program, values, infos, stream)
         pairs = zip(values, infos, strict=True)
         padded = [padded_to(value, info["shape"], info["dtype"]) for value, info in pairs]
         given, shapes = [value.shape for value in values], [info["shape"] for info in infos]
-        return self.state.keep([cut(output, given, shapes) for output in program.run(padded)])
+        return [cut(output, given, shapes) for output in program.run(padded)]
 
     def on_tensors(self, values: Sequence[Any]) -> list[Any]:
         """All outputs for tensors with DLPack, in the first shapes and types; nothing is copied."""
@@ -107,6 +117,140 @@ class Model:
             return min(holding, key=lambda one: sum(int(np.prod(i["shape"])) for i in one[0]["inputs"]))
         known = " or ".join(shown(entry["inputs"]) for entry, _ in self._variants)
         raise Refused(f"the model takes {known}, got {', '.join(map(str, map(tuple, given)))}")
+
+
+class Sizes:
+    """A dimension that varies: which programs run a size, on which rows, and how their outputs are joined.
+
+    A size runs in its own program, in a larger one with zeros after its end, or in several, one after the
+    other. The manifest's table says which, from what each program takes.
+    """
+
+    def __init__(self, manifest: dict[str, Any], folder: Path | None = None) -> None:
+        told = manifest["sizes"]
+        self.low, self.high = told["low"], told["high"]
+        self._programs, self._table = told["programs"], told["table"]
+        self._axes: dict[str, list[int]] = told["inputs"]
+        self._infos = manifest["inputs"]
+        outputs = [told["outputs"].get(info["name"], []) for info in manifest["outputs"]]
+        self._outputs = [dict(map(tuple, axes)) for axes in outputs]
+        self._log = None if folder is None else SizeLog(folder)
+
+    def run(self, values: Sequence[Any], program: Callable[[int, list[Any]], list[Any]]) -> list[Any]:
+        """All outputs; `program` runs the program of this number on values that have its shapes."""
+        size = self.size_of(values)
+        if self._log is not None:
+            self._log.note(size)
+        runs, begin, made = self._table[size - self.low], 0, []
+        for number in runs:
+            count = min(self._programs[number], size - begin)
+            rows = [self._rows(value, info, begin, count) for value, info in self._pairs(values)]
+            full = [self._filled(row, info, number) for row, info in self._pairs(rows)]
+            outputs = program(number, full)
+            made.append([self._kept(out, n, count, number) for n, out in enumerate(outputs)])
+            begin += count
+        return [
+            joined(parts, axes) for parts, axes in zip(zip(*made, strict=True), self._outputs, strict=True)
+        ]
+
+    def size_of(self, values: Sequence[Any]) -> int:
+        """The size of the dimension that varies; refused if out of range or not the same everywhere."""
+        found: dict[int, str] = {}
+        for value, info in self._pairs(values):
+            name, varying = info["name"], self._axes.get(info["name"], ())
+            shape = tuple(value.shape)
+            if len(shape) != len(info["shape"]):
+                raise Refused(f"{name} has {len(shape)} dimensions; it must have {len(info['shape'])}")
+            for axis, (size, wanted) in enumerate(zip(shape, info["shape"], strict=True)):
+                if axis in varying and not self.low <= size <= self.high:
+                    raise Refused(f"dimension {axis} of {name} must be {self.low} to {self.high}, got {size}")
+                if axis not in varying and size != wanted:
+                    raise Refused(f"dimension {axis} of {name} must be {wanted}, got {size}")
+                if axis in varying:
+                    found.setdefault(size, f"{name} has {size} in dimension {axis}")
+        if len(found) > 1:
+            raise Refused(f"{' and '.join(found.values())}; give them the same size")
+        return next(iter(found))
+
+    def _pairs(self, values: Sequence[Any]) -> Any:
+        return zip(values, self._infos, strict=True)
+
+    def _rows(self, value: Any, info: dict[str, Any], begin: int, count: int) -> Any:
+        for axis in self._axes.get(info["name"], ()):
+            if value.shape[axis] != count:
+                value = value[(slice(None),) * axis + (slice(begin, begin + count),)]
+        return value
+
+    def _filled(self, value: Any, info: dict[str, Any], number: int) -> Any:
+        varying, size = self._axes.get(info["name"], ()), self._programs[number]
+        shape = [size if axis in varying else own for axis, own in enumerate(info["shape"])]
+        return filled(value, shape) if is_tensor(value) else padded_to(value, shape, info["dtype"])
+
+    def _kept(self, output: Any, place: int, count: int, number: int) -> Any:
+        if count == self._programs[number]:
+            return output
+        for axis, factor in self._outputs[place].items():
+            output = output[(slice(None),) * axis + (slice(factor * count),)]
+        return output
+
+
+class SizeLog:
+    """How often each size was asked for: counted here, and appended to the bundle's log now and then."""
+
+    def __init__(self, folder: Path) -> None:
+        place = folder / ASKED_ELSEWHERE
+        self._path = Path(json.loads(place.read_text())) if place.is_file() else folder / ASKED
+        self._counts: dict[int, int] = {}
+        self._runs, self._next = 0, 1
+
+    def note(self, size: int) -> None:
+        """Count one run; what is counted is written after 1, 2, 4, … runs, and when the process ends."""
+        if not self._runs:
+            atexit.register(self.write)
+        self._counts[size] = self._counts.get(size, 0) + 1
+        self._runs += 1
+        if self._runs >= self._next:
+            self._next *= 2
+            self.write()
+
+    def write(self) -> None:
+        """Append what was counted since; nothing where the folder can't be written to."""
+        counts, self._counts = self._counts, {}
+        with suppress(OSError):
+            if counts:
+                with self._path.open("a") as file:
+                    file.write(json.dumps(counts) + "\n")
+
+    def read(self) -> dict[int, int]:
+        """What all processes have written so far; lines that can't be read are left out."""
+        total: dict[int, int] = {}
+        with suppress(OSError):
+            for line in self._path.read_text().splitlines():
+                with suppress(ValueError, AttributeError, TypeError):
+                    for size, count in json.loads(line).items():
+                        total[int(size)] = total.get(int(size), 0) + int(count)
+        return total
+
+
+def filled(tensor: Any, shape: Sequence[int]) -> Any:
+    """A tensor of PyTorch's with zeros after its end."""
+    if list(tensor.shape) == list(shape):
+        return tensor.contiguous() if hasattr(tensor, "contiguous") else tensor
+    if not hasattr(tensor, "new_zeros"):
+        raise Refused("only arrays and PyTorch's tensors can be padded or divided; give one of these")
+    whole = tensor.new_zeros(tuple(shape))
+    whole[tuple(map(slice, tensor.shape))] = tensor
+    return whole
+
+
+def joined(parts: Sequence[Any], axes: dict[int, int]) -> Any:
+    """The outputs of several runs as one."""
+    if len(parts) == 1:
+        return parts[0]
+    axis = next(iter(axes))
+    if is_tensor(parts[0]):
+        return sys.modules["torch"].cat(list(parts), axis)
+    return np.concatenate(parts, axis)
 
 
 class KeptState:

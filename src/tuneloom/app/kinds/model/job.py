@@ -19,6 +19,7 @@ from tuneloom.app.kinds.model.results import (
     foreign_parts,
     kernel_results,
     rejected_handovers,
+    sizes_result,
 )
 from tuneloom.app.kinds.tuning_job import TuningJob, nothing_measured
 from tuneloom.app.reuse.job_reuse import JobReuse, follow
@@ -30,7 +31,7 @@ from tuneloom.backends.resolving import backend_of_text, json_config
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.engine.calls import Call, CallResult
 from tuneloom.errors import OutputError, TuneloomError, in_short
-from tuneloom.model import TaskSpace, Trial
+from tuneloom.model import ModelRecipe, TaskSpace, Trial
 from tuneloom.model.space import TVM
 from tuneloom.scheduling.stages import SlotDemand
 
@@ -62,6 +63,12 @@ class ModelJob(TuningJob):
     @property
     def finishing(self) -> bool:
         return self.finish is not None
+
+    @property
+    def recipe(self) -> ModelRecipe:
+        """How a worker opens the model; once it was, under the sizes that were chosen then."""
+        sizes = self.summary.sizes if self.summary is not None else None
+        return super().recipe if sizes is None else super().recipe.at(sizes.programs)
 
     def open_call(self) -> Call:
         return Call(
@@ -256,6 +263,7 @@ class ModelJob(TuningJob):
             return result
         checked = check_result(self.finish.check, self.finish.handover)
         checked |= rejected_handovers(self.finish.rejected)
+        checked |= sizes_result(self.summary.sizes if self.summary is not None else None)
         goal = self.tuning.spending.goal.result(checked.get("latency_after_s"))
         return result | {"kernels": kernel_results(self.tuning, self.finish)} | checked | goal
 

@@ -13,10 +13,20 @@ from tuneloom.app.bundles.folders import discard, show, unfinished
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.errors import OutputError
-from tuneloom.model import Candidate, CheckResult, Handover, JobSpec, ModelSummary, OwnRuntime, ShapeVariant
+from tuneloom.model import (
+    Candidate,
+    CheckResult,
+    Handover,
+    JobSpec,
+    ModelSummary,
+    OwnRuntime,
+    ShapeVariant,
+    VaryingSizes,
+)
 from tuneloom.model.space import implementer_of
 from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES
+from tuneloom.tuners.tvm.models.sizes.choosing import Dimension, size_table
 
 
 def check_result(check: CheckResult | None, handover: Handover | None = None) -> dict[str, Any]:
@@ -62,6 +72,11 @@ def _by_shape(check: CheckResult) -> dict[str, Any]:
     """What the model takes under each of several sets of shapes."""
     rows = [{"latency_before_s": before, "latency_after_s": after} for before, after in check.by_shape]
     return {"by_shape": rows} if rows else {}
+
+
+def sizes_result(sizes: VaryingSizes | None) -> dict[str, Any]:
+    """The sizes that a model was tuned for where one varies, in the order of `by_shape`."""
+    return {} if sizes is None else {"sizes": list(sizes.programs)}
 
 
 def _own_runtime(own: OwnRuntime | None) -> dict[str, Any]:
@@ -173,6 +188,7 @@ def manifest(parts: BundleParts) -> dict[str, Any]:
             "device_key": spec.device_key,
             "device_cores": parts.device_cores,
             "dtype": spec.dtype,
+            **({"shapes": _given_ranges(spec)} if spec.ranges else {}),
             "seed": spec.seed,
             "trials": result.get("trials"),
             "measuring_policy": spec.measuring.tag,
@@ -195,4 +211,31 @@ def _variants(parts: BundleParts) -> dict[str, Any]:
         {**interface(variant), "onnxruntime": list(map(dict, own))}
         for variant, own in zip(variants, foreign, strict=True)
     ]
-    return ({"shapes": further} if further else {}) | ({"pad": True} if parts.spec.pad else {})
+    found = ({"shapes": further} if further else {}) | ({"pad": True} if parts.spec.pad else {})
+    return found if parts.summary.sizes is None else found | {"sizes": _sizes(parts.summary.sizes, parts)}
+
+
+def _sizes(sizes: VaryingSizes, parts: BundleParts) -> dict[str, Any]:
+    """The dimension that varies: its programs with their times, and which of them run each size."""
+    rows = parts.result.get("by_shape") or [{"latency_after_s": parts.result.get("latency_after_s")}]
+    measured = [row["latency_after_s"] for row in rows]
+    unmeasured = parts.finish.check is None
+    seconds = list(map(float, sizes.programs)) if unmeasured else measured
+    dimension = Dimension(low=sizes.low, high=sizes.high, pads=sizes.pads, splits=sizes.splits)
+    table = size_table(dimension, dict(zip(sizes.programs, seconds, strict=True)))
+    places = {size: place for place, size in enumerate(sizes.programs)}
+    return {
+        **asdict(sizes),
+        "seconds": None if unmeasured else measured,
+        "table": [[places[size] for size in runs] for runs in table],
+    }
+
+
+def _given_ranges(spec: JobSpec) -> dict[str, Any]:
+    """The shapes as they were given, for a job that continues this one."""
+    return {
+        name: [f"{low}..{high}" if low < high else low for low, high in spec.ranges[name]]
+        if name in spec.ranges
+        else list(shape)
+        for name, shape in spec.shapes.items()
+    }

@@ -15,7 +15,7 @@ from tuneloom.tuners.tvm.bundles.one_file import opened
 from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, CompiledModel, load_compiled
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel, timed_for
 from tuneloom.tuners.tvm.models.compiling.shapes import variant_folder
-from tuneloom.tuners.tvm.runner import KeptState, Refused, load_libraries
+from tuneloom.tuners.tvm.runner import KeptState, Refused, Sizes, load_libraries
 
 MANIFEST = "bundle.json"
 SCHEDULES = "schedules.json"
@@ -38,10 +38,13 @@ class Bundle:
     """The model under further sets of shapes, each with its inputs."""
     _forms: tuple[Form, ...] = field(init=False, repr=False, compare=False)
     _state: KeptState = field(init=False, repr=False, compare=False)
+    _sizes: Sizes | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_forms", forms(self.inputs))
         object.__setattr__(self, "_state", KeptState(dict(self.manifest)))
+        varies = "sizes" in self.manifest
+        object.__setattr__(self, "_sizes", Sizes(dict(self.manifest), self.folder) if varies else None)
 
     def run(self, *values: Array) -> list[Array]:
         """Run once, with the shapes that fit; raises InputError when the values fit none."""
@@ -55,12 +58,17 @@ class Bundle:
         self._state.reset()
 
     def _run(self, values: Sequence[Array]) -> list[Array]:
+        if self._sizes is not None:
+            return self._sizes.run(values, lambda number, own: self._models[number].run(own))
         if fits_exactly(values, self._forms):
             return self.model.run(values)
         inputs = [self.inputs, *(infos for infos, _ in self.variants)]
         chosen = choose(values, inputs, bool(self.manifest.get("pad")))
-        models = [self.model, *(model for _, model in self.variants)]
-        return chosen.cut(models[chosen.variant].run(chosen.values))
+        return chosen.cut(self._models[chosen.variant].run(chosen.values))
+
+    @property
+    def _models(self) -> list[OpenModel]:
+        return [self.model, *(model for _, model in self.variants)]
 
     def time(self, seconds: float, least: int = 5) -> list[float]:
         """Seconds of single runs on seeded inputs, for so long, at least so many."""

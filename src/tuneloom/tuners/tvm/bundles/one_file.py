@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tuneloom.errors import BundleError
 from tuneloom.tuners.tvm.models.compiling.storing import PARAMETERS
-from tuneloom.tuners.tvm.runner import ALIGNMENT, ELSEWHERE
+from tuneloom.tuners.tvm.runner import ALIGNMENT, ASKED, ASKED_ELSEWHERE, ELSEWHERE
 
 SUFFIX = ".tlb"
 _HEADER_BYTES, _SIZES_BYTES = 30, 20
@@ -67,6 +67,7 @@ def copy(bundle: Path, place: Path) -> None:
 def _unpacked(path: Path, _size: int, _changed_ns: int) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="tuneloom-bundle-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / ASKED_ELSEWHERE).write_text(json.dumps(f"{path}.{ASKED}"))
     try:
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():

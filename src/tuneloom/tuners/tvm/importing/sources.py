@@ -14,7 +14,7 @@ from tuneloom.tuners.tvm.importing.onnx.files import read_onnx
 from tuneloom.tuners.tvm.importing.onnx.graphs import Trial, cleaned, import_onnx
 from tuneloom.tuners.tvm.importing.relax import Converted, ForeignPart, KeptValue
 from tuneloom.tuners.tvm.importing.tflite.files import import_tflite, read_tflite
-from tuneloom.tuners.tvm.importing.torch.files import EXPORT_WORDS, import_exported, read_exported
+from tuneloom.tuners.tvm.importing.torch.files import EXPORT_WORDS, import_exported
 from tuneloom.tuners.tvm.zoo.listing import require_name, zoo_model
 
 _ZOO = "zoo:"
@@ -134,7 +134,7 @@ def require_source(source: str) -> None:
 
 def _import_file(path: Path, content: bytes, shapes: Shapes, only_tvm: bool) -> Converted:
     if path.suffix == ".pt2":
-        return import_exported(read_exported(path, content), path.name, shapes, only_tvm=only_tvm)
+        return import_exported(path, content, shapes, only_tvm=only_tvm)
     return import_tflite(read_tflite(path, content), path.name, shapes, only_tvm=only_tvm)
 
 

@@ -16,31 +16,36 @@ from tuneloom.tuners.tvm.models.compiling.facts import target_facts
 from tuneloom.tuners.tvm.models.compiling.parameters import weight_bytes
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model
 from tuneloom.tuners.tvm.models.remembering import keep, recall
+from tuneloom.tuners.tvm.models.sizes.probing import chosen_sizes
 
 
 def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
     """Import a model and find its kernels; a model that can't be used is a value.
 
-    Under several sets of shapes it has the kernels of all of them, each once. If all that was kept when
+    Under several sets of shapes it has the kernels of all of them, each once. Where a dimension varies, the
+    sizes it is compiled for are chosen now. If all that was kept when
     it was opened before, the model is imported only when it is to be compiled.
     """
     known = recall(recipe)
     if known is not None:
         return known
+    asked = recipe
     try:
+        sizes = chosen_sizes(recipe) if recipe.ranges else None
+        recipe = recipe if sizes is None else recipe.at(sizes.programs)
         all_lowered = [lowered_model(variant) for variant in recipe.variants()]
         lowered = all_lowered[0]
         backend_of(lowered.target).require_memory(weight_bytes(lowered.module["main"]), lowered.target)
     except InputError as error:
         return error
     try:
-        summary = _summary(all_lowered, paired(recipe, all_lowered[0]))
+        summary = replace(_summary(all_lowered, paired(recipe, all_lowered[0])), sizes=sizes)
         _require_work(recipe, all_lowered)
     except InputError as error:
         return error
     if not summary.tasks:
         return ModelError(f"{recipe.source}: {_nothing(summary)}")
-    keep(recipe, summary)
+    keep(asked, summary)
     return summary
 
 

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import tuneloom
-from tuneloom.model import ModelRecipe, ModelSummary, Shapes, ShapeVariant, Task, TensorInfo
+from tuneloom.model import (
+    ModelRecipe,
+    ModelSummary,
+    Shapes,
+    ShapeVariant,
+    Task,
+    TensorInfo,
+    VaryingSizes,
+)
 from tuneloom.tuners.tvm.importing.naming import source_files
 
 _PACKAGES = (
@@ -75,6 +83,8 @@ def _name(recipe: ModelRecipe) -> str:
     shapes = (recipe.shapes, *recipe.more_shapes)
     digest = _asked(recipe.source, shapes, recipe.target, recipe.only_tvm)
     digest.update(repr((recipe.layout, recipe.cores, recipe.left, recipe.dtype, recipe.state)).encode())
+    if recipe.ranges:
+        digest.update(repr((sorted(recipe.ranges.items()), recipe.trials, recipe.asked)).encode())
     return f"{digest.hexdigest()[:40]}.json.gz"
 
 
@@ -139,7 +149,9 @@ def _summary(data: dict[str, Any]) -> ModelSummary:
     tasks = tuple(Task(**task) for task in data["tasks"])
     variants = tuple(ShapeVariant(**_tensors(one), foreign=tuple(one["foreign"])) for one in data["variants"])
     lists = {name: tuple(data[name]) for name in ("notes", "foreign", "state", "relatives")}
-    return ModelSummary(**{**data, **_tensors(data), **lists, "tasks": tasks, "variants": variants})
+    sizes = data["sizes"] and VaryingSizes.from_json(data["sizes"])
+    known = {"tasks": tasks, "variants": variants, "sizes": sizes}
+    return ModelSummary(**{**data, **_tensors(data), **lists, **known})
 
 
 def _tensors(data: dict[str, Any]) -> dict[str, tuple[TensorInfo, ...]]:

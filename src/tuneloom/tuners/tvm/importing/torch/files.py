@@ -1,5 +1,6 @@
 """PyTorch programs: exported, read from `.pt2` files, checked, and handed to TVM."""
 
+import hashlib
 import io
 import logging
 import re
@@ -8,6 +9,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,32 +66,58 @@ def read_exported(path: Path, content: bytes) -> Any:
         ) from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OpenProgram:
+    """An exported program as a Relax module whose sizes may still be open, or why TVM can't have it."""
+
+    program: Any
+    simple: Any = None
+    module: Any = None
+    refusal: str | None = None
+
+
+_LAST: dict[bytes, OpenProgram] = {}
+"""The last program with open sizes: whoever imports it under one usually wants others, too."""
+
+
 def import_exported(
-    program: Any, where: str, shapes: Mapping[str, tuple[int, ...]], *, only_tvm: bool = False
+    path: Path, content: bytes, shapes: Mapping[str, tuple[int, ...]], *, only_tvm: bool = False
 ) -> Converted:
     """An exported program as a Relax module, with its inputs and outputs.
 
     What TVM's importer can't take goes through ONNX, if the packages for that are installed.
     """
     load_tvm()
-    with _silence():
-        try:
-            simple = decomposed(program, _decompositions(program), OPERATORS)
-            _check_trained(simple, where)
-            refusal = _refusal(simple)
-            module = _module(simple) if refusal is None else None
-        except ModelError:
-            raise
-        except Exception as error:
-            refusal = f"TVM can't import this program: {reason_of(error)}"
-        if refusal is not None:
-            return through_onnx(program, where, shapes, refusal, only_tvm=only_tvm)
-    module = bind_shapes(module, shapes, _ranges(simple), where)
+    digest, where = hashlib.sha256(content).digest(), path.name
+    opened = _LAST.get(digest) or _opened(read_exported(path, content), where)
+    _LAST.clear()
+    if opened.program.range_constraints:
+        _LAST[digest] = opened
+    if opened.refusal is not None:
+        with _silence():
+            return through_onnx(opened.program, where, shapes, opened.refusal, only_tvm=only_tvm)
+    module = bind_shapes(opened.module, shapes, _ranges(opened.simple), where)
     return Converted(
         module=module,
         inputs=describe_inputs(module, (), where),
         outputs=describe_outputs(module, (), where),
     )
+
+
+def _opened(program: Any, where: str) -> OpenProgram:
+    with _silence():
+        try:
+            simple = decomposed(program, _decompositions(program), OPERATORS)
+            _check_trained(simple, where)
+            refusal = _refusal(simple)
+            if refusal is not None:
+                return OpenProgram(program=program, refusal=refusal)
+            return OpenProgram(program=program, simple=simple, module=_module(simple))
+        except ModelError:
+            raise
+        except Exception as error:
+            reason = f"TVM can't import this program: {reason_of(error)}"
+            return OpenProgram(program=program, refusal=reason)
 
 
 def _module(program: Any) -> Any:

@@ -21,11 +21,11 @@ def variant_folder(number: int) -> str:
 def export_all(models: Sequence[CompiledModel], folder: Path) -> None:
     """Write the model under all its shapes; weights that variants have in common are there once."""
     models[0].export(folder)
-    known = {_digest(value): n for n, value in enumerate(models[0].parameters)}
+    known = {digest_of(value): n for n, value in enumerate(models[0].parameters)}
     for number, model in enumerate(models[1:], 1):
         place = folder / variant_folder(number)
         place.mkdir()
-        digests = [_digest(value) for value in model.parameters]
+        digests = [digest_of(value) for value in model.parameters]
         own: dict[str, Any] = {
             parameter_name(n): model.parameters[n] for n, digest in enumerate(digests) if digest not in known
         }
@@ -34,7 +34,8 @@ def export_all(models: Sequence[CompiledModel], folder: Path) -> None:
         (place / SHARED).write_text(json.dumps([known.get(digest) for digest in digests]))
 
 
-def _digest(value: Array) -> bytes:
+def digest_of(value: Array) -> bytes:
+    """What tells weights from others."""
     sha = hashlib.sha256(repr((value.shape, str(value.dtype))).encode())
     sha.update(np.ascontiguousarray(value).view(np.uint8).reshape(-1).tobytes())
     return sha.digest()
