@@ -12,6 +12,7 @@ from typing import Any
 from tuneloom.app.runs.executing.kernel_runs import KernelResult, Plan, TrialListener, tune_functions
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, MeasuringRules
+from tuneloom.model.fields import COUNT
 from tuneloom.tuners.kernel.kernel import Build, Built, Kernel, Ran, Run, WrongResult
 from tuneloom.tuners.kernel.languages.arguments import Array, Number
 from tuneloom.tuners.kernel.languages.c import CBuilder, CReference, CRunner
@@ -65,6 +66,7 @@ def tune_kernel(
     Raises SpaceError or BudgetError for input that makes no sense, TargetError for a
     device that is not here and NothingMeasured if no configuration worked.
     """
+    COUNT.require("trials", trials)
     rules = MeasuringRules(build_timeout_s=build_timeout_s, run_timeout_s=run_timeout_s)
     plan = Plan(
         budget=Budget(trials=trials, seconds=seconds), seed=seed, search=search, init=init, measuring=rules

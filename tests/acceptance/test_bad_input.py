@@ -92,7 +92,7 @@ CASES = {
         prepare=lambda folder: write_network(folder / "net.onnx"),
     ),
     "an unknown device key": Case(words=("zoo:resnet18", "--device", "rtx4090"), names=("rtx4090", "'cpu'")),
-    "no trials": Case(words=("zoo:resnet18", "--trials", "0"), names=("--trials", "at least 1", "'0'")),
+    "no trials": Case(words=("zoo:resnet18", "--trials", "-1"), names=("--trials", "at least 0", "'-1'")),
     "no number": Case(words=("zoo:resnet18", "--trials", "ten"), names=("--trials", "'ten'", "--help")),
     "an output folder that is not empty": Case(
         words=("zoo:resnet18", "--out", "full"),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tuneloom.model.fields import BYTES, COUNT, NOT_NEGATIVE, POSITIVE, RATIO, fields_of, job_field
+from tuneloom.model.fields import BYTES, COUNT, NATURAL, NOT_NEGATIVE, POSITIVE, RATIO, fields_of, job_field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +13,14 @@ class Budget:
     both have to be met.
     """
 
-    trials: int = job_field(COUNT, "number of trials per model", default=1000, option="--trials", metavar="N")
+    trials: int = job_field(
+        NATURAL,
+        "number of trials per model",
+        more="0: only what is known of its kernels, and first guesses; models only",
+        default=1000,
+        option="--trials",
+        metavar="N",
+    )
     seconds: float | None = job_field(
         POSITIVE, "stop tuning a model after this many seconds", default=None, option="--seconds", metavar="S"
     )

@@ -26,7 +26,7 @@ class ProblemDetails(BaseModel):
                     "type": "about:blank",
                     "title": "Unprocessable Content",
                     "status": 422,
-                    "detail": "'trials' must be a whole number of at least 1, got 0",
+                    "detail": "'trials' must be a whole number of at least 0, got -1",
                     "field": "trials",
                     "request_id": "7f9c24e8d1a04b55",
                 }

@@ -188,7 +188,7 @@ def test_what_changes_its_inputs_stays_in_pytorch(caplog: pytest.LogCaptureFixtu
 
 REFUSALS = {
     "unknown option 'trails'; did you mean 'trials'": (InputError, {"trails": 3}),
-    "'trials' must be": (InputError, {"trials": 0}),
+    "'trials' must be": (InputError, {"trials": -1}),
     "unknown mode 'late'": (InputError, {"mode": "late"}),
     "tensors are on cpu, the target is cuda": (TargetError, {"target": "cuda"}),
 }

@@ -52,7 +52,6 @@ def job(**values: Any) -> JobSpec:
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("trials", lambda value: Budget(trials=value)),
         ("repeats", lambda value: MeasuringRules(repeats=value)),
         ("batch", lambda value: job(batch=value)),
         ("shape", lambda value: job(shapes={"x": (1, value)})),
@@ -65,6 +64,12 @@ def test_a_count_is_a_whole_number_of_at_least_1(
 ) -> None:
     with pytest.raises(BudgetError, match=f"{name}.* must be .*, got "):
         make(wrong)
+
+
+@pytest.mark.parametrize("wrong", [*NEVER, -1, 2.5, 2**31], ids=str)
+def test_trials_are_a_whole_number_of_at_least_0(wrong: Any) -> None:
+    with pytest.raises(BudgetError, match=r"trials must be .*, got "):
+        Budget(trials=wrong)
 
 
 @pytest.mark.parametrize("wrong", [*(value for value in NEVER if value is not None), 0, -1, 1e10], ids=str)

@@ -50,6 +50,21 @@ def workers(stages: FakeStages, opened: CallResult | None = None) -> Callable[[C
     return answer
 
 
+def test_a_job_without_trials_goes_to_the_end_with_what_is_known() -> None:
+    job = job_of(trials=0)
+    functions: list[str] = []
+    answers = workers(FakeStages())
+
+    def listening(call: Call) -> CallResult:
+        functions.append(call.function.partition(":")[2])
+        return answers(call)
+
+    drive(job.begin(0.0), listening)
+    assert job.done and job.failure is None
+    assert functions == ["open_model", "compile_model", "check_model"]
+    assert job.result()["trials"] == 0 and "no trials were made" in job.result()["notes"][-1]
+
+
 def test_a_model_is_opened_tuned_and_finished() -> None:
     job = job_of()
     drive(job.begin(0.0), workers(FakeStages()))

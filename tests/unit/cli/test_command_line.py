@@ -63,7 +63,7 @@ def test_a_shape_that_is_none_is_refused(text: str) -> None:
         (("tune", "--trials", "many", "zoo:resnet18"), "many"),
         (("tune",), "no model"),
         (("tune", "zoo:resnet18", "--frob"), "--frob"),
-        (("tune", "zoo:resnet18", "--trials", "0"), "--trials: must be a whole number of at least 1"),
+        (("tune", "zoo:resnet18", "--trials", "-1"), "--trials: must be a whole number of at least 0"),
         (("tune", "zoo:resnet18", "--batch", "0"), "--batch: must be a whole number of at least 1"),
         (("tune", "zoo:resnet18", "--seconds", "-1"), "must be a number above 0"),
         (("tune", "zoo:resnet18", "--goal-ms", "0"), "must be a number above 0"),

@@ -94,8 +94,11 @@ def test_jobs_survive_the_store(tmp_path: Path) -> None:
         ('[[jobs]]\nmodel = "a"\ntrails = 5', "line 3: unknown key 'trails'; did you mean 'trials'?"),
         ('[defaults]\nmodel = "a"\n', "jobs.toml, line 2: unknown key 'model'"),
         ("[defaults]\nzebra = 1\n", "jobs.toml, line 2: unknown key 'zebra'; known: tuner, target, device, "),
-        ('[[jobs]]\nmodel = "a"\n\ntrials = "5"', "line 4: 'trials' must be a whole number of at least 1"),
-        ('[[jobs]]\nmodel = "a"\ntrials = 0', "line 3: 'trials' must be a whole number of at least 1, got 0"),
+        ('[[jobs]]\nmodel = "a"\n\ntrials = "5"', "line 4: 'trials' must be a whole number of at least 0"),
+        (
+            '[[jobs]]\nmodel = "a"\ntrials = -1',
+            "line 3: 'trials' must be a whole number of at least 0, got -1",
+        ),
         ('[[jobs]]\nmodel = "a"\ntrials = true', "line 3: 'trials' must be a whole number"),
         ('[[jobs]]\nmodel = "a"\nseconds = nan', "line 3: 'seconds' must be a number above 0, got nan"),
         ('[[jobs]]\nmodel = "a"\nshapes = { x = [] }', "line 3: 'shapes' must be a table of lists"),

@@ -5,6 +5,7 @@ has its schedule as text and its times. Records stand behind their workload.
 """
 
 import base64
+import gzip
 import json
 import math
 import zlib
@@ -112,16 +113,23 @@ def import_bank(path: Path, place: str | None = None) -> BankImport:
 
     Raises RecordsError if the file can't be read or is no bank at all.
     """
+    with open_store(place) as store:
+        return import_into(store, path, f"bank import {path.name}")
+
+
+def import_into(store: Store, path: Path, command: str) -> BankImport:
+    """The same for an open store; the records belong to a run of this command. `.gz` is compressed."""
     reading = _Reading()
+    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with opened(path, "rt", encoding="utf-8", errors="replace") as file:
             _check_head(path, file.readline())
             for line in file:
                 reading.take(line)
-    except OSError as error:
-        raise RecordsError(f"can't read {path}: {error.strerror}") from error
-    with open_store(place) as store:
-        return _keep(store, path, reading)
+    except (OSError, EOFError, zlib.error) as error:
+        why = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise RecordsError(f"can't read {path}: {why}") from error
+    return _keep(store, command, reading)
 
 
 def _check_head(path: Path, line: str) -> None:
@@ -203,8 +211,8 @@ def _provenance(content: dict[str, Any], workload: WorkloadRecord) -> Provenance
     )
 
 
-def _keep(store: Store, path: Path, reading: _Reading) -> BankImport:
-    run = store.create_run(f"bank import {path.name}").id
+def _keep(store: Store, command: str, reading: _Reading) -> BankImport:
+    run = store.create_run(command).id
     jobs: dict[str, str] = {}
     added = 0
     for (key, provenance), trials in reading.records.items():

@@ -105,7 +105,7 @@ def _named(values: Mapping[str, Any], model: str) -> JobSpec:
         )
     kind = kind_of(model, values.get("tuner"))
     spec = job_spec({**values, "name": values.get("name") or kind.named(model)[:_MOST_NAME]})
-    kind.check(spec)
+    kind.require(spec)
     return replace(spec, out=KEPT) if kind.bundles else spec
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from tuneloom.app.conducting.programs import Program
 from tuneloom.engine.calls import Call
-from tuneloom.errors import TuneloomError
+from tuneloom.errors import BudgetError, TuneloomError
 from tuneloom.model import Artifact, JobField, JobSpec, ModelSummary, Task, Trial
 from tuneloom.report import Validity
 from tuneloom.store import JobRecord, Share, Store, TrialRecord
@@ -125,6 +125,7 @@ class JobKind:
     - `ended`: told of a job that will not go on, to drop what was kept for it alone.
     - `comparable`: whether ONNX Runtime can run the model of a job where it is tuned.
     - `boards`: whether its candidates can be measured on boards, where only TVM's runtime is.
+    - `knows`: whether a job without trials makes something of what is known.
     - `bundles`: whether its jobs can write a bundle. `records`: in which format its trials can be
       exported ("" for none).
     """
@@ -146,5 +147,12 @@ class JobKind:
     fields: Sequence[JobField] = ()
     paths: bool = False
     boards: bool = False
+    knows: bool = False
     bundles: bool = False
     records: str = ""
+
+    def require(self, spec: JobSpec) -> None:
+        """Raise InputError for a job that is bound to fail, without starting anything."""
+        if not self.knows and not spec.budget.trials:
+            raise BudgetError(f"trials of a {self.name} job must be at least 1, got 0", field="trials")
+        self.check(spec)

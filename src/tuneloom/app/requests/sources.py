@@ -67,7 +67,7 @@ def require_possible(spec: JobSpec, device_keys: Collection[str]) -> None:
         raise InputError(f"{spec.name}: nothing is measured without a device; add --out", field="device")
     if spec.out is not None and not kind.bundles:
         raise InputError(f"{spec.name}: a {kind.name} job writes no bundle; omit --out", field="out")
-    kind.check(spec)
+    kind.require(spec)
 
 
 def require_device(spec: JobSpec, device_keys: Collection[str]) -> None:

@@ -18,7 +18,7 @@ from tuneloom.app.reuse.planning import (
     make_plan,
 )
 from tuneloom.app.tasks.progress import TaskProgress
-from tuneloom.model import JobSpec, SearchOptions, Seed, Task, TaskSpace, Trial
+from tuneloom.model import NOWHERE, JobSpec, SearchOptions, Seed, Task, TaskSpace, Trial
 from tuneloom.store import RunStatus, Store, TrialRecord
 from tuneloom.transfer import Donor, FittedSeed, Form, best_sketch, fitted_seeds, form_of, lessons_for
 
@@ -102,9 +102,13 @@ class JobReuse:
         return sum(task.weight * (seconds or 0.0) for task, seconds in zip(tasks, times, strict=True))
 
     def best_known(self, task: Task, makers: Collection[str] | None = None) -> Trial | None:
-        """The best record of the very same kernel on this device, by one of these implementers if given."""
+        """The best record of the very same kernel on this device, by one of these implementers if given.
+
+        A job that makes no trials takes records of any device of the family.
+        """
         lends = self._spec.reuse in BORROWING_MODES and bool(self._bank.family)
-        return self._bank.best(task, self._spec.device_key, makers) if lends else None
+        device = self._spec.device_key if self._spec.budget.trials else NOWHERE
+        return self._bank.best(task, device, makers) if lends else None
 
     def same_kernels(self, known: Mapping[str, Trial]) -> frozenset[tuple[str, str]]:
         """Keys of tasks with the origins of gifts that were measured on the very same kernel and device.

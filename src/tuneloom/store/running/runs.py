@@ -51,6 +51,10 @@ TRIAL_COUNT = (
 COUNTED = select(RUNS, JOB_COUNT.label("jobs"), TRIAL_COUNT.label("trials")).order_by(RUNS.c.number.desc())
 
 
+STARTER = "bank: starter records"
+"""How commands of runs begin that hold records which came with the program: they are nobody's last run."""
+
+
 class RunQueries(LeaseQueries):
     """Runs and their notes."""
 
@@ -105,6 +109,11 @@ class RunQueries(LeaseQueries):
         with self._database.reading() as connection:
             return [self._record(connection, row) for row in connection.execute(COUNTED.limit(limit)).all()]
 
+    def has_run(self, command: str) -> bool:
+        """Whether a run of this very command has finished."""
+        finished = RUNS.c.status == RunStatus.FINISHED.value
+        return bool(self._all(select(RUNS.c.id).where(RUNS.c.command == command, finished).limit(1)))
+
     def run(self, name: str) -> RunRecord:
         """The run with this id, an unambiguous beginning of it, or the newest for `last`.
 
@@ -156,7 +165,8 @@ class RunQueries(LeaseQueries):
 
 def _matching(connection: Connection, name: str) -> list[Row[Any]]:
     if name == "last":
-        return list(connection.execute(COUNTED.limit(1)))
+        own = COUNTED.where(~RUNS.c.command.startswith(STARTER))
+        return list(connection.execute(own.limit(1)))
     exact = list(connection.execute(COUNTED.where(RUNS.c.id == name)))
     if exact or not name:
         return exact

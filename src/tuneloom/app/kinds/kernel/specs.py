@@ -8,7 +8,7 @@ from typing import Any
 
 from tuneloom.errors import InputError, SpaceError
 from tuneloom.model import Budget, JobSpec, MeasuringRules
-from tuneloom.model.fields import NATURAL
+from tuneloom.model.fields import COUNT, NATURAL
 from tuneloom.tuners.kernel import DEFAULT_TRIALS, DESCRIPTION, KERNEL_FIELDS, SEARCHES, STARTS
 from tuneloom.tuners.kernel import NAME as KERNEL
 
@@ -23,6 +23,8 @@ def kernel_spec(name: str, model: str, device: str, values: Mapping[str, Any]) -
     Values that are None count as not given.
     """
     given = {key: value for key, value in values.items() if value is not None}
+    trials = given.get("trials", DEFAULT_TRIALS)
+    COUNT.require("trials", trials)
     return JobSpec(
         name=name,
         model=model,
@@ -30,7 +32,7 @@ def kernel_spec(name: str, model: str, device: str, values: Mapping[str, Any]) -
         target=device,
         device_key=device,
         budget=Budget(
-            trials=given.get("trials", DEFAULT_TRIALS),
+            trials=trials,
             **{key: float(given[key]) for key in _LIMITS if key in given},
         ),
         measuring=_rules(given),

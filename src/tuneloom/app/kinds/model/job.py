@@ -35,6 +35,7 @@ from tuneloom.model import ModelRecipe, TaskSpace, Trial
 from tuneloom.model.space import TVM
 from tuneloom.scheduling.stages import SlotDemand
 
+_NO_TRIALS = "no trials were made: kernels run with the best that is known of them, or with a first guess"
 _SMALL_PART = 0.05
 _MOST_ROUNDS = 3  # a model is compiled at the end of each
 
@@ -88,7 +89,7 @@ class ModelJob(TuningJob):
 
     def prepare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
         """Find out first what a number type does to the outputs, unless that was told when it was opened."""
-        if not self.spec.measures:
+        if not self.spec.measures or not self.spec.budget.trials:
             return self._only_build(tasks)
         on_host = backend_of_text(self.spec.target).on_host
         if self.spec.dtype == "float32" or on_host:
@@ -106,14 +107,17 @@ class ModelJob(TuningJob):
     def _only_build(self, tasks: Sequence[TaskProgress]) -> Sequence[Step]:
         """Go to the end with what the bank knows."""
         assert self.summary is not None
-        if self.spec.dtype != "float32":
+        if self.spec.dtype != "float32" and not backend_of_text(self.spec.target).on_host:
             self._moved = f"how far {self.spec.dtype} moves the outputs was not measured"
         self.tuning = self.spender(TaskTuning, tasks)
         if self._reuse is not None:
             families = (self.summary.family, *self.summary.relatives)
             spaces = [TaskSpace(task_key=task.key, sketches=()) for task in self.summary.tasks]
             self._reuse.look(families, self.summary.tasks, spaces)
-        return self._end_with(tasks)
+        steps = self._end_with(tasks)
+        if self.spec.measures and self.finish is not None:
+            self.finish.notes.append(_NO_TRIALS)
+        return steps
 
     def _compare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
         if self.spec.budget.goal_ratio is None:

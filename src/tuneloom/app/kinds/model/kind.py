@@ -68,6 +68,7 @@ KIND = JobKind(
     files=lambda spec: source_files(spec.model),
     named=model_name,
     boards=True,
+    knows=True,
     bundles=True,
     records="metaschedule",
 )

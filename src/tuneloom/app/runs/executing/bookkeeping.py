@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tuneloom.app.bank.starter import provide
 from tuneloom.app.runs.view import RunView
 from tuneloom.engine.machine import Offer
 from tuneloom.engine.sharing.locks import boot_id
@@ -124,6 +125,7 @@ class Book:
             measuring=spec.measuring.tag,
             tvm_version=summary.tvm_version,
         )
+        provide(self._store, summary.family)
         self._store.add_tasks(
             job, summary.tasks, family=summary.family, target=summary.target, tvm_version=summary.tvm_version
         )
