@@ -87,6 +87,13 @@ def test_a_type_that_would_have_to_be_rounded_is_left_to_tvm() -> None:
     np.testing.assert_array_equal(folded_value(fold_constants(module)), (MATRIX * 0.3).astype(np.int32))
 
 
+def test_a_product_of_constants_is_rounded_once() -> None:
+    left = np.array([[1e8, 1.0, -1e8]], np.float32)
+    right = np.ones((3, 1), np.float32)
+    module = module_of(lambda relax: relax.op.matmul(relax.const(left), relax.const(right)))
+    np.testing.assert_array_equal(folded_value(fold_constants(module)), [[1.0]])
+
+
 def test_places_outside_a_tensor_are_not_taken_by_numpy() -> None:
     def outside(relax: Any) -> Any:
         return relax.op.take(relax.const(MATRIX), relax.const(np.array([7]), "int64"), axis=0, mode="clip")

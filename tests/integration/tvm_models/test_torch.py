@@ -151,6 +151,19 @@ def test_indices_count_from_the_end_and_are_taken_together(tmp_path: Path, host:
     assert_agrees(model, module, host, *inputs)
 
 
+def test_a_random_number_that_nobody_reads_is_no_obstacle(tmp_path: Path, host: TargetSpec) -> None:
+    class Skipping(torch.nn.Module):
+        """Draws whether a layer is left out, as in training, and does not care."""
+
+        def forward(self, x: Any) -> Any:
+            torch.rand([])
+            return x * 2
+
+    x = torch.randn(3)
+    path = networks.export(Skipping(), (x,), tmp_path / "net.pt2")
+    assert_agrees(import_model(path), Skipping(), host, x)
+
+
 def test_a_converter_that_means_another_shape_than_torch_is_not_believed() -> None:
     importer = typed_importer()
     node = torch.fx.Graph().call_function(torch.ops.aten.relu.default)

@@ -64,6 +64,12 @@ def test_matrix_is_cut_into_columns_of_one_vector() -> None:
     assert packed[2, 4, 7] == matrix[4, 39]
 
 
+def test_matrices_of_a_batch_are_cut_one_by_one() -> None:
+    matrices = random(2, 5, 40)
+    packed = values.pack_matrix(matrices, LANES)
+    np.testing.assert_array_equal(packed[1], values.pack_matrix(matrices[1], LANES))
+
+
 def test_channel_constants_broadcast_over_images() -> None:
     packed = values.pack_channels(np.arange(20, dtype=np.float32), LANES, fill=1.0)
     assert packed.shape == (1, 2, 1, 1, LANES)

@@ -8,6 +8,7 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
+from tuneloom.compiler.tensor_expressions import kernels_made_once
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.relax import ForeignPart, KeptValue
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
@@ -77,5 +78,5 @@ def lowered_module(
     first = [] if options.layout == "plain" else backend_of(target).laying_out(target, dtype)
     wanted = meanings if backend_of(target).implementers(target) else None
     passes = [*first, *preparing_passes(), *fusing_passes(target, wanted)]
-    with target.to_tvm(), tvm.transform.PassContext(opt_level=3):
+    with target.to_tvm(), tvm.transform.PassContext(opt_level=3), kernels_made_once():
         return tvm.transform.Sequential(passes)(module)

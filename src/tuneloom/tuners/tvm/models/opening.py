@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tuneloom.backends.finding import backend_of
-from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.fast_import import load_tvm, nothing_collected
 from tuneloom.errors import InputError, ModelError
 from tuneloom.model import ModelRecipe, ModelSummary, ShapeVariant, Task, TensorInfo
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
@@ -29,7 +29,12 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
     known = recall(recipe)
     if known is not None:
         return known
-    asked = recipe
+    with nothing_collected():
+        return _opened(recipe)
+
+
+def _opened(asked: ModelRecipe) -> ModelSummary | InputError:
+    recipe = asked
     try:
         sizes = chosen_sizes(recipe) if recipe.ranges else None
         recipe = recipe if sizes is None else recipe.at(sizes.programs)

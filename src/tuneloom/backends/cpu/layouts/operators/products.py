@@ -60,7 +60,11 @@ def _with_variable(
     width = right[-1]
     panel = matrices.panel_width(left[-2], width, rewriter.lanes)
     data, other = (rewriter.plain(rewriter.value(side)) for side in call.args)
-    panels = rewriter.kernel(matrices.to_panels, [other], "to_panels", panel=panel)
+    known = constant(other)
+    if known is None:
+        panels = rewriter.kernel(matrices.to_panels, [other], "to_panels", panel=panel)
+    else:
+        panels = relax.const(pack_matrix(known, panel))
     rewriter.emit_plain(var, matrices.product, [data, panels], "product", width=width)
 
 

@@ -161,8 +161,8 @@ def pack_depthwise_weight(weight: Array, lanes: int) -> Array:
 
 
 def pack_matrix(matrix: Array, lanes: int) -> Array:
-    """(in, out) to (out blocks, in, block)."""
-    inside, out = matrix.shape
-    padded = np.zeros((inside, blocks(out, lanes) * lanes), dtype=np.float32)
-    padded[:, :out] = matrix
-    return np.ascontiguousarray(padded.reshape(inside, -1, lanes).transpose(1, 0, 2))
+    """(…, in, out) to (…, out blocks, in, block)."""
+    *lead, inside, out = matrix.shape
+    padded = np.zeros((*lead, inside, blocks(out, lanes) * lanes), dtype=np.float32)
+    padded[..., :out] = matrix
+    return np.ascontiguousarray(np.moveaxis(padded.reshape(*lead, inside, -1, lanes), -2, -3))

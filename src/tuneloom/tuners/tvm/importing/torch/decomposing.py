@@ -20,11 +20,14 @@ class NotTraceableError(Exception):
 
 def decomposed(program: Any, table: Any, whole: Collection[str]) -> Any:
     """The program in core operators, those named `whole` as they are; the program itself stays as it is."""
+    import torch
+
     try:
         graph = Decomposition(program, table, whole).graph()
     except Exception:  # whatever a single node fails at is told by the whole program, if it fails too
-        return program.run_decompositions(table)
-    import torch
+        found = program.run_decompositions(table)
+        found.graph.eliminate_dead_code(_is_needed)
+        return found
 
     found = copy.copy(program)
     found._graph_module = torch.fx.GraphModule(program.graph_module, graph)
@@ -56,7 +59,7 @@ class Decomposition:
                 self._trace(piece)
             else:
                 self._copy(piece[0])
-        self._made.eliminate_dead_code()
+        self._made.eliminate_dead_code(_is_needed)
         return self._made
 
     @property
@@ -228,6 +231,12 @@ def _mutates(node: Any) -> bool:
     if own and not getattr(node.target, "__module__", "").endswith("operator"):
         raise NotTraceableError(str(node.target))
     return schema is not None and bool(schema.is_mutable)
+
+
+def _is_needed(node: Any) -> bool:
+    """Whether a node stays although nobody uses its result; a random number nobody reads does not."""
+    schema = getattr(node.target, "_schema", None)
+    return node.op in ("placeholder", "output") or (schema is not None and bool(schema.is_mutable))
 
 
 def _viewed(node: Any) -> Iterable[Any]:
