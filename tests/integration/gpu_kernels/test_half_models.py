@@ -16,10 +16,12 @@ from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.errors import TargetError
-from tuneloom.model import TensorInfo
+from tuneloom.model import Failure, FailureKind, TensorInfo
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
+from tuneloom.tuners.tvm.measuring import rebuilding
+from tuneloom.tuners.tvm.models.compiling import inserts
 from tuneloom.tuners.tvm.search.spaces import describe
 
 pytestmark = pytest.mark.integration
@@ -172,6 +174,25 @@ def test_products_in_tf32_say_so_and_are_kernels_of_their_own() -> None:
 def test_spaces_of_kernels_that_a_template_writes_are_not_opened_to_look_for_records() -> None:
     tasks = extract(lowered(model(network, ((1, 4, 6, 6), "float32"))))
     assert tasks and all(space.sketches == () for space in describe(tasks))
+
+
+def test_code_is_called_the_same_in_trials_and_in_the_model_so_that_it_is_compiled_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    symbols: list[str] = []
+
+    def noted(_kernel: object, _configuration: str, symbol: str) -> Failure:
+        symbols.append(symbol)
+        return Failure(kind=FailureKind.BUILD_ERROR, message="not needed here")
+
+    monkeypatch.setattr(rebuilding, "inserted", noted)
+    monkeypatch.setattr(inserts, "inserted", noted)
+    made = lowered(model(network, ((1, 4, 6, 6), "float32")))
+    for task in extract(made):
+        assert isinstance(rebuilding.rebuild_kernel(task.payload, 'triton:{"tile":1}'), Failure)
+        with pytest.raises(ValueError, match="not needed here"):
+            inserts.Inserts(made).function(task.name, task.key, 'triton:{"tile":1}')
+    assert symbols and symbols[0::2] == symbols[1::2] and len(set(symbols)) == len(symbols) // 2
 
 
 def test_types_are_refused_where_a_gpu_does_not_compute_in_them() -> None:

@@ -1,5 +1,6 @@
 """Configurations of implementers as code in the place of kernels."""
 
+import hashlib
 from collections.abc import Iterator
 
 from tuneloom.backends.finding import backend_of
@@ -18,6 +19,14 @@ def claims_on(kernel: ModelKernel) -> Iterator[tuple[Implementer, Claim]]:
             continue
         if claim is not None:
             yield implementer, claim
+
+
+def symbol_of(key: str, configuration: str) -> str:
+    """What the code of a configuration is called, by the key of its task: the same in trials and in models.
+
+    Compilers that remember what they compiled, as Triton does, then have a model's kernels from its trials.
+    """
+    return f"tuneloom_{hashlib.sha256(f'{key} {configuration}'.encode()).hexdigest()[:16]}"
 
 
 def inserted(kernel: ModelKernel, configuration: str, symbol: str) -> Insert | Failure:

@@ -8,12 +8,11 @@ from tuneloom.backends.implementers import ModelKernel
 from tuneloom.compiler.lazy import s_tir
 from tuneloom.model import Artifact, Failure, FailureKind
 from tuneloom.model.space import TVM, implementer_of
-from tuneloom.tuners.tvm.inserting import alone, inserted
+from tuneloom.tuners.tvm.inserting import alone, inserted, symbol_of
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE, pack_kernel, unpack_kernel
+from tuneloom.tuners.tvm.lowering.tasks import kernel_key
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
 from tuneloom.tuners.tvm.measuring.building import build_insert, build_kernel
-
-_SYMBOL = "tuneloom_kernel"
 
 
 def rebuild_kernel(payload: bytes, configuration: str) -> Artifact | Failure:
@@ -31,7 +30,8 @@ def _of_implementer(kernel: ModelKernel, configuration: str) -> Artifact | Failu
     started = time.perf_counter()
     own = alone(kernel, configuration)
     if own is None:
-        insert = inserted(kernel, configuration, _SYMBOL)
+        key = kernel_key(kernel.module["main"], kernel.target)
+        insert = inserted(kernel, configuration, symbol_of(key, configuration))
         return insert if isinstance(insert, Failure) else build_insert(kernel, insert)
     if isinstance(own, Failure):
         return own

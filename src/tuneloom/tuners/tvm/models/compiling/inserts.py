@@ -1,12 +1,11 @@
 """What implementers put in the place of a model's kernels."""
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any
 
 from tuneloom.backends.implementers import Implementer, Insert, ModelKernel
 from tuneloom.model import ExportedModel, Failure
-from tuneloom.tuners.tvm.inserting import inserted
+from tuneloom.tuners.tvm.inserting import inserted, symbol_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.tasks import kernel_module
 
@@ -46,8 +45,7 @@ class Inserts:
             meaning=self._lowered.meanings.get(name),
             target=self._lowered.target,
         )
-        digest = hashlib.sha256(f"{key} {configuration}".encode()).hexdigest()[:16]
-        insert = inserted(kernel, configuration, f"tuneloom_{digest}")
+        insert = inserted(kernel, configuration, symbol_of(key, configuration))
         if isinstance(insert, Failure):
             raise ValueError(f"kernel {name} can't be built: {insert.message}")
         return insert
