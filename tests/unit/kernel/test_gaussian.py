@@ -25,7 +25,7 @@ def test_points_are_as_alike_as_themselves_by_either_way_of_asking() -> None:
     points = SPACE.sample(20, np.random.default_rng(1))
     likeness = Likeness(np.linspace(0.3, 2, covariance.scales), 0.7, 0.4)
     among = covariance.among(points).under(likeness).matrix
-    np.testing.assert_allclose(covariance.between(points, points, likeness), among, atol=1e-6)
+    np.testing.assert_allclose(covariance.towards(points, likeness).of(points), among, atol=1e-6)
     np.testing.assert_allclose(np.diag(among), likeness.variance)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,8 @@ class Space:
         within = np.logical_and(points >= 0, points < np.array(self.shape))
         inside: NDArray[np.bool_] = np.asarray(within.all(axis=1))
         for table, codes in zip(self._factors.tables, self._codes, strict=True):
+            if len(codes) == prod(self._sizes(table)):  # nothing restricts these knobs
+                continue
             wanted = _encode(np.where(inside[:, None], points, 0)[:, table.knobs], self._sizes(table))
             place = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
             inside = np.logical_and(inside, codes[place] == wanted)
@@ -156,13 +159,13 @@ class Space:
         return moved[self.allows(moved)]
 
     def variations(self, points: Points) -> Points:
-        """The allowed points that differ from one of these in exactly one knob, each once."""
+        """The allowed points that differ from one of these in exactly one knob; some may be listed twice."""
         parts = []
         for knob, count in enumerate(self.shape):
             varied = np.repeat(points, count, axis=0)
             varied[:, knob] = np.tile(np.arange(count), len(points))
             parts.append(varied[varied[:, knob] != np.repeat(points[:, knob], count)])
-        moved = np.unique(np.vstack(parts), axis=0)
+        moved = np.vstack(parts)
         return moved[self.allows(moved)]
 
     def configuration(self, point: Sequence[int] | NDArray[np.int64]) -> Configuration:

@@ -16,6 +16,7 @@ from tuneloom.tuners.kernel.search.encoding import Encoding, Matrix
 from tuneloom.tuners.validity import squared_distances
 
 Vector = NDArray[np.float64]
+Single = NDArray[np.float32]
 _ROOT5 = np.sqrt(5.0)
 
 
@@ -59,10 +60,6 @@ class Covariance:
         ]
         return Spacing(np.stack(squares), [self._level(points, k) for k in range(len(self._encoding.active))])
 
-    def between(self, points: Points, others: Points, likeness: Likeness) -> Matrix:
-        """The covariance of each of the points with each of the others."""
-        return self.towards(others, likeness).of(points)
-
     def towards(self, others: Points, likeness: Likeness) -> "Towards":
         """How near each value of every knob is to these points, under these scales."""
         far, alike = [], []
@@ -76,7 +73,7 @@ class Covariance:
         if not far:
             far, alike = [np.zeros((1, len(others)))], [np.zeros((1, len(others)))]
         shared = likeness.apart / self.scales * np.vstack(alike)
-        return Towards(self._encoding, likeness.together, np.vstack(far), shared)
+        return Towards(self._encoding, likeness.together, _single(np.vstack(far)), _single(shared))
 
     def _level(self, points: Points, knob: int) -> Level:
         values, has = _one_hot(points[:, self._encoding.active[knob]])
@@ -87,14 +84,17 @@ class Covariance:
 
 @dataclass(frozen=True, slots=True)
 class Towards:
-    """Squared distances and covariances from every value of every knob to some points."""
+    """Squared distances and covariances from every value of every knob to some points.
+
+    Single precision: many points are asked about, and covariances need no more than six digits.
+    """
 
     encoding: Encoding
     together: float
-    far: Matrix
-    apart: Matrix
+    far: Single
+    apart: Single
 
-    def of(self, points: Points) -> Matrix:
+    def of(self, points: Points) -> Single:
         """The covariance of each point with each of those: its knobs' rows added up."""
         has = self.encoding.hot(points)
         shared = _matern_of(has @ self.far)
@@ -159,19 +159,19 @@ def matern(distance: Matrix) -> tuple[Matrix, Matrix]:
     return (1 + _ROOT5 * root + 5 / 3 * distance) * decay, -5 / 6 * (1 + _ROOT5 * root) * decay
 
 
-def _matern_of(distance: Matrix) -> Matrix:
-    """The same function without its derivative, for many distances; they are overwritten.
-
-    The exponential is taken in single precision: covariances are exact to seven digits.
-    """
-    np.maximum(distance, 0.0, out=distance)
+def _matern_of(distance: Single) -> Single:
+    """The same function without its derivative, for many distances; they are overwritten."""
     distance *= 5.0
     root = np.sqrt(distance)
     distance /= 3.0
     distance += root
     distance += 1.0
-    distance *= np.exp(-root.astype(np.float32))
+    distance *= np.exp(np.negative(root, out=root), out=root)
     return distance
+
+
+def _single(numbers: Matrix) -> Single:
+    return np.asarray(numbers, dtype=np.float32)
 
 
 def _one_hot(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], Matrix]:

@@ -52,9 +52,9 @@ class Encoding:
         counts = [len(table) for table in self.smooth_tables] or [1]
         return np.concatenate([[0], np.cumsum(counts)])
 
-    def hot(self, points: Points) -> Matrix:
+    def hot(self, points: Points) -> NDArray[np.float32]:
         """A column for every value of every knob: 1 where a point has it."""
-        has = np.zeros((len(points), int(self._begins[-1])))
+        has = np.zeros((len(points), int(self._begins[-1])), dtype=np.float32)
         rows = np.arange(len(points))[:, None]
         has[rows, points[:, self.active] + self._begins[:-1][: len(self.active)]] = 1.0
         return has

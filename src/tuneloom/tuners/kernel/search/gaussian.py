@@ -8,7 +8,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from tuneloom.tuners.kernel.factors import Points
-from tuneloom.tuners.kernel.search.covariance import Covariance, Likeness, Spacing, Towards
+from tuneloom.tuners.kernel.search.covariance import Covariance, Likeness, Single, Spacing, Towards
 from tuneloom.tuners.kernel.search.encoding import Encoding, Matrix
 
 Vector = NDArray[np.float64]
@@ -33,8 +33,8 @@ class GaussianProcess:
     _covariance: Covariance = field(init=False, repr=False)
     _theta: Vector = field(init=False, repr=False)
     _towards: Towards = field(init=False, repr=False)
-    _factor: Matrix = field(init=False, repr=False)
-    _weights: Vector = field(init=False, repr=False)
+    _whitening: Single = field(init=False, repr=False)
+    _weights: Single = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._covariance = Covariance(self.encoding)
@@ -50,17 +50,19 @@ class GaussianProcess:
         if steps and len(targets) > 1:
             self._improve(spacing, targets, steps)
         likeness, noise = _unpacked(self._theta)
-        self._factor = _factor(spacing.under(likeness).matrix, noise)
-        self._weights = np.asarray(cho_solve((self._factor, True), targets))
+        factor = _factor(spacing.under(likeness).matrix, noise)
+        self._weights = np.asarray(cho_solve((factor, True), targets), dtype=np.float32)
+        inverse = solve_triangular(factor, np.eye(len(targets)), lower=True, check_finite=False)
+        self._whitening = np.asarray(inverse.T, dtype=np.float32)
         self._towards = self._covariance.towards(points, likeness)
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Mean and standard deviation at each point."""
         likeness, _ = _unpacked(self._theta)
         cross = self._towards.of(points)
-        explained = solve_triangular(self._factor, cross.T, lower=True, check_finite=False)
-        variance = np.maximum(likeness.variance - np.einsum("ij,ij->j", explained, explained), 1e-9)
-        return cross @ self._weights, np.sqrt(variance)
+        explained = cross @ self._whitening
+        variance = np.maximum(likeness.variance - np.einsum("ij,ij->i", explained, explained), 1e-9)
+        return (cross @ self._weights).astype(np.float64), np.sqrt(variance, dtype=np.float64)
 
     def relevance(self) -> Vector:
         """How strongly each group matters: the inverse of its length scale."""

@@ -91,13 +91,15 @@ def open_points(space: Space, seen: Collection[Point], rng: np.random.Generator)
 def best_point(space: Space, pool: Points, score: Score, seen: Collection[Point]) -> Point:
     """The point with the highest score: of the pool, and of walks uphill from its best."""
     scores = score(pool)
+    walked = np.zeros(len(pool), dtype=bool)
     for _ in range(_WALK_LENGTH):
         top = np.argsort(-scores, kind="stable")[:WALKERS]
-        around = unseen(space.variations(pool[top]), seen)
+        around = unseen(space.variations(pool[top[~walked[top]]]), seen)
         if not len(around):
             break
         risen = score(around)
         better = risen.max() > scores[top[0]]
+        walked = np.concatenate([np.ones(len(top), dtype=bool), np.zeros(len(around), dtype=bool)])
         pool, scores = np.vstack([pool[top], around]), np.concatenate([scores[top], risen])
         if not better:
             break
