@@ -25,8 +25,9 @@ from typing import Any
 
 import tests_on_path  # noqa: F401
 from support.kernels import cases
-from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, cublas_claim
+from tuneloom.backends.cuda.cublaslt.claims import cublas_claim
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
+from tuneloom.backends.cuda.library_calls import WORKSPACE_BYTES
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
 from tuneloom.backends.meaning import Meaning
 from tuneloom.model.trial import Failure

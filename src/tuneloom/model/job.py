@@ -114,7 +114,7 @@ class JobSpec:
     self_contained: bool = job_field(
         YES_OR_NO,
         "leave out code that needs libraries where the bundle runs",
-        more="for example cuBLASLt; see [bundles](bundles.md)",
+        more="for example cuBLASLt and cuDNN; see [bundles](bundles.md)",
         default=False,
         option="--self-contained",
     )

@@ -12,6 +12,7 @@ from support.kernels.cases import (
     CASES,
     TF32_TOLERANCE,
     TOLERANCES,
+    convolution,
     plain_product,
     product_with_gelu,
     recurrent,
@@ -20,8 +21,11 @@ from support.kernels.interpreted import difference
 from support.kernels.launching import LoadedCode
 from support.kernels.meanings import computed, random_inputs
 from tuneloom.backends.cuda.code import DeviceCode
-from tuneloom.backends.cuda.cublaslt.claims import WORKSPACE_BYTES, cublas_claim
+from tuneloom.backends.cuda.cublaslt.claims import cublas_claim
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
+from tuneloom.backends.cuda.cudnn.claims import cudnn_claim
+from tuneloom.backends.cuda.cudnn.implementer import CudnnImplementer
+from tuneloom.backends.cuda.library_calls import WORKSPACE_BYTES, LibraryImplementer
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
 from tuneloom.backends.meaning import Meaning
 
@@ -94,22 +98,38 @@ def test_recurrent_layers_of_several_blocks_agree_with_numpy(kind: str, units: i
 
 @pytest.mark.parametrize("meaning", [product_with_gelu(64, 128, 256), plain_product(48, 64, 32, "float32")])
 def test_cublaslt_agrees_with_numpy(meaning: Meaning, tmp_path: Path) -> None:
-    claim = cublas_claim(meaning, target())
+    by_library(CublasImplementer(), cublas_claim(meaning, target()), meaning, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "meaning",
+    [
+        convolution((2, 14, 14, 64), 128, 3, residual=True),
+        convolution((1, 28, 28, 32), 64, 1, stride=2),
+        convolution((1, 14, 14, 32), 32, 3, "float32"),
+    ],
+)
+def test_cudnn_agrees_with_numpy(meaning: Meaning, tmp_path: Path) -> None:
+    by_library(CudnnImplementer(), cudnn_claim(meaning, target()), meaning, tmp_path)
+
+
+def by_library(implementer: LibraryImplementer, claim: Any, meaning: Meaning, tmp_path: Path) -> None:
+    """See that the first algorithm of a library computes a kernel."""
     assert claim is not None
-    code = CublasImplementer().build(claim, {"algorithm": 0}, "by_cublaslt")
+    code = implementer.build(claim, {"algorithm": 0}, "by_library")
     assert isinstance(code, bytes)
     (tmp_path / "it.o").write_bytes(code)
     subprocess.run(
         ["cc", "-shared", "-o", str(tmp_path / "it.so"), str(tmp_path / "it.o"), "-ldl"], check=True
     )
-    function = ctypes.CDLL(str(tmp_path / "it.so")).by_cublaslt_on
+    function = ctypes.CDLL(str(tmp_path / "it.so")).by_library_on
     inputs = random_inputs(meaning)
     tensors, right = on_gpu(inputs, meaning), computed(meaning, inputs)
     result = meaning.type_of(meaning.outputs[0])
     out = torch.full(result.shape, float("nan"), dtype=getattr(torch, result.dtype), device="cuda")
     workspace = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
-    bias = None if claim.bias is None else tensors[claim.bias]
-    given = (tensors[0], tensors[1], bias, None, workspace, out)
+    numbers = (*claim.factors, claim.epilogue.bias, claim.epilogue.residual)
+    given = (*(None if each is None else tensors[each] for each in numbers), workspace, out)
     pointers = [ctypes.c_void_p(0 if each is None else each.data_ptr()) for each in given]
     assert function(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), *pointers) == 0
     torch.cuda.synchronize()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from tuneloom.backends.base import Backend, Clock
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
+from tuneloom.backends.cuda.cudnn.implementer import CudnnImplementer
 from tuneloom.backends.cuda.gpu import Gpu
 from tuneloom.backends.cuda.passes.attention import attention_as_one
 from tuneloom.backends.cuda.passes.channels_last import channels_last, gates_apart
@@ -133,7 +134,7 @@ class CudaBackend(Backend):
 
     def implementers(self, target: TargetSpec) -> Sequence[Implementer]:
         triton = (TritonImplementer(),) if find_spec("triton") is not None else ()
-        return (*triton, CublasImplementer()) if shutil.which("cc") else triton
+        return (*triton, CublasImplementer(), CudnnImplementer()) if shutil.which("cc") else triton
 
     def require_memory(self, needed_bytes: int, target: TargetSpec) -> None:
         require_memory(needed_bytes, target.family)

@@ -16,7 +16,7 @@ from tuneloom.backends.cuda.triton.templates.tiles import sums_type, tiled
 from tuneloom.backends.cuda.triton.writing import Draft
 from tuneloom.backends.meaning import Meaning, TensorType
 
-_PRODUCTS_PER_CYCLE = {"float16": 2000.0, "bfloat16": 2000.0}
+_PRODUCTS_PER_CYCLE = {"float16": 2000.0, "bfloat16": 2000.0, "float8_e4m3fn": 4000.0}
 _SMALL_PER_CYCLE = 4000.0
 _FLOAT32_PER_CYCLE = (98.0, 262.0, 559.0)
 """By the knob `precision`."""
@@ -213,7 +213,7 @@ def _estimate(found: Sums, gpu: Gpu, configuration: Configuration) -> float:
 def _rate(dtype: str, configuration: Configuration) -> float:
     """Products a multiprocessor makes in a cycle.
 
-    Tiles of few rows can't use the widest instruction, and second factors of 8 bits are transposed first.
+    Tiles of few rows can't use the widest instruction. Second factors of whole numbers are transposed first.
     """
     if dtype == "float32":
         return _FLOAT32_PER_CYCLE[configuration["precision"]]

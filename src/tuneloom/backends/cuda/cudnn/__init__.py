@@ -1,0 +1,1 @@
+"""Convolutions by NVIDIA's cuDNN, which is loaded at run time."""
