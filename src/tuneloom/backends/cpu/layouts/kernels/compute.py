@@ -91,6 +91,30 @@ def conv2d_from_plain(data: Any, weight: Any, window: Window) -> Any:
     return _trimmed(whole, cols)
 
 
+def conv2d_channels_last(data: Any, panels: Any, window: Window, width: int) -> Any:
+    """Images (batch, height, width, in) with weights (out blocks, kh, kw, in, block); `width` channels."""
+    batch, height, across, channels = data.shape
+    count, _, _, _, panel = panels.shape
+    padded = pad(data, window, (1, 2))
+    rows, cols = window.output_size(int(height), int(across))
+    kh, kw = _window_axes(window)
+    k = te.reduce_axis((0, channels), name="k")
+    made = (batch, rows, whole_columns(cols), int(count) * int(panel))
+    whole = te.compute(
+        made,
+        lambda n, y, x, c: te.sum(
+            padded[n, *window.place(y, _within(x, cols), kh, kw), k]
+            * panels[c // panel, kh, kw, k, c % panel],
+            axis=[kh, kw, k],
+        ),
+        name="conv2d",
+    )
+    wanted = (batch, rows, cols, width)
+    if made == wanted:
+        return whole
+    return te.compute(wanted, lambda *at: whole[at], name="conv2d_trimmed")
+
+
 def whole_columns(cols: int) -> int:
     """So many columns, or a few more, that a good tile divides them."""
     if cols <= _SHORT_ROW or any(cols % tile == 0 for tile in _ROW_TILES):

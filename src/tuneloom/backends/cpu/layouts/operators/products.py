@@ -20,7 +20,7 @@ def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
         return False
     matrix = constant(call.args[1])
     if matrix is not None and matrix.ndim == 2:
-        _with_constant(rewriter, var, call.args[0], matrix, left)
+        with_constant(rewriter, var, call.args[0], matrix, left)
         return True
     if left[:-2] != right[:-2] or left[-2] < _WORTH_PACKING or right[-1] < rewriter.lanes:
         return False
@@ -28,7 +28,8 @@ def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
     return True
 
 
-def _with_constant(rewriter: Rewriter, var: Any, data: Any, matrix: Array, left: tuple[int, ...]) -> None:
+def with_constant(rewriter: Rewriter, var: Any, data: Any, matrix: Array, left: tuple[int, ...]) -> None:
+    """The product of data of this shape with a constant matrix (in, out)."""
     rows, width = int(np.prod(left[:-1])), int(matrix.shape[1])
     value = rewriter.value(data)
     if isinstance(value, Restored) and matrix.shape[0] % dots.FOUR == 0:

@@ -160,6 +160,14 @@ def pack_depthwise_weight(weight: Array, lanes: int) -> Array:
     return np.ascontiguousarray(padded.reshape(-1, lanes, kh, kw).transpose(0, 2, 3, 1))
 
 
+def pack_window(weight: Array, panel: int) -> Array:
+    """(kh, kw, in, out) to (out blocks, kh, kw, in, block)."""
+    *window, inside, out = weight.shape
+    padded = np.zeros((*window, inside, blocks(out, panel) * panel), dtype=np.float32)
+    padded[..., :out] = weight
+    return np.ascontiguousarray(np.moveaxis(padded.reshape(*window, inside, -1, panel), 3, 0))
+
+
 def pack_matrix(matrix: Array, lanes: int) -> Array:
     """(…, in, out) to (…, out blocks, in, block)."""
     *lead, inside, out = matrix.shape
