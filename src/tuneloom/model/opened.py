@@ -64,6 +64,8 @@ class ModelRecipe:
     """Sizes that were asked for so far, with their counts."""
     trials: int = 0
     """What may be spent on all sizes."""
+    varies: bool = False
+    """Whether its sets of shapes are sizes that were chosen so."""
     state: str = ""
     """Outputs that become inputs of the next run, as INPUT=OUTPUT separated by commas."""
     lowered_folder: str = field(default="", compare=False)
@@ -103,7 +105,12 @@ class ModelRecipe:
         )
         fixed = {name: shape for name, shape in self.shapes.items() if name not in self.ranges}
         return replace(
-            self, shapes=fixed | shapes, more_shapes=tuple(fixed | one for one in more), ranges={}, asked=()
+            self,
+            shapes=fixed | shapes,
+            more_shapes=tuple(fixed | one for one in more),
+            ranges={},
+            asked=(),
+            varies=True,
         )
 
     def variants(self) -> "list[ModelRecipe]":

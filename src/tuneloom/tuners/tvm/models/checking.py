@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from tuneloom.backends.finding import backend_of
@@ -25,11 +26,17 @@ _MOST_RUNS = 300
 
 
 def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckResult:
-    """Run both on seeded inputs, compare, and time them in turn; once under each set of shapes."""
-    return added([_check(variant, schedules, seed) for variant in recipe.variants()])
+    """Run both on seeded inputs, compare, and time them in turn; once under each set of shapes.
+
+    Where a dimension varies, other runtimes run the first of its sizes, the greatest, alone.
+    """
+    first, *others = recipe.variants()
+    checks = [_check(first, schedules, seed)]
+    checks += [_check(variant, schedules, seed, rivals=not recipe.varies) for variant in others]
+    return replace(added(checks), own_runtime=checks[0].own_runtime) if recipe.varies else added(checks)
 
 
-def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckResult:
+def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, *, rivals: bool = True) -> CheckResult:
     compiled = tuned_model(recipe, schedules)
     compile_plain(recipe)
     tuned, plain = compiled.open(), plain_model(recipe).open()
@@ -41,7 +48,7 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckRe
     tuned_s, untuned_s = time_in_turn(tuned, plain, values, first_s)
     energy_j = energy_of(tuned.timer(values), watch_of(compiled.device))
     own: OwnRuntime | str = ""
-    if board_session() is None:  # on a board the own runtime would not run here
+    if rivals and board_session() is None:  # on a board the own runtime would not run here
         on_host = backend_of(lowered_model(recipe).target).on_host
         compare = against_runtimes if on_host else against_torch_compile
         own = compare(recipe, compiled, tuned, values, _TIMING_S)

@@ -4,6 +4,7 @@ Zeros after the end of the inputs may change outputs, as without a mask in atten
 a run. Nobody promises either: both are tried, with the programs that first guesses make.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -24,9 +25,8 @@ from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
 from tuneloom.tuners.tvm.models.sizes.choosing import Dimension, choose_sizes, interpolated
 from tuneloom.tuners.tvm.runner import Sizes
 
-TRIALS_A_KERNEL = 3
-"""What each kernel of a further size should have: its default, and what others of its kind give it."""
 MOST_PROGRAMS = 32
+_COPIES = 3  # of its weights are in memory for every program: lowered, tuned and untuned
 _TIMING_S = 0.2
 _FEW_WEIGHTS = 0.25  # a program for one row with more weights of its own is not worth storing these
 _SEEDS = (0, 1)
@@ -76,8 +76,7 @@ def chosen_sizes(recipe: ModelRecipe) -> VaryingSizes:
             "made at most; give a smaller range, or an input that masks the end"
         )
     expected_s = interpolated({probe.size: probe.seconds() for probe in probes})
-    kernels = max(probe.kernels for probe in probes)
-    most = min(MOST_PROGRAMS, max(2, recipe.trials // (TRIALS_A_KERNEL * kernels)))
+    most = min(MOST_PROGRAMS, max(2, min(recipe.trials // probes[-1].kernels, _room_for(probes[-1]))))
     least = low + 1 if pads and _own_weights(probes[0], probes[-1]) > _FEW_WEIGHTS else low
     programs = choose_sizes(dimension, expected_s, most, dict(recipe.asked), least)
     for probe in probes:
@@ -106,6 +105,12 @@ def _probe(recipe: ModelRecipe, size: int) -> Probe:
         kernels=max(1, len(extract(lowered))),
         tolerance=tolerance_for(lowered.module),
     )
+
+
+def _room_for(probe: Probe) -> int:
+    """How many programs fit into half of this machine's memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return memory // (2 * _COPIES * max(1, sum(probe.weights.values())))
 
 
 def _own_weights(probe: Probe, other: Probe) -> float:
