@@ -151,6 +151,19 @@ def test_indices_count_from_the_end_and_are_taken_together(tmp_path: Path, host:
     assert_agrees(model, module, host, *inputs)
 
 
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_images_are_sampled_at_places(tmp_path: Path, host: TargetSpec, mode: str, padding: str) -> None:
+    class Sampling(torch.nn.Module):
+        def forward(self, image: Any, places: Any) -> Any:
+            sample = torch.nn.functional.grid_sample
+            return sample(image, places, mode=mode, padding_mode=padding, align_corners=False)
+
+    inputs = torch.randn(2, 3, 5, 6), torch.rand(2, 4, 7, 2) * 2.4 - 1.2
+    path = networks.export(Sampling(), inputs, tmp_path / "net.pt2")
+    assert_agrees(import_model(path), Sampling(), host, *inputs)
+
+
 def test_a_random_number_that_nobody_reads_is_no_obstacle(tmp_path: Path, host: TargetSpec) -> None:
     class Skipping(torch.nn.Module):
         """Draws whether a layer is left out, as in training, and does not care."""

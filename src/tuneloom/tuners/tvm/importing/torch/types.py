@@ -53,7 +53,7 @@ def typed_importer() -> Any:
                 wanted = torch_type(node)
                 if wanted is None:
                     return convert(node)
-                with self._operands_as(node, _computed_in(kind, wanted)):
+                with self._with_values(self._operands_as(node, _computed_in(kind, wanted))):
                     result = self._as(convert(node), wanted)
                 _require_shape(kind, result, node.meta["val"])
                 return result
@@ -75,6 +75,13 @@ def typed_importer() -> Any:
         def _index_tensor(self, node: Any) -> Any:
             data, indices = self.retrieve_args(node)
             return by_indices(self.block_builder.emit, data, indices)
+
+        def _grid_sampler_2d(self, node: Any) -> Any:
+            """TVM's coordinates come before the places, PyTorch's behind them."""
+            grid = self.env[node.args[1]]
+            turned = self.block_builder.emit(relax.op.permute_dims(grid, [0, 3, 1, 2]))
+            with self._with_values({node.args[1]: turned}):
+                return super()._grid_sampler_2d(node)
 
         def _adaptive_max_pool(self, node: Any) -> Any:
             """The maxima; nothing in place of where they are, for which TVM has no operator."""
@@ -109,15 +116,18 @@ def typed_importer() -> Any:
             return self.block_builder.emit(relax.op.floor_divide(*operands))
 
         @contextmanager
-        def _operands_as(self, node: Any, kind: str | None) -> Iterator[None]:
-            """Let a node see its operands in another type while it is converted."""
-            found = {one: self.env[one] for one in node.all_input_nodes if one in self.env}
-            if kind is not None:
-                self.env.update({one: self._as(value, kind) for one, value in found.items()})
+        def _with_values(self, values: dict[Any, Any]) -> Iterator[None]:
+            """Let a node see other values of its operands while it is converted."""
+            found = {one: self.env[one] for one in values}
+            self.env.update(values)
             try:
                 yield
             finally:
                 self.env.update(found)
+
+        def _operands_as(self, node: Any, kind: str | None) -> dict[Any, Any]:
+            found = {one: self.env[one] for one in node.all_input_nodes if one in self.env}
+            return {} if kind is None else {one: self._as(value, kind) for one, value in found.items()}
 
         def _as(self, value: Any, kind: str) -> Any:
             tensor = isinstance(getattr(value, "ty", None), relax.TensorType)
