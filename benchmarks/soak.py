@@ -4,8 +4,8 @@
 
 One server and three executors work on PostgreSQL. Mock jobs and a small real network are submitted all the
 while, each with an idempotency key. Every minute one of the processes is killed and started again; once the
-disk with the service's files is full for half a minute (a small tmpfs, where mounting one is allowed); twice
-the database is restarted. Every few seconds memory, disk and the time of a request are noted.
+disk with the service's home and temporary files is full for half a minute (a small tmpfs, where mounting one is
+allowed); twice the database is restarted. Every few seconds memory, disk and the time of a request are noted.
 
 Writes benchmarks/results/soak.json, and with it benchmarks/results/soak.svg. Exits with 1 if a job or a trial
 is lost or doubled, or a job does not end.
@@ -13,6 +13,7 @@ is lost or doubled, or a job does not end.
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -161,8 +162,9 @@ def small_disk(folder: Path) -> Iterator[bool]:
 def soak(
     made: Team, options: argparse.Namespace, chance: random.Random
 ) -> tuple[dict[str, Any], list[Sample]]:
-    folder = made.workplace.folder
-    minutes = options.minutes
+    folder, minutes = made.workplace.folder, options.minutes
+    (folder / "home" / "tmp").mkdir()
+    os.environ["TMPDIR"] = str(folder / "home" / "tmp")  # of the processes that are started from now on
     processes = {"server": made.serve(), **{f"executor {n}": made.execute() for n in range(EXECUTORS)}}
     submitter = Submitter(made, write_network(folder / "net.onnx"), options.jobs_per_hour, chance)
     watcher = Watcher(made, folder / "home", folder / "data")

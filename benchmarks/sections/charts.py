@@ -138,6 +138,19 @@ CHARTS = (
         line=1.0,
     ),
     Chart(
+        name="roofline",
+        results="roofline.json",
+        title="Networks on ARM, against what the core can do",
+        page="networks",
+        bars=lambda data: _sorted((row["model"], row["share"]) for row in data["networks"])[::-1],
+        say=lambda bars: (
+            "The share of the core's measured peak that each network reaches (1: no kernel can be faster "
+            f"without another algorithm), from {bars[-1][1]:.2f} to {bars[0][1]:.2f}; half of them reach "
+            f"{bars[len(bars) // 2][1]:.2f} or more. Longer bars are better."
+        ),
+        line=1.0,
+    ),
+    Chart(
         name="x86",
         results="against_onnxruntime_x86.json",
         title="Networks on x86, against ONNX Runtime",

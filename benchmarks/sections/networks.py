@@ -117,6 +117,18 @@ def _in_bfloat16(row: Mapping[str, Any]) -> Sequence[object]:
     return (*words, *times, *ratios, f"{row['difference']:.1%}")
 
 
+def roofline(data: Mapping[str, Any]) -> str:
+    """What the core does at best, and which share of it each network reaches."""
+    rates = ", ".join(f"{rate:.0f} GB/s in buffers of {size >> 10:,} KiB" for size, rate in data["gb_s"])
+    columns = ("network", "ms", "GFLOP/s", "of the peak", "share of the bound", "bound by memory")
+    rows = [
+        [row["model"], f"{row['ms']:.2f}", f"{row['gflop_s']:.1f}"]
+        + [f"{row[name]:.0%}" for name in ("of_peak", "share", "bound_by_memory")]
+        for row in data["networks"]
+    ]
+    return f"One core makes {data['gflops']:.1f} GFLOP/s and moves {rates}.\n\n{table(columns, rows)}"
+
+
 SECTIONS = (
     Section(
         results="against_onnxruntime.json",
@@ -126,6 +138,16 @@ SECTIONS = (
         "the 10 and 90 % quantiles of paired runs. Weights are random except in models that a package ships.",
         command="benchmarks/against_onnxruntime.py",
         draw=against_onnxruntime,
+    ),
+    Section(
+        results="roofline.json",
+        title="Networks on ARM, against what the core can do",
+        about="The peak of one core is measured by multiply-adds in registers; rates of memory by sums of "
+        "vectors that fit into caches and that do not. A kernel needs at least its operations at that peak, "
+        "or the time to move its inputs and outputs once; the share is the sum of these bounds over the time "
+        "that was measured.",
+        command="benchmarks/roofline.py",
+        draw=roofline,
     ),
     Section(
         results="against_onnxruntime_x86.json",
