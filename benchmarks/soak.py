@@ -4,8 +4,8 @@
 
 One server and three executors work on PostgreSQL. Mock jobs and a small real network are submitted all the
 while, each with an idempotency key. Every minute one of the processes is killed and started again; once the
-disk with the service's home and temporary files is full for half a minute (a small tmpfs, where mounting one is
-allowed); twice the database is restarted. Every few seconds memory, disk and the time of a request are noted.
+disk with the service's home and temporary files is full for half a minute (a small tmpfs, where one can be
+mounted); twice the database is restarted. Every few seconds memory, disk and the time of a request are noted.
 
 Writes benchmarks/results/soak.json, and with it benchmarks/results/soak.svg. Exits with 1 if a job or a trial
 is lost or doubled, or a job does not end.
