@@ -61,6 +61,24 @@ def test_a_lock_has_hashes_of_everything_and_names_no_index(path: str) -> None:
     assert lines and all("--hash=sha256:" in line and "://" not in line for line in lines)
 
 
+def test_everything_that_images_copy_is_among_what_a_build_sees() -> None:
+    """A build that copies what .containerignore leaves out fails."""
+    seen = [line[1:] for line in (ROOT / ".containerignore").read_text().split() if line.startswith("!")]
+    copied = [
+        source
+        for line in re.findall(r"^COPY (?!--from)(.+) \S+$", CONTAINERFILE, flags=re.M)
+        for source in line.split()
+    ]
+    assert len(copied) >= 5
+    for source in copied:
+        assert any(source == one or source.startswith(f"{one}/") for one in seen), source
+
+
+def test_charts_name_the_version_that_the_project_has() -> None:
+    values = (ROOT / "containers" / "kuberay-values.yaml").read_text()
+    assert set(re.findall(r'tag: "([^"]+)"', values)) == {PROJECT["version"]}
+
+
 def test_a_board_gets_no_compiler_of_models_and_no_store() -> None:
     found = requirements("--board")
     assert not any(one.startswith(("onnx", "sqlalchemy", "xgboost", "scipy")) for one in found)
