@@ -95,6 +95,11 @@ docs: $(RUNS)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# Compose's own schema says whether its file is right; needs a package index.
+compose-check: $(RUNS)
+	$(BIN)/pip install --quiet --disable-pip-version-check check-jsonschema
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec containers/compose.yaml
+
 # Versions and hashes of everything that tests and images install; needs uv and a package index.
 lock:
 	tools/lock.sh

@@ -260,18 +260,8 @@ def _json_changed(chance: random.Random, content: bytes) -> bytes:
             break
         holder, key = chance.choice(places)
         _, other = chance.choice(places)
-        replaced = (
-            *ODD,
-            None,
-            True,
-            "",
-            "nobody",
-            [],
-            {},
-            1.5,
-            holder[key],
-            holder.get(other) if isinstance(holder, dict) else other,
-        )
+        exchanged = holder.get(other) if isinstance(holder, dict) else other
+        replaced: tuple[Any, ...] = (*ODD, None, True, "", "nobody", [], {}, 1.5, exchanged)
         if chance.random() < 0.2:
             del holder[key]
         else:
