@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # The suite starts hundreds of interpreters; compiling every module again in each of them costs a tenth of its time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: package lock docs demo test check suite unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
+.PHONY: package lock docs compose-check demo test check suite unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
 
 setup: $(STAMP)
 
