@@ -67,6 +67,16 @@ def transformed(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 32, 22, 17), [net.add("Add", hidden, net.conv(hidden, (48, 48, 3, 3), pads=[1, 1, 1, 1]))]
 
 
+def transformed_along_an_axis(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.add("Relu", net.conv("x", (48, 32, 5, 1), pads=[2, 0, 2, 0]))
+    across = net.add("Add", hidden, net.conv(hidden, (48, 48, 1, 3), pads=[0, 1, 0, 1]))
+    return (2, 32, 22, 8), [across, net.conv(hidden, (48, 48, 1, 5)), net.conv(hidden, (48, 48, 3, 1))]
+
+
+def transformed_signal(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    return (1, 32, 45), [net.add("Relu", net.conv("x", (48, 32, 5), pads=[2, 2]))]
+
+
 def depthwise(net: Net) -> tuple[tuple[int, ...], list[str]]:
     hidden = net.conv("x", (40, 1, 3, 3), group=40, pads=[1, 1, 1, 1])
     return (1, 40, 12, 12), [
@@ -285,6 +295,8 @@ NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
         first_layer,
         odd_channels,
         transformed,
+        transformed_along_an_axis,
+        transformed_signal,
         depthwise,
         grouped,
         uneven_groups,

@@ -47,6 +47,15 @@ def test_unscheduled_network_agrees_with_onnx_runtime(
     agrees(model, build_model(lower(imported(model), host), {}))
 
 
+@pytest.mark.parametrize(("name", "count"), [("transformed_along_an_axis", 4), ("transformed_signal", 1)])
+def test_convolutions_along_an_axis_become_products(
+    name: str, count: int, host: TargetSpec, imported: Import
+) -> None:
+    main = str(lower(imported(network(name)), host).module["main"])
+    assert main.count("call_tir(winograd_product") == count
+    assert "(conv2d" not in main
+
+
 @pytest.mark.parametrize("name", ["first_layer", "norms", "elementwise"])
 def test_plain_layout_is_still_there(name: str, host: TargetSpec, imported: Import, agrees: Check) -> None:
     model = network(name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.backends.cpu.instructions.tiles import KNOWN, SIDE
-from tuneloom.backends.cpu.layouts.kernels import compute, dots, pairs, winograd
+from tuneloom.backends.cpu.layouts.kernels import compute, dots, pairs, winograd, winograd_lines
 from tuneloom.backends.cpu.layouts.shapes import values
 from tuneloom.backends.cpu.layouts.shapes.groups import Groups
 from tuneloom.backends.cpu.layouts.shapes.uneven_groups import by_channels
@@ -259,6 +259,9 @@ class Rewriter:
             return self.kernel(compute.conv2d_from_plain, arguments, "conv2d", window=conv.window)
         if winograd.pays(conv, self.lanes):
             return self._winograd(conv)
+        line = winograd_lines.line_of(conv, self.lanes)
+        if line is not None:
+            return self._winograd_along(conv, line)
         if conv.groups > 1:
             return self._grouped(conv)
         if self.pairs:
@@ -317,6 +320,15 @@ class Rewriter:
         products = self.kernel(winograd.winograd_product, [tiles, weight], "winograd_product")
         rows, cols = conv.shape[-2:]
         return self.kernel(winograd.winograd_output, [products], "winograd_output", rows=rows, cols=cols)
+
+    def _winograd_along(self, conv: OpenConv, line: winograd_lines.LineTransform) -> Any:
+        weight = relax.const(winograd_lines.line_weight(conv.weight, line, self.lanes))
+        options: dict[str, Any] = {"line": line, "window": conv.window}
+        tiles = self.kernel(winograd_lines.line_input, [self.blocked(conv.data)], "winograd_input", **options)
+        products = self.kernel(winograd.winograd_product, [tiles, weight], "winograd_product")
+        *_, rows, cols = (1, *conv.shape[2:])
+        options = {"line": line, "batch": conv.shape[0], "rows": rows, "cols": cols}
+        return self.kernel(winograd_lines.line_output, [products], "winograd_output", **options)
 
     def kernel(self, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any) -> Any:
         """Emit one of our kernels and return what stands for its result."""

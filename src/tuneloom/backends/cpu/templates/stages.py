@@ -2,33 +2,43 @@
 
 from typing import Any
 
+from tuneloom.backends.cpu.layouts.kernels.winograd_lines import ACROSS, DOWN
 from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.backends.cpu.templates.elementwise import stream_sketch
 from tuneloom.backends.cpu.templates.kernel import Shape
 
 LINES = "winograd_lines"
-_INPUT = "winograd_input"
 _PLAIN = "to_plain"
 _OUT, _TILE = 4, 6
 
 
 def is_staged(shape: Shape) -> bool:
     """Whether this kernel is a transform to or from tiles."""
-    return shape.anchor is None and LINES in shape.after
+    return shape.anchor is None and any(name == LINES or _is_line(name) for name in shape.after)
+
+
+def _is_line(name: str) -> bool:
+    """Whether a transform is one along a single axis, in one step."""
+    return name.startswith((DOWN, ACROSS))
 
 
 def staged_sketch(sch: Any, shape: Shape, target: CpuTarget) -> None:
     """Compute the steps before the result for one tile at a time, fully unrolled."""
     tiled, rest = _before_and_after(shape, _PLAIN)
-    to_tiles = tiled[-1] == _INPUT
+    to_tiles = tiled[-1].endswith("_input")
+    across = not any(name.startswith(DOWN) for name in tiled)
+    single = any(_is_line(name) for name in tiled)
     for name in tiled[:-1]:
         if name != LINES and not name.startswith("padded"):
             sch.compute_inline(sch.get_sblock(name))
     if rest:
         stream_sketch(sch, rest, target)
     result = sch.get_sblock(tiled[-1])
-    place = _input_tiles(sch, result) if to_tiles else _output_tiles(sch, result)
-    _nest(sch, sch.get_sblock(LINES), place)
+    if single:
+        place = _input_line(sch, result) if to_tiles else _output_line(sch, result, across=across)
+    else:
+        place = _input_tiles(sch, result) if to_tiles else _output_tiles(sch, result)
+        _nest(sch, sch.get_sblock(LINES), place)
     for name in tiled:
         if name.startswith("padded"):
             _nest(sch, sch.get_sblock(name), place)
@@ -62,6 +72,22 @@ def _output_tiles(sch: Any, result: Any) -> Any:
     sch.reorder(batch, block, down, across, i, j, lane)
     _finish(sch, (i, j), lane)
     return across
+
+
+def _input_line(sch: Any, result: Any) -> Any:
+    point, block, tile, lane = sch.get_loops(result)
+    sch.reorder(block, tile, point, lane)
+    _finish(sch, (point,), lane)
+    return tile
+
+
+def _output_line(sch: Any, result: Any, *, across: bool) -> Any:
+    batch, block, row, col, lane = sch.get_loops(result)
+    tile, inner = sch.split(col if across else row, [None, _OUT])
+    order = (row, tile) if across else (tile, col)
+    sch.reorder(batch, block, *order, inner, lane)
+    _finish(sch, (inner,), lane)
+    return order[-1]
 
 
 def _nest(sch: Any, block: Any, place: Any) -> None:

@@ -69,20 +69,20 @@ def pays(conv: OpenConv, lanes: int) -> bool:
     if not simple or conv.groups != 1:
         return False
     rows, cols = conv.shape[-2:]
-    direct = rows * cols * 9 * out * inside + _reading(9 * out * inside, lanes)
+    direct = rows * cols * 9 * out * inside + reading(9 * out * inside, lanes)
     tiles = _tiles(rows) * _tiles(cols)
-    changed = tiles * (POINTS * out * inside + _transforming(tiles * (out + inside), lanes) * (out + inside))
-    return bool(changed + _reading(POINTS * out * inside, lanes) < _WORTH * direct)
+    changed = tiles * (POINTS * out * inside + transforming(tiles * (out + inside), lanes) * (out + inside))
+    return bool(changed + reading(POINTS * out * inside, lanes) < _WORTH * direct)
 
 
-def _transforming(channels: int, lanes: int) -> float:
+def transforming(channels: int, lanes: int, points: int = POINTS) -> float:
     """What transforming one of so many channels of tiles costs, in products."""
-    distant_mb = min(4e-6 * POINTS * channels, _MOST_MB) - _NEAR_MB
-    near = _TRANSFORM_COST + _TRANSFORM_COST_PER_LANE * lanes
+    distant_mb = min(4e-6 * points * channels, _MOST_MB) - _NEAR_MB
+    near = (_TRANSFORM_COST + _TRANSFORM_COST_PER_LANE * lanes) * points / POINTS
     return near + _DISTANT_COST * lanes**2 * max(0.0, distant_mb)
 
 
-def _reading(weights: int, lanes: int) -> float:
+def reading(weights: int, lanes: int) -> float:
     """What reading weights costs, in products."""
     size = 4 * weights
     return _READING_COST * lanes**2 * size if size > _CACHED_BYTES else 0.0
@@ -109,12 +109,12 @@ def winograd_input(data: Any, window: Window) -> Any:
     def line(i: Any, s: Any, o: Any, t: Any, c: Any) -> Any:
         n, t = (0, t) if int(batch) == 1 else (t // (down * across), t % (down * across))
         y, x = t // across * OUT, t % across * OUT
-        return _combine(_INPUT, i, lambda r: padded[n, o, y + r, x + s, c])
+        return combine(_INPUT, i, lambda r: padded[n, o, y + r, x + s, c])
 
     lines = te.compute((TILE, TILE, blocks, count, lanes), line, name="winograd_lines")
     return te.compute(
         (POINTS, blocks, count, lanes),
-        lambda p, o, t, c: _combine(_INPUT, p % TILE, lambda s: lines[p // TILE, s, o, t, c]),
+        lambda p, o, t, c: combine(_INPUT, p % TILE, lambda s: lines[p // TILE, s, o, t, c]),
         name="winograd_input",
     )
 
@@ -138,13 +138,13 @@ def winograd_output(data: Any, rows: int, cols: int) -> Any:
     batch = int(tiles) // (down * across)
     lines = te.compute(
         (OUT, TILE, blocks, tiles, lanes),
-        lambda i, s, o, t, c: _combine(_OUTPUT, i, lambda r: data[r * TILE + s, o, t, c]),
+        lambda i, s, o, t, c: combine(_OUTPUT, i, lambda r: data[r * TILE + s, o, t, c]),
         name="winograd_lines",
     )
 
     def point(n: Any, o: Any, y: Any, x: Any, c: Any) -> Any:
         tile = y // OUT * across + x // OUT + (n * down * across if batch > 1 else 0)
-        return _combine(_OUTPUT, x % OUT, lambda s: lines[y % OUT, s, o, tile, c])
+        return combine(_OUTPUT, x % OUT, lambda s: lines[y % OUT, s, o, tile, c])
 
     return te.compute((batch, blocks, rows, cols, lanes), point, name="winograd_output")
 
@@ -153,7 +153,7 @@ def _tiles(extent: int) -> int:
     return -(-extent // OUT)
 
 
-def _combine(matrix: tuple[tuple[int, ...], ...], row: Any, term: Any) -> Any:
+def combine(matrix: tuple[tuple[float, ...], ...], row: Any, term: Any) -> Any:
     """The row of a matrix times terms; which row is known once loops are unrolled."""
     sums = [_weighted(coefficients, term) for coefficients in matrix]
     result = sums[-1]
@@ -162,7 +162,7 @@ def _combine(matrix: tuple[tuple[int, ...], ...], row: Any, term: Any) -> Any:
     return result
 
 
-def _weighted(coefficients: tuple[int, ...], term: Any) -> Any:
+def _weighted(coefficients: tuple[float, ...], term: Any) -> Any:
     total = None
     for position, factor in enumerate(coefficients):
         if factor:
