@@ -80,6 +80,8 @@ class Implementer(ABC):
     name: ClassVar[str]
     requirements: ClassVar[tuple[Requirement, ...]] = ()
     """What a bundle with its code needs at run time."""
+    remembers: ClassVar[bool] = False
+    """Whether its compiler keeps what it compiled where the next process finds it."""
 
     @abstractmethod
     def claim(self, kernel: ModelKernel) -> Claim | None:

@@ -195,6 +195,20 @@ def test_code_is_called_the_same_in_trials_and_in_the_model_so_that_it_is_compil
     assert symbols and symbols[0::2] == symbols[1::2] and len(set(symbols)) == len(symbols) // 2
 
 
+def test_kernels_of_a_compiler_that_remembers_are_compiled_ahead_each_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("triton", reason="the extra triton is not installed")
+    begun: list[int] = []
+    monkeypatch.setattr(inserts, "done_ahead", lambda work: begun.append(len(work)))
+    monkeypatch.setattr(inserts, "inserted", lambda *_: begun.append(1))
+    made = lowered(model(network, ((1, 4, 6, 6), "float32")))
+    tasks = extract(made)
+    wanted = [(task.name, task.key, 'triton:{"tile":1}') for task in tasks]
+    inserts.Inserts(made).compile_ahead([*wanted, *wanted, ("other", "key", 'cublaslt:{"algorithm":0}')])
+    assert begun == [1, len(tasks) - 1]
+
+
 def test_types_are_refused_where_a_gpu_does_not_compute_in_them() -> None:
     turing = resolve_target(json.dumps({"kind": "cuda", "arch": "sm_75"}))
     backend = backend_of(turing)

@@ -1,5 +1,8 @@
 """A model whose kernels are compiled by several processes is the model that one process compiles."""
 
+import os
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,3 +61,12 @@ def test_a_part_whose_process_dies_is_compiled_here(
     model = several_kernels()
     agrees(model, build_model(lower(imported(model), host), {}))
     assert cores
+
+
+def test_what_is_done_ahead_is_done_by_other_processes_and_may_fail(cores: list[int], tmp_path: Path) -> None:
+    def leave(name: str) -> None:
+        (tmp_path / name).write_text(str(os.getpid()))
+
+    side_by_side.done_ahead([*(partial(leave, name) for name in "abcdef"), lambda: 1 // 0])
+    makers = [(tmp_path / name).read_text() for name in "abcdef"]
+    assert len(set(makers)) == 3 and str(os.getpid()) not in makers

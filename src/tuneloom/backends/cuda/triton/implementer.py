@@ -38,6 +38,7 @@ class TritonImplementer(Implementer):
     """Kernels from templates, compiled by Triton for a named architecture without a GPU."""
 
     name: ClassVar[str] = "triton"
+    remembers: ClassVar[bool] = True
 
     def claim(self, kernel: ModelKernel) -> TritonClaim | None:
         """A claim if Triton is installed and some template can write the kernel; nothing is compiled."""

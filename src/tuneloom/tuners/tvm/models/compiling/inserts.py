@@ -1,13 +1,19 @@
 """What implementers put in the place of a model's kernels."""
 
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from itertools import islice
 from typing import Any
 
+from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import Implementer, Insert, ModelKernel
 from tuneloom.model import ExportedModel, Failure
+from tuneloom.model.space import implementer_of
 from tuneloom.tuners.tvm.inserting import inserted, symbol_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.tasks import kernel_module
+from tuneloom.tuners.tvm.models.compiling.side_by_side import done_ahead
 
 
 def told(implementers: Iterable[Implementer]) -> ExportedModel:
@@ -31,6 +37,19 @@ class Inserts:
     @property
     def modules(self) -> list[Any]:
         return [module for insert in self._made.values() for module in insert.modules]
+
+    def compile_ahead(self, wanted: Iterable[tuple[str, str, str]]) -> None:
+        """Fill the memory of compilers that have one, side by side; names, keys and configurations follow."""
+        target = self._lowered.target
+        remembering = {one.name for one in backend_of(target).implementers(target) if one.remembers}
+        each = {key: (name, key, text) for name, key, text in wanted if implementer_of(text) in remembering}
+        for one in islice(each.values(), 1):
+            self._tried(*one)  # loads the compiler, which the other processes then have
+        done_ahead([partial(self._tried, *one) for one in islice(each.values(), 1, None)])
+
+    def _tried(self, name: str, key: str, configuration: str) -> None:
+        with suppress(Exception):  # whoever needs it hears of it
+            self._insert(name, key, configuration)
 
     def function(self, name: str, key: str, configuration: str) -> Any:
         """The function in the place of a kernel; raises ValueError when there is none."""

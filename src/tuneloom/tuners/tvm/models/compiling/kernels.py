@@ -25,6 +25,8 @@ def with_schedules(
     """The model's module with scheduled kernels in place of plain ones; tasks in `without` keep theirs."""
     replaced, inserts = dict(lowered.module.functions.items()), Inserts(lowered)
     foreign: dict[str, Any] = {}
+    named = [(str(gvar.name_hint), key) for gvar, key, _ in _kernels(lowered) if key not in without]
+    inserts.compile_ahead((name, key, schedules[key]) for name, key in named if _foreign(schedules.get(key)))
     for gvar, key, function in _kernels(lowered):
         text, name = schedules.get(key), str(gvar.name_hint)
         if key in without:

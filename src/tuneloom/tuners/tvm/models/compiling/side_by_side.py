@@ -6,7 +6,8 @@ import signal
 import tempfile
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from tuneloom.compiler.lazy import relax
 _LEAST = 8
 """Kernels a part: fewer are compiled in the time that a fork and one more object to link take."""
 _PR_SET_PDEATHSIG = 1
+_MOST_PROCESSES, _AHEAD_S = 8, 120
+"""How many processes do things ahead, and after how many seconds one that hangs is ended."""
 
 
 def built(module: Any, target: Any) -> Any:
@@ -37,10 +40,13 @@ def built(module: Any, target: Any) -> Any:
 
 def _count(module: Any) -> int:
     """Into how many parts to divide a module."""
-    # A fork of a process with other threads may find their locks taken for ever.
-    cores = len(os.sched_getaffinity(0)) if threading.active_count() == 1 else 1
     foreign = any(name in (module.attrs or {}) for name in ("external_mods", "const_name_to_constant"))
-    return 1 if foreign else min(cores, len(module.functions) // _LEAST)
+    return 1 if foreign else min(_free_cores(), len(module.functions) // _LEAST)
+
+
+def _free_cores() -> int:
+    """How many processes may be forked: of one with other threads, locks may stay taken for ever."""
+    return len(os.sched_getaffinity(0)) if threading.active_count() == 1 else 1
 
 
 def _parts(kernels: Any, count: int) -> list[Any]:
@@ -68,6 +74,26 @@ def _libraries(first: Any, others: Sequence[Any], target: Any) -> tuple[Any, lis
 
 def _begun(part: Any, target: Any, path: Path) -> int:
     """Start a process that writes an object with these kernels; the answer is its number."""
+    return _forked(lambda: load_tvm().tirx.build(part, target=target).write_to_file(str(path), "o"))
+
+
+def done_ahead(work: Sequence[Callable[[], object]]) -> None:
+    """Do things in processes of their own, for what they leave on disk; whether they succeed is not told."""
+    count = min(_free_cores(), _MOST_PROCESSES, len(work) // 2)
+    if count < 2:
+        return
+
+    def some(part: Sequence[Callable[[], object]]) -> None:
+        signal.alarm(_AHEAD_S)
+        for one in part:
+            one()
+
+    for process in [_forked(partial(some, work[number::count])) for number in range(count)]:
+        os.waitpid(process, 0)
+
+
+def _forked(do: Callable[[], object]) -> int:
+    """Start a process that does something and ends with 0 if it could; the answer is its number."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # TVM's threads wait for work and hold nothing
         process = os.fork()
@@ -76,7 +102,7 @@ def _begun(part: Any, target: Any, path: Path) -> int:
     code = 1
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        load_tvm().tirx.build(part, target=target).write_to_file(str(path), "o")
+        do()
         code = 0
     finally:
         os._exit(code)
