@@ -13,7 +13,7 @@ from tuneloom.app.tasks.limits import check_s, compile_s
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.errors import OutputError
-from tuneloom.model import Artifact, CheckResult, Handover, ModelRecipe, OwnRuntime, RuntimeChoice
+from tuneloom.model import Artifact, Budget, CheckResult, Handover, ModelRecipe, OwnRuntime, RuntimeChoice
 from tuneloom.scheduling.stages import SlotDemand
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
@@ -199,6 +199,23 @@ def test_nothing_is_left_to_a_runtime_that_is_not_clearly_faster(check: CheckRes
     script = Script(tasks, checks=[check])
     assert finished(tasks, script).handover is None
     assert "choose" not in script.calls
+
+
+def test_a_job_without_trials_compiles_no_pieces_for_other_runtimes() -> None:
+    tasks = tuned("a")
+    pieces: list[bool] = []
+
+    class Listening(Script):
+        def __call__(self, call: Call) -> CallResult:
+            if call.function.endswith(":choose"):
+                pieces.append(call.arguments[-1])
+            return super().__call__(call)
+
+    choice = Returned(value=RuntimeChoice(handover=WHOLE))
+    finish = finish_of(tasks)
+    finish.spec = replace(finish.spec, budget=Budget(trials=0))
+    drive(finish.begin(), Listening(tasks, checks=[against(0.5)], choose=choice))
+    assert finish.handover is WHOLE and pieces == [False]
 
 
 def test_a_model_is_exported_as_it_is_when_the_choice_fails() -> None:

@@ -234,8 +234,12 @@ class Finish:
             self.notes.append(f"not compared with the model's own runtime: {self.check.uncompared}")
         # Left whole, each of many sizes would have all weights once more.
         kept = self.spec.only_tvm or bool(self.spec.ranges)
-        worthwhile = may_be_handed_over(self.check) and not kept
-        return [self._hand_over_step()] if worthwhile else self._export_or_end()
+        if kept or not may_be_handed_over(self.check):
+            return self._export_or_end()
+        if self.spec.budget.trials:
+            return [self._hand_over_step()]
+        # Who makes no trials wants an answer at once, and pieces have to be compiled.
+        return [self._hand_over_step(pieces=False)] if self._whole_may_win else self._export_or_end()
 
     def _export_or_end(self) -> list[Step]:
         return [self._export_step()] if self.export_to else self._end()
