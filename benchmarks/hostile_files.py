@@ -19,9 +19,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+import tuneloom.tuners.tvm.warmth
 from mutations import mutated, seeds
 from serving import team
 from tuneloom.app.conducting.calling import ends_of
@@ -38,6 +40,15 @@ BATCH = 25
 _LONGEST = 1000
 Verdict = tuple[str, str]
 """How an import ended, and what is wrong with that; nothing if it ended as it should."""
+
+
+def warm_up() -> None:
+    """What the parent of all workers imports, PyTorch too if it is there: that takes longer than a file."""
+    tuneloom.tuners.tvm.warmth.warm_up()
+    if sys.modules.get("torch", sys) is None:
+        del sys.modules["torch"]
+    with suppress(ImportError):
+        import torch.export  # noqa: F401
 
 
 def opened(paths: Sequence[str]) -> list[Verdict]:
@@ -139,7 +150,7 @@ def main() -> int:
 
 
 def all_verdicts(options: argparse.Namespace, folder: Path) -> Iterator[tuple[Path, Verdict]]:
-    engine = LocalEngine("tuneloom.tuners.tvm.warmth:warm_up")
+    engine = LocalEngine("hostile_files:warm_up")
     try:
         made = files(options.files, options.seed, folder)
         while paths := list(islice(made, BATCH)):
