@@ -35,7 +35,8 @@ class DeployedGraph:
         """All outputs of the graph; may be called by several threads."""
         values = [_placed(arguments[place]) for place in self._inputs]
         with self._lock:
-            found = self._model.on_tensors(values)
+            varies = self._model.sizes is not None
+            found = self._model.run(values) if varies else self._model.on_tensors(values)
         answer = list(self._answer.others)
         for place, value in zip(self._answer.tensors, found, strict=True):
             answer[place] = value if isinstance(value, torch.Tensor) else torch.from_dlpack(value)
@@ -88,9 +89,15 @@ class AdaptiveGraph:
         """Whether a call with these weights and inputs is the one that was captured."""
         return (
             all(map(_same, weights, self.graph.weights))
-            and list(map(_shape, inputs)) == self._shapes
+            and all(map(self._fits, range(len(inputs)), inputs, self._shapes))
             and list(map(_version, self.graph.weights)) == self._versions
         )
+
+    def _fits(self, place: int, value: Any, shape: Any) -> bool:
+        varying = self.graph.varying
+        if varying is not None and place in varying.places:
+            return isinstance(value, torch.Tensor) and varying.fits(place, value.shape)
+        return bool(_shape(value) == shape)
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         if self._offered is not None:

@@ -57,6 +57,7 @@ class Commission:
             "inputs": graph.inputs,
             "tensors": self.graph.answer.tensors if self.graph.answer is not None else (),
             "options": asdict(self.options),
+            "shapes": {} if graph.varying is None else graph.varying.shapes,
         }
         (self.folder / JOB).write_text(json.dumps(job))
 

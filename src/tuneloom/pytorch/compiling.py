@@ -12,6 +12,7 @@ from tuneloom.pytorch.adapting import LOG, AdaptiveGraph
 from tuneloom.pytorch.background import WORKSHOP, Commission
 from tuneloom.pytorch.graphs import Graph, require_inference, require_plain
 from tuneloom.pytorch.options import CompileOptions
+from tuneloom.pytorch.varying import VaryingInputs
 
 _MOST = 64
 """Sets of weights and shapes that one graph is compiled for; any further ones stay in PyTorch."""
@@ -98,11 +99,14 @@ class GraphFamily:
         return answer
 
 
-def compile(model: Any, example: Any, *, mode: str | None = None, **options: Any) -> "CompiledModule":
+def compile(
+    model: Any, example: Any, *, mode: str | None = None, dynamic_shapes: Any = None, **options: Any
+) -> "CompiledModule":
     """A callable that answers as `model` does, and becomes faster: tuned in the background.
 
     `example` is what the model is called with: a tensor, or a tuple of arguments. With `mode="wait"` the
-    model is tuned before this returns. Options are those of `torch.compile`'s backend.
+    model is tuned before this returns. `dynamic_shapes` are as for `torch.export.export`: one dimension may
+    vary, up to a greatest size. Options are those of `torch.compile`'s backend.
     """
     chosen = CompileOptions.of(options, mode)
     if not isinstance(model, torch.nn.Module):
@@ -110,18 +114,20 @@ def compile(model: Any, example: Any, *, mode: str | None = None, **options: Any
     if model.training:
         raise ModelError("the model is in training mode; call model.eval() first")
     arguments = tuple(example) if isinstance(example, (tuple, list)) else (example,)
-    return CompiledModule(model, arguments, chosen)
+    return CompiledModule(model, arguments, chosen, dynamic_shapes)
 
 
 class CompiledModule:
-    """A module for inputs of one set of shapes; calls with others run in PyTorch."""
+    """A module for inputs of one set of shapes, or of a range; calls with others run in PyTorch."""
 
-    def __init__(self, model: Any, example: tuple[Any, ...], options: CompileOptions) -> None:
+    def __init__(
+        self, model: Any, example: tuple[Any, ...], options: CompileOptions, dynamic_shapes: Any = None
+    ) -> None:
         self._model, self._name = model, type(model).__name__
         flat, self._spec = pytree.tree_flatten(example)
         require_plain(flat)
         with torch.no_grad():
-            program = torch.export.export(model, example)
+            program = torch.export.export(model, example, dynamic_shapes=dynamic_shapes)
             answer = model(*example)
         self._weights = [*model.parameters(), *model.buffers()]
         self._answer = pytree.tree_structure(answer)
@@ -134,6 +140,7 @@ class CompiledModule:
             examples=tuple(flat),
             weights=tuple(self._weights),
             content=program,
+            varying=None if dynamic_shapes is None else VaryingInputs.of(program),
         )
         self._graph = started(graph, options)
         with torch.no_grad():

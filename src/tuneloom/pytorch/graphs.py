@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from tuneloom.errors import ModelError, TargetError
 from tuneloom.pytorch.options import CompileOptions
+from tuneloom.pytorch.varying import VaryingInputs
 from tuneloom.tuners.tvm.models.remembering import surroundings
 
 DEVICES = ("cpu", "cuda")
@@ -36,6 +37,8 @@ class Graph:
     weights: tuple[Any, ...] = field(repr=False)
     constants: tuple[Any, ...] = field(default=(), repr=False)
     content: Any = field(repr=False)
+    varying: VaryingInputs | None = None
+    """Inputs that may have other sizes than their examples."""
 
     @property
     def device(self) -> str:
@@ -59,6 +62,8 @@ class Graph:
         """A name that only the same graph, weights, shapes, options, machine and programs give."""
         told = (self.text, self.target(options), options.dtype, torch.get_num_threads(), surroundings())
         digest = hashlib.blake2b(repr(told).encode(), digest_size=20)
+        if self.varying is not None:
+            digest.update(repr(self.varying.shapes).encode())
         for one in self.examples:
             digest.update(repr(_form(one)).encode())
         for one in (*self.weights, *self.constants):

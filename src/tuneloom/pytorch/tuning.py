@@ -56,6 +56,8 @@ def _make(folder: Path, job: Mapping[str, Any]) -> None:
     if model.suffix == ".pt":
         model = export(model, job["inputs"], job["tensors"])
     asked = {**options.of_job(), "name": job["name"], "model": str(model), "target": job["target"]}
+    if job.get("shapes"):
+        asked["shapes"] = job["shapes"]
     if options.server is not None:
         _tune_remotely(asked, options.server, folder / TUNED)
     else:

@@ -233,3 +233,40 @@ def test_a_graph_that_was_captured_on_a_gpu_is_exported_on_the_cpu() -> None:
 def test_graphs_are_kept_beside_the_store(tmp_path: Path) -> None:
     assert CompileOptions(store=str(tmp_path / "own.db")).folder == tmp_path / "pytorch"
     assert CompileOptions(store="postgresql://h/d").folder == tmp_path / "home" / "pytorch"
+
+
+def varied(high: int | None = 6) -> Any:
+    batch = torch.export.Dim("batch", max=high) if high else torch.export.Dim("batch")
+    return ({0: batch},)
+
+
+def test_a_dimension_may_vary_up_to_its_greatest_size() -> None:
+    model = small()
+    with torch.no_grad():
+        compiled = tuneloom.compile(
+            model, torch.randn(2, 4, 12, 12), mode="wait", trials=2, dynamic_shapes=varied()
+        )
+        assert compiled._graph._offered is not None
+        _, program = compiled._graph._offered
+        for size in (1, 2, 5, 6, 7):
+            x = torch.randn(size, 4, 12, 12)
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+            if size <= 6:
+                torch.testing.assert_close(program([x])[0], model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_sizes_beyond_the_greatest_are_left_to_pytorch(commissions: list[Commission]) -> None:
+    with torch.no_grad():
+        compiled = tuneloom.compile(small(), torch.randn(2, 4, 12, 12), dynamic_shapes=varied())
+    (ordered,) = commissions
+    serves = [ordered.graph.serves(compiled._weights, [torch.randn(n, 4, 12, 12)]) for n in (1, 6, 7)]
+    assert serves == [True, True, False]
+
+
+def test_a_dimension_without_a_greatest_size_is_refused(commissions: list[Commission]) -> None:
+    with (
+        torch.no_grad(),
+        pytest.raises(ModelError, match=r"has no greatest size; give it one: torch\.export"),
+    ):
+        tuneloom.compile(small(), torch.randn(2, 4, 12, 12), dynamic_shapes=varied(None))
+    assert not commissions

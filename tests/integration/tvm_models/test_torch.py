@@ -12,6 +12,7 @@ from tuneloom.compiler.lazy import tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import ModelError
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
+from tuneloom.tuners.tvm.importing.torch import files
 from tuneloom.tuners.tvm.importing.torch.decomposing import Decomposition
 from tuneloom.tuners.tvm.importing.torch.files import write_module
 from tuneloom.tuners.tvm.importing.torch.types import typed_importer
@@ -52,6 +53,25 @@ def test_a_transformer_with_an_open_batch_is_bound(tmp_path: Path, host: TargetS
     model = import_model(path, {"src": (batch, 6, 16)})
     assert model.outputs[0].shape == (batch, 6, 16)
     assert_agrees(model, module, host, torch.randn(batch, 6, 16))
+
+
+def test_a_program_with_open_sizes_is_decomposed_once_for_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: TargetSpec
+) -> None:
+    seen, known = [], files.decomposed
+
+    def decomposed(*given: Any) -> Any:
+        seen.append(given)
+        return known(*given)
+
+    monkeypatch.setattr(files, "decomposed", decomposed)
+    module, open_batch = torch.nn.Linear(4, 3).eval(), torch.export.Dim("batch", min=1, max=8)
+    path = networks.export(
+        module, (torch.randn(2, 4),), tmp_path / "net.pt2", dynamic_shapes=({0: open_batch},)
+    )
+    for batch in (1, 5, 8):
+        assert_agrees(import_model(path, {"input": (batch, 4)}), module, host, torch.randn(batch, 4))
+    assert len(seen) == 1
 
 
 def test_a_sequence_of_layers_keeps_the_name_of_its_input(tmp_path: Path) -> None:

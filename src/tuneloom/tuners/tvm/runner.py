@@ -234,10 +234,13 @@ class SizeLog:
 
 def filled(tensor: Any, shape: Sequence[int]) -> Any:
     """A tensor of PyTorch's with zeros after its end."""
-    if list(tensor.shape) == list(shape):
-        return tensor.contiguous() if hasattr(tensor, "contiguous") else tensor
     if not hasattr(tensor, "new_zeros"):
+        if list(tensor.shape) == list(shape):
+            return tensor
         raise Refused("only arrays and PyTorch's tensors can be padded or divided; give one of these")
+    if list(tensor.shape) == list(shape):
+        whole = tensor.contiguous()
+        return whole if whole.data_ptr() % ALIGNMENT == 0 else whole.clone()
     whole = tensor.new_zeros(tuple(shape))
     whole[tuple(map(slice, tensor.shape))] = tensor
     return whole
