@@ -13,6 +13,11 @@ def test_one_very_slow_time_leaves_the_fast_ones_apart() -> None:
     assert with_it[1] - with_it[0] > 0.5 * (without[1] - without[0])
 
 
+def test_many_times_next_to_the_best_leave_the_slower_ones_apart() -> None:
+    _, targets = TargetScale.of([*[1.0] * 20, 1.2, 1.5])
+    assert targets[-1] - targets[-2] > 0.5 * (targets[-2] - targets[0])
+
+
 def test_the_order_of_times_is_kept() -> None:
     _, targets = TargetScale.of([5.0, 1.0, 300.0, 2.0, 20.0])
     assert list(np.argsort(targets)) == [1, 3, 0, 4, 2]

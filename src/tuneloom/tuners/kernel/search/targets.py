@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 _LEAST_SPREAD = 1e-9
 _REACH = 2.0  # how far beyond the median times are told apart, in distances from the best to the median
-_LEAST_DISTANCE = 0.02
+# A search that refines the best has most of its points next to it. Without a least distance, everything
+# slower than these would look the same, and the model would be sure of what it never saw.
+_LEAST_DISTANCE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class TargetScale:
     def of(cls, seconds: Iterable[float]) -> tuple["TargetScale", Vector]:
         """The scale of these times, and the times on it."""
         logs = np.log(np.array(list(seconds)))
-        bend = float(np.median(logs))
-        reach = _REACH * max(bend - float(logs.min()), _LEAST_DISTANCE)
+        distance = max(float(np.median(logs) - logs.min()), _LEAST_DISTANCE)
+        bend, reach = float(logs.min()) + distance, _REACH * distance
         bent = np.where(logs > bend, bend + reach * np.tanh((logs - bend) / reach), logs)
         scale = cls(float(bent.mean()), float(bent.std() + _LEAST_SPREAD), bend, reach)
         return scale, (bent - scale.middle) / scale.spread
