@@ -36,6 +36,8 @@ def main() -> None:
     lines = [line for store in options.stores for line in exported(store, options.family)]
     workloads = {line["workload"]: line for line in lines if "workload" in line}
     records = fastest([line for line in lines if "record" in line], options.keep)
+    if not records:
+        raise SystemExit(f"no records of {options.family} in {', '.join(options.stores)}; see --family")
     path = FOLDER / f"{options.family}.jsonl.gz"
     used = {line["record"] for line in records}
     head = header(options, records, len(used))
