@@ -7,7 +7,7 @@ its limits, since that is what it is there for, but not often. An internal error
 a failure: it is printed, and with --keep its file is kept. A worker opens many files; if one of them ends it,
 each is opened again in a worker of its own. Uploads go to a server that listens, which has to accept them or
 say in one line what is wrong. Programs of PyTorch are read where that is installed. Writes a row to
-benchmarks/results/hostile_files.json, one per seed; exits with 1 if something failed.
+benchmarks/results/hostile_files.json or --results, one per seed; exits with 1 if something failed.
 """
 
 import argparse
@@ -123,6 +123,7 @@ def main() -> int:
     parser.add_argument("--uploads", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     here = Path(__file__).parent
     os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -143,8 +144,9 @@ def main() -> int:
             path.unlink()
     row = {"seed": options.seed, "files": options.files, **counts, "failed": failed}
     row["seconds"] = round(time.monotonic() - began)
-    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-    RESULTS.write_text(json.dumps([each for each in known if each["seed"] != options.seed] + [row], indent=1))
+    known = json.loads(options.results.read_text()) if options.results.exists() else []
+    others = [each for each in known if each["seed"] != options.seed]
+    options.results.write_text(json.dumps([*others, row], indent=1))
     print(row)
     return int(bool(failed))
 
