@@ -45,6 +45,8 @@ WORTHWHILE = 1.5
 
 
 TOGETHER, TOGETHER_STORE = "together", "together.db"
+PACE_ALONE = ("trials_a_minute", "after_a_minute")
+"""What says nothing of a network that others were tuned beside."""
 
 
 def main() -> None:
@@ -281,7 +283,8 @@ def one_of_many(row: Any, folder: Path, options: Any) -> dict[str, Any]:
     if not (folder / f"{row.file}.bundle").is_dir():
         raise PartFailed(f"no bundle: {last_line(folder / 'together.log')}")
     about = {"together": facts["rows"], "tuning_s": facts["took_s"] / facts["rows"]}
-    return about | tuning(store_of_all(folder, options), facts["started"], row.file)
+    found = tuning(store_of_all(folder, options), facts["started"], row.file)
+    return about | {name: value for name, value in found.items() if name not in PACE_ALONE}
 
 
 class PartFailed(Exception):  # noqa: N818 - the name is the message

@@ -90,11 +90,10 @@ def _named(row: Any) -> str:
 
 
 def _gpu(rows: Any) -> list[Bar]:
-    names = [f"{row['network']} {row['dtype']}, batch {row['batch']}" for row in rows]
     return _sorted(
-        (name, row["ours_s"] / row["torch_s"])
-        for name, row in zip(names, rows, strict=True)
-        if "ours_s" in row
+        (f"{row['network']} {row['dtype']}, batch {row['batch']}", row["ratio"])
+        for row in rows
+        if "ratio" in row
     )
 
 

@@ -70,12 +70,14 @@ SECTIONS = (
     Section(
         results="gpu_models.jsonl",
         title="Networks on a GPU, against torch.compile",
-        about="Each row is tuned from an empty store. `torch.compile`: the best of mode `reduce-overhead` in "
-        "both memory formats, and of `max-autotune` where that was tried; TF32 is off on both sides. Single "
-        "runs with inputs on the GPU, each waited for; medians. `tuning`: the whole command, with import, "
-        "search and checks. `GPU busy`: the share of the time in which a built candidate waited or ran. "
-        "`after a minute`: the sum of all kernels as known one minute after the command was started, against "
-        "the final one. Differences are relative to eager execution in float32.",
+        about="Each row is tuned from an empty store, or several as one run from the same store; then "
+        "`tuning` is a row's part of the run's time, and its own pace is not shown. `torch.compile`: "
+        "the best of mode `reduce-overhead` in both memory formats, and of `max-autotune` where that "
+        "was tried; TF32 is off on both sides. Single runs with inputs on the GPU, each waited for; "
+        "medians. `tuning`: the whole command, with import, search and checks. `GPU busy`: the share "
+        "of the time in which a built candidate waited or ran. `after a minute`: the sum of all "
+        "kernels as known one minute after the command was started, against the final one. "
+        "Differences are relative to eager execution in float32.",
         command="benchmarks/gpu_models.py",
         draw=gpu_models,
     ),
