@@ -15,8 +15,10 @@ import torch
 
 from tuneloom.errors import TuneloomError
 from tuneloom.pytorch.adapting import LOG, AdaptiveGraph, DeployedGraph
-from tuneloom.pytorch.options import CompileOptions
-from tuneloom.pytorch.tuning import FIRST, JOB, REFUSED, TUNED
+from tuneloom.pytorch.options import FIRST, JOB, REFUSED, TUNED, CompileOptions
+
+LOADING = "tuneloom-loading"
+"""The threads that load what is in the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,9 +30,13 @@ class Commission:
     folder: Path
     done: threading.Event = field(default_factory=threading.Event)
 
+    def found(self) -> str | None:
+        """The best bundle that is in the folder; None if there is none yet."""
+        return next((one for one in (TUNED, FIRST) if (self.folder / one / "bundle.json").is_file()), None)
+
     def deliver(self) -> bool:
-        """Offer what is in the folder; False if there is nothing yet."""
-        name = next((one for one in (TUNED, FIRST) if (self.folder / one / "bundle.json").is_file()), None)
+        """Offer what is in the folder; False if nothing tuned is there yet."""
+        name = self.found()
         if name is None or self.graph.answer is None:
             return False
         graph = self.graph.graph
@@ -79,6 +85,23 @@ class Workshop:
                 self._thread = threading.Thread(target=self._work, name="tuneloom", daemon=True)
                 self._thread.start()
                 atexit.register(self.close)
+
+    def load(self, commission: Commission) -> None:
+        """Offer what an earlier process left, and have it tuned if it was not; no call waits for that."""
+        threading.Thread(target=self._load, args=(commission,), name=LOADING, daemon=True).start()
+
+    def _load(self, commission: Commission) -> None:
+        try:
+            if not commission.deliver():
+                self.add(commission)
+        except Exception as error:  # whatever is wrong with a bundle, the model itself runs
+            why = f"{type(error).__name__}: {error}"
+            LOG.warning(
+                "%s stays in PyTorch: %s can't be loaded: %s",
+                commission.graph.graph.name,
+                commission.folder,
+                why,
+            )
 
     def close(self) -> None:
         """End the tuning: the other process stops when nobody listens any more. Its trials are kept."""

@@ -45,7 +45,10 @@ def started(graph: Graph, options: CompileOptions) -> AdaptiveGraph:
 def commission(graph: AdaptiveGraph, options: CompileOptions) -> None:
     """Use what is known of a graph that has run once, and have it tuned if it was not; see `mode`."""
     ordered = Commission(graph=graph, options=options, folder=options.folder / graph.graph.key(options))
-    if ordered.refused() or ordered.deliver():
+    if ordered.refused() or (options.mode == "wait" and ordered.deliver()):
+        return
+    if options.mode != "wait" and ordered.found():
+        WORKSHOP.load(ordered)
         return
     WORKSHOP.add(ordered)
     if options.mode == "wait":

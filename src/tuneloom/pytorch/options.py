@@ -5,12 +5,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tuneloom.app.requests.job_specs import job_spec
-from tuneloom.app.requests.schema import nearest
 from tuneloom.errors import InputError
-from tuneloom.store import default_place
 
 MODES = ("background", "wait")
+JOB, REFUSED = "job.json", "refused.txt"
+FIRST, TUNED = "untuned", "tuned"
+"""Bundles in a graph's folder: with what is known from the start, and with what tuning found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,10 @@ class CompileOptions:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"unknown mode {self.mode!r}; known: {', '.join(MODES)}", field="mode")
-        job_spec({"name": "graph", "model": "graph.pt2", **self.of_job()})
+        if self.of_job() != {"dtype": "float32"}:
+            from tuneloom.app.requests.job_specs import job_spec  # half a second that the first answer waits
+
+            job_spec({"name": "graph", "model": "graph.pt2", **self.of_job()})
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None, mode: str | None = None) -> "CompileOptions":
@@ -37,6 +40,8 @@ class CompileOptions:
         known = [field.name for field in fields(cls)]
         for name in given or {}:
             if name not in known:
+                from tuneloom.app.requests.schema import nearest
+
                 raise InputError(f"unknown option {name!r}; {nearest(name, known)}", field=name)
         return cls(**{**({} if mode is None else {"mode": mode}), **(given or {})})
 
@@ -49,4 +54,8 @@ class CompileOptions:
     def folder(self) -> Path:
         """Where compiled graphs are kept: beside the store."""
         local = self.store is not None and "://" not in self.store
-        return (Path(str(self.store)).absolute() if local else default_place()).parent / "pytorch"
+        if not local:
+            from tuneloom.store import default_place
+
+            return default_place().parent / "pytorch"
+        return Path(str(self.store)).absolute().parent / "pytorch"

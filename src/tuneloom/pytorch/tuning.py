@@ -19,11 +19,7 @@ from tuneloom.app.requests.sources import device_for
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.errors import InputError, NothingMeasured, TuneloomError
-from tuneloom.pytorch.options import CompileOptions
-
-JOB, REFUSED = "job.json", "refused.txt"
-FIRST, TUNED = "untuned", "tuned"
-"""Bundles in the folder: with what is known from the start, and with what tuning found."""
+from tuneloom.pytorch.options import FIRST, JOB, REFUSED, TUNED, CompileOptions
 
 
 def main(place: str) -> int:

@@ -1,6 +1,7 @@
 """`torch.compile(backend="tuneloom")` and `tuneloom.compile`: real graphs, real tuning."""
 
 import logging
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import tuneloom
 from tuneloom.errors import InputError, ModelError, TargetError
 from tuneloom.pytorch import compiling
 from tuneloom.pytorch.adapting import AnswerForm, DeployedGraph
-from tuneloom.pytorch.background import Commission
+from tuneloom.pytorch.background import LOADING, Commission
 from tuneloom.pytorch.options import CompileOptions
 from tuneloom.pytorch.tuning import on_cpu
 
@@ -63,12 +64,36 @@ def test_a_module_is_tuned_first_if_it_shall_wait_and_found_again_by_the_next(
             torch.testing.assert_close(deployed([x])[0], model(x), rtol=1e-4, atol=1e-5)
         assert not list(folder.glob("graph*"))  # weights are kept once, in the bundle
 
-        def add(_: Any) -> None:
-            raise AssertionError("this graph was tuned before")
-
-        monkeypatch.setattr(compiling.WORKSHOP, "add", add)
+        ordered: list[Commission] = []
+        monkeypatch.setattr(compiling.WORKSHOP, "add", ordered.append)
         again = tuneloom.compile(small(), X)
+        loaded()
+        assert ordered == []  # this graph was tuned before
+        assert again._graph._offered is not None and again._graph._offered[0] == "tuned"
         torch.testing.assert_close(again(X), expected, rtol=1e-4, atol=1e-5)
+
+
+def loaded() -> None:
+    """Wait until what was found in the store is loaded."""
+    for thread in threading.enumerate():
+        if thread.name == LOADING:
+            thread.join()
+
+
+def test_a_bundle_that_cannot_be_loaded_leaves_the_graph_in_pytorch(
+    tmp_path: Path, commissions: list[Commission], caplog: pytest.LogCaptureFixture
+) -> None:
+    with torch.no_grad():
+        options = CompileOptions()
+        graph = compiling.started(compiling.CompiledModule(small(), (X,), options)._graph.graph, options)
+        graph([X])
+        folder = tmp_path / "home" / "pytorch" / graph.graph.key(options) / "tuned"
+        folder.mkdir(parents=True)
+        (folder / "bundle.json").write_text("{}")
+        compiling.commission(graph, options)
+        loaded()
+        torch.testing.assert_close(graph([X])[0], small()(X))
+    assert "stays in PyTorch" in caplog.text
 
 
 def test_dynamo_finds_the_backend_and_a_graph_is_tuned(tmp_path: Path) -> None:
