@@ -30,7 +30,8 @@ from tuneloom.tuners.tvm.bundles.one_file import copy
 from tuneloom.tuners.tvm.importing.sources import require_source
 from tuneloom.tuners.tvm.importing.torch.files import write_module
 
-Shapes = Mapping[str, tuple[int, ...]]
+Shapes = Mapping[str, Sequence[int | str]]
+"""Shapes of inputs by name; a size may be a range, as in `1..64`."""
 
 
 class Session:
@@ -57,7 +58,7 @@ class Session:
         self._store = store
         self._model: str | None = None
         self._name = ""
-        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._shapes: dict[str, Sequence[int | str]] = {}
         self._folder: Path | None = None
         self._bundle: Bundle | None = None
         self._scratch = Path(tempfile.mkdtemp(prefix="tuneloom-session-"))

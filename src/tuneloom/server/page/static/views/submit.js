@@ -74,7 +74,7 @@ class Submit {
     const text = (name) => this.inputs[name].value.trim() || undefined;
     const number = (name) => (this.inputs[name].value === "" ? undefined : Number(this.inputs[name].value));
     const minutes = number("minutes"), deadline = text("deadline");
-    const shapes = [...this.shapes.querySelectorAll("input")].filter((input) => input.value.trim()).map((input) => [input.dataset.input, input.value.split(",").map(Number)]);
+    const shapes = [...this.shapes.querySelectorAll("input")].filter((input) => input.value.trim()).map((input) => [input.dataset.input, input.value.split(",").map((size) => (size.includes("..") ? size.trim() : Number(size)))]);
     return {
       model: this.model?.digest, name: text("name"), device: text("device"), target: text("target"), trials: number("trials"),
       goal_ms: number("goal_ms"), goal_ratio: number("goal_ratio"), seconds: minutes === undefined ? undefined : minutes * 60, priority: number("priority"), seed: number("seed"),

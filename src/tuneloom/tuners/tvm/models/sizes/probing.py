@@ -87,9 +87,9 @@ def chosen_sizes(recipe: ModelRecipe) -> VaryingSizes:
 
 
 def _at(recipe: ModelRecipe, size: int) -> ModelRecipe:
-    """The model under one size, for a machine like this one: a GPU is not at hand where models are opened."""
-    on_host = backend_of(resolve_target(recipe.target)).on_host
-    target = recipe.target if on_host else "cpu"
+    """The model under one size, for this machine: GPUs and boards are not at hand where models are opened."""
+    asked = resolve_target(recipe.target)
+    target = recipe.target if backend_of(asked).on_host and not asked.cross else "cpu"
     return replace(recipe.at([size]), key=f"{recipe.key}:size {size}", target=target)
 
 
