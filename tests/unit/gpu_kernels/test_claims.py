@@ -180,3 +180,23 @@ def test_long_attention_begins_with_the_tiles_that_were_fastest(
     claim = claimed(cases.attention(4096, 4096, 8, 64, causal=causal))
     assert claim is not None
     assert tuple(claim.space.guesses[0][name] for name in ("tile_m", "tile_n", "warps")) == first
+
+
+@pytest.mark.parametrize(("columns", "depth"), [(768, 3072), (2304, 768), (1000, 2048)])
+def test_a_product_of_one_row_begins_with_blocks_for_most_of_the_gpu(columns: int, depth: int) -> None:
+    claim = claimed(cases.product_with_gelu(1, columns, depth))
+    assert claim is not None and claim.template.name == "vector"
+    (kernel,) = claim.program(claim.space.guesses[0]).kernels
+    assert kernel.grid[0] >= 0.7 * claim.gpu.multiprocessors
+
+
+def test_a_product_of_two_rows_is_left_to_tiles() -> None:
+    claim = claimed(cases.product_with_gelu(2, 768, 3072))
+    assert claim is not None and claim.template.name == "product"
+
+
+def test_attention_of_one_row_over_a_cache_begins_with_several_warps() -> None:
+    claim = claimed(cases.attention(1, 513, 12, 64))
+    assert claim is not None
+    first = claim.space.guesses[0]
+    assert (first["tile_n"], first["warps"], first["split"]) == (64, 4, 8), "5.6 microseconds on an H200"

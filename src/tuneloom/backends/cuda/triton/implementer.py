@@ -15,6 +15,7 @@ from tuneloom.backends.cuda.triton.templates.recurrent import RECURRENT
 from tuneloom.backends.cuda.triton.templates.rows import ROWS
 from tuneloom.backends.cuda.triton.templates.sums import SUMS
 from tuneloom.backends.cuda.triton.templates.transposed import TRANSPOSED
+from tuneloom.backends.cuda.triton.templates.vectors import VECTORS
 from tuneloom.backends.cuda.triton.templates.windows import WINDOWS
 from tuneloom.backends.implementers import Implementer, Insert, ModelKernel
 from tuneloom.backends.meaning import Meaning
@@ -22,6 +23,7 @@ from tuneloom.model.trial import Failure, FailureKind
 
 TEMPLATES: tuple[Template, ...] = (
     ATTENTION,
+    VECTORS,
     PRODUCTS,
     WINDOWS,
     CONVOLUTIONS,
