@@ -5,7 +5,7 @@
 Every file has to end in a model or in one line that says what is wrong. A worker may die or be stopped at
 its limits, since that is what it is there for, but not often. An internal error, or more than one line, is
 a failure: it is printed, and with --keep its file is kept. A worker opens many files; if one of them ends it,
-each is opened again in a worker of its own. Uploads go to a server that listens, which has to accept them or
+halves are opened again, down to single files. Uploads go to a server that listens, which has to accept them or
 say in one line what is wrong. Programs of PyTorch are read where that is installed. Writes a row to
 benchmarks/results/hostile_files.json or --results, one per seed; exits with 1 if something failed.
 """
@@ -71,14 +71,15 @@ def _opened(path: str) -> Verdict:
 
 
 def verdicts(engine: LocalEngine, paths: Sequence[Path]) -> list[Verdict]:
-    """How all of these ended; if a worker ended with one of them, each gets its own."""
+    """How all of these ended; if one of them ends a worker, each half gets its own, down to single files."""
     (result,) = ends_of(engine, [call(paths)])
     if isinstance(result, Returned):
         found: list[Verdict] = result.value
         return found
     if len(paths) == 1:
         return [_ended(result)]
-    return [verdict for path in paths for verdict in verdicts(engine, [path])]
+    half = len(paths) // 2
+    return [*verdicts(engine, paths[:half]), *verdicts(engine, paths[half:])]
 
 
 def _ended(result: CallResult | Lost) -> Verdict:

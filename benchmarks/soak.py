@@ -7,7 +7,7 @@ while, each with an idempotency key. Every minute one of the processes is killed
 disk with the service's home and temporary files is full for half a minute (a small tmpfs, where one can be
 mounted); twice the database is restarted. Every few seconds memory, disk and the time of a request are noted.
 
-Writes benchmarks/results/soak.json, and with it benchmarks/results/soak.svg. Exits with 1 if a job or a trial
+Writes benchmarks/results/soak.json and docs/figures/benchmarks/soak.svg. Exits with 1 if a job or a trial
 is lost or doubled, or a job does not end.
 """
 
@@ -35,6 +35,7 @@ from tuneloom.errors import TuneloomError
 from tuneloom.store import JobStatus, Store
 
 RESULTS = Path(__file__).parent / "results" / "soak.json"
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "benchmarks" / "soak.svg"
 MOCK = "mock:tasks=2,size=4000,build=0.02,profile=0.02"
 TRIALS = {"mock": 24, "real": 8}
 EXECUTORS = 3
@@ -142,7 +143,7 @@ def main() -> int:
     row = {"minutes": options.minutes, "seed": options.seed, "disk_filled": small, **result}
     print(json.dumps(row, indent=2))
     RESULTS.write_text(json.dumps(row | {"samples": samples}, indent=1) + "\n")
-    RESULTS.with_suffix(".svg").write_text(drawn(samples))
+    FIGURE.write_text(drawn(samples))
     return 1 if result["lost"] or result["doubled"] or result["unended"] else 0
 
 

@@ -1,8 +1,27 @@
 """Tuning as a service."""
 
-from sections.drawing import Section, each_alone, flat
+from collections.abc import Mapping
+from typing import Any
+
+from sections.drawing import Section, each_alone, flat, one_row
+
+
+def soaked(data: Mapping[str, Any]) -> str:
+    """What came of a long run, and its curves."""
+    told = {name: value or "none" for name, value in data.items() if name not in ("samples", "seed")}
+    return f"{one_row(told)}\n\n![Memory, disk and latency](../figures/benchmarks/soak.svg)"
+
 
 SECTIONS = (
+    Section(
+        results="soak.json",
+        title="A service over a longer time",
+        about="One server and three executors on PostgreSQL, with mock jobs and a small real network. Every "
+        "minute a process is killed; once the disk is full for half a minute, twice the database restarts. "
+        "Nothing may be lost or doubled. Trends are medians of the last quarter over those of the second.",
+        command="benchmarks/soak.py",
+        draw=soaked,
+    ),
     Section(
         results="service_shares.json",
         title="Shares of tenants",
