@@ -5,8 +5,8 @@
 Every file has to end in a model or in one line that says what is wrong. A worker may die or be stopped at
 its limits, since that is what it is there for, but not often. An internal error, or more than one line, is
 a failure: it is printed, and with --keep its file is kept. A worker opens many files; if one of them ends it,
-halves are opened again, down to single files. Uploads go to a server that listens, which has to accept them or
-say in one line what is wrong. Programs of PyTorch are read where that is installed. Writes a row to
+halves are opened again, down to single files. Uploads go to a server that listens, which has to accept them
+or say in one line what is wrong. Programs of PyTorch are read where that is installed. Writes a row to
 benchmarks/results/hostile_files.json or --results, one per seed; exits with 1 if something failed.
 """
 
