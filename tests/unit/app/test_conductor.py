@@ -119,6 +119,22 @@ def test_what_is_needless_when_its_turn_comes_is_neither_started_nor_reported(po
     assert max(span.start_s for span in heard.spans if span.kind == "build") <= 20.0
 
 
+def test_jobs_with_the_same_seconds_share_them_whoever_comes_first() -> None:
+    def takes_s(call: Call) -> float:
+        return 0.03 if call.function.endswith((":profile", ":update")) else 1.0
+
+    spec, tasks = small_spec(1000, batch=8, seconds=60.0), [small_task(name) for name in "abcdef"]
+    jobs = [TaskJob(f"j{number}", spec, tasks, lambda *_: None, lanes=6, workers=1) for number in range(8)]
+    host, device = Host(name="host", slots=8), Device(name="gpu", key="cpu")
+    conductor = Conductor(Core(policy_named("load-aware")), ScriptedEngine(FakeStages(), takes_s), Heard())
+    conductor.add_machine(Fleet(offers=(Offer(resource=host), Offer(resource=device, resident=True))))
+    for number, each in enumerate(jobs):
+        conductor.submit(each, float(number))
+    conductor.run()
+    spent = [each.tuning.spent for each in jobs]
+    assert max(spent) < 3 * min(spent), spent
+
+
 def test_a_cancelled_job_is_stopped_and_the_other_goes_on() -> None:
     heard = Heard()
 

@@ -141,10 +141,14 @@ class Spending:
         return min(self._batch(progress), self._left())
 
     def remaining_s(self) -> float | None:
-        """How long the rest takes at the pace so far; None until there is one."""
-        spent = self.spent
+        """How long the rest takes at the pace so far, within the budget's seconds; None if nobody knows."""
+        spent, seconds = self.spent, self._spec.budget.seconds
         pace_s = self._pace_s(self.latest_s, spent)
-        return None if pace_s is None else pace_s * max(0, self.most_trials - spent)
+        rest_s = None if pace_s is None else pace_s * max(0, self.most_trials - spent)
+        if seconds is None or self.started_s is None:
+            return rest_s
+        left_s = max(0.0, seconds - max(0.0, self.latest_s - self.started_s))
+        return left_s if rest_s is None else min(rest_s, left_s)
 
     def _pace_s(self, at_s: float, spent: int) -> float | None:
         """What a trial took since tuning began, or was resumed; None until there is one."""
