@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_models.py [--only NAME[:DTYPE[:BATCH]] …] [--budget SECONDS] [--trials 1000]
         [--seconds 60] [--processes 8] [--autotune SECONDS] [--again] [--rivals-again] [--rivals-only]
-        [--ours-only] [--together] [--store FILE] [--out FILE.jsonl]
+        [--ours-only] [--join FILE …] [--together] [--store FILE] [--out FILE.jsonl]
 
 Needs an NVIDIA GPU, PyTorch, torchvision and Triton. For each row: eager execution and
 torch.compile(mode="reduce-overhead") in both memory formats, with --autotune also mode="max-autotune" for at
@@ -56,6 +56,9 @@ def main() -> None:
     if options.part:
         one_part(options.part, Row.read(options.only[0]), options)
         return
+    if options.join:
+        join(options.join, options.out)
+        return
     require_gpu()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("gpu_models.py: stopped"))
     wanted = rows(options.only)
@@ -84,6 +87,7 @@ def parsed() -> Any:
     parser.add_argument("--again", action="store_true", help="tune rows again that the results have")
     parser.add_argument("--rivals-again", action="store_true", help="time PyTorch again as well")
     parser.add_argument("--rivals-only", action="store_true", help="time PyTorch alone")
+    parser.add_argument("--join", nargs="+", type=Path, help="measure nothing, add the rows of these results")
     parser.add_argument("--ours-only", action="store_true", help="never time PyTorch")
     parser.add_argument("--together", action="store_true", help="tune the rows of a group as one run")
     parser.add_argument("--folder", type=Path, help="keep programs and bundles here")
@@ -186,20 +190,38 @@ def compared(row: Any, rivals: list[dict[str, Any]], folder: Path, options: Any)
     """One row; where a part fails, what was found before it and why."""
     found = about(row) | {"rivals": rivals}
     found |= {"torch": version("torch"), "tvm": version("apache-tvm"), "commit": commit()}
-    best: dict[str, Any] = min(
-        (one for one in found["rivals"] if is_compiled(one)), key=lambda one: one["seconds"], default={}
-    )
-    if best:
-        found |= {"torch_s": best["seconds"], "torch_mode": f"{best['mode']}, {best['layout']}"}
-        found["torch_difference"] = best["difference"]
     try:
         found |= tuned(row, folder, options) if not options.together else one_of_many(row, folder, options)
         if not options.together:
             measure([row], folder, options)
         found |= measured(row, folder)
     except PartFailed as error:
-        return found | {"error": str(error)}
-    return found | ({"ratio": found["ours_s"] / best["seconds"]} if best else {})
+        found["error"] = str(error)
+    return against_best(found)
+
+
+def against_best(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with what the best of PyTorch's compiled modes takes, and the ratio, as far as they are known."""
+    compiled = (one for one in row["rivals"] if is_compiled(one))
+    best: dict[str, Any] = min(compiled, key=lambda one: one["seconds"], default={})
+    if not best:
+        return dict(row)
+    found = {**row, "torch_s": best["seconds"], "torch_mode": f"{best['mode']}, {best['layout']}"}
+    found["torch_difference"] = best.get("difference")
+    return found | ({"ratio": row["ours_s"] / best["seconds"]} if "ours_s" in row else {})
+
+
+def join(files: Sequence[Path], out: Path) -> None:
+    """Add the rows of other results, and PyTorch's times, to some results; of equal rows the last counts."""
+    every = [found for file in (out, *files) for found in (*read(file), *read(rivals_file(file)))]
+    timed = {row_name(found): found for found in every if any(map(is_compiled, found["rivals"]))}
+    ours = {row_name(found): found for found in every if "ours_s" in found}
+    rows = [against_best({**row, "rivals": timed.get(name, row)["rivals"]}) for name, row in ours.items()]
+    names = ("network", "dtype", "batch", "tf32", "rivals")
+    rivals = [{name: found[name] for name in names} for found in timed.values()]
+    for path, lines in ((out, rows), (rivals_file(out), rivals)):
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    print(f"{len(rows)} rows, {sum('ratio' in row for row in rows)} with a ratio")
 
 
 def measure(rows: Sequence[Any], folder: Path, options: Any) -> None:
