@@ -124,6 +124,26 @@ def dequantised_network() -> Any:
     return model(nodes, (TensorProto.FLOAT, (1, 16, 8, 8)), 1, values)
 
 
+def product_of_two_dequantised() -> Any:
+    """Both sides are quantised when the model runs, each with a zero point of its own, as in attention."""
+    values = {
+        "s": single(0.03),
+        "z": np.uint8(120),
+        "t": single(0.025),
+        "u": np.uint8(131),
+        "turned": np.array([1, 2, 24, 12], dtype=np.int64),
+    }
+    nodes = [
+        node("Reshape", ["x", "turned"], ["k"]),
+        node("QuantizeLinear", ["x", "s", "z"], ["x_q"]),
+        node("DequantizeLinear", ["x_q", "s", "z"], ["x_r"]),
+        node("QuantizeLinear", ["k", "t", "u"], ["k_q"]),
+        node("DequantizeLinear", ["k_q", "t", "u"], ["k_r"]),
+        node("MatMul", ["x_r", "k_r"], ["y"]),
+    ]
+    return model(nodes, (TensorProto.FLOAT, (1, 2, 12, 24)), 1, values)
+
+
 def data_for(proto: Any) -> Any:
     value = proto.graph.input[0].type.tensor_type
     shape = tuple(dim.dim_value for dim in value.shape.dim)
@@ -142,8 +162,12 @@ def outputs(lowered: LoweredModel, data: Any) -> Any:
         (integer_convolutions("int8"), 2),
         (product_with_a_zero_point_of_the_data(), 1),
         (dequantised_network(), 3),
+        (product_of_two_dequantised(), 3),  # and the sums of rows and columns, for the zero points
     ],
-    ids=["unsigned convolutions", "signed convolutions", "dynamic product", "conversions around"],
+    ids=[
+        *("unsigned convolutions", "signed convolutions", "dynamic product", "conversions around"),
+        "product of two",
+    ],
 )
 def test_a_model_in_whole_numbers_is_computed_by_dot_products_as_onnx_says(
     proto: Any, products: int, imported: Callable[[Any], ImportedModel], host: TargetSpec

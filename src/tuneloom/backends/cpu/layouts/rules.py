@@ -17,6 +17,7 @@ from tuneloom.backends.cpu.layouts.operators import (
     products,
     reducing,
     rounding,
+    two_wholes,
     volumes,
     wholes,
 )
@@ -222,6 +223,7 @@ def _together(*rooms: dict[str, Rule]) -> dict[str, tuple[Rule, ...]]:
 
 RULES = _together(
     wholes.RULES,
+    two_wholes.RULES,
     activations.RULES,
     _BLOCKED,
     images.RULES,

@@ -44,12 +44,13 @@ def conv2d_sums(
 def product_sums(data: Any, panels: Any, multiply: Multiply, name: str, side: int = 1) -> Any:
     """The sums of a product; there may be more rows and columns than the result has.
 
-    With a `side`, they are computed in tiles of so many rows.
+    Panels may have leading axes as the data have, one matrix for each. With a `side`, they are computed in
+    tiles of so many rows.
     """
     data = _in_whole_tiles(data, side)
     lead = [int(extent) for extent in data.shape[:-1]]
-    count, groups, panel, each = (int(extent) for extent in panels.shape)
-    long = lead.index(max(lead))
+    *own, count, groups, panel, each = (int(extent) for extent in panels.shape)
+    long = len(lead) - 1 if own else lead.index(max(lead))
     shape = [*lead, count * panel]
     shape[long] = padded_rows(lead[long])
     k, ki = te.reduce_axis((0, groups), name="k"), te.reduce_axis((0, each), name="ki")
@@ -58,7 +59,7 @@ def product_sums(data: Any, panels: Any, multiply: Multiply, name: str, side: in
         *rows, column = at
         if shape[long] != lead[long]:
             rows[long] = te.min(rows[long], lead[long] - 1)
-        weight = panels[column // panel, k, column % panel, ki]
+        weight = panels[*rows[: len(own)], column // panel, k, column % panel, ki]
         return te.sum(multiply(data[*rows, k * each + ki], weight), axis=[k, ki])
 
     return te.compute(shape, value, name=name)

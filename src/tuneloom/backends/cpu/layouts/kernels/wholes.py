@@ -33,6 +33,39 @@ def product_dots(data: Any, panels: Any, totals: Any, *moving: Any, width: int, 
     )
 
 
+def to_dot_panels(data: Any, panel: int) -> Any:
+    """(…, inner, width) to (…, width / panel, inner / 4, panel, 4); the last columns may repeat."""
+    *lead, inner, width = (int(extent) for extent in data.shape)
+
+    def value(*at: Any) -> Any:
+        *batch, block, four, lane, each = at
+        column = block * panel + lane
+        return data[*batch, four * dots.FOUR + each, te.min(column, width - 1) if width % panel else column]
+
+    shape = (*lead, -(-width // panel), inner // dots.FOUR, panel, dots.FOUR)
+    return te.compute(shape, value, name="to_panels")
+
+
+def product_of_two(
+    data: Any, panels: Any, lines: Any, columns: Any, width: int, zeros: tuple[int, int], factor: float
+) -> Any:
+    """(…, rows, inner) times panels (…, width / panel, inner / 4, panel, 4): (…, rows, width), as floats.
+
+    `lines` are the sums of the rows of the data, `columns` those of the columns of the panels, each with
+    others beside them; `zeros` the zero points of both.
+    """
+    sums = dots.product_sums(data, panels)
+    first, second = (tirx.const(zero, "int32") for zero in zeros)
+    both = tirx.const(int(data.shape[-1]) * zeros[0] * zeros[1], "int32")
+
+    def value(*at: Any) -> Any:
+        *lead, row, column = at
+        moved = second * lines[*lead, row, 0] + first * columns[*lead, 0, column] - both
+        return (sums[at] - moved).astype("float32") * tirx.const(factor, "float32")
+
+    return te.compute((*data.shape[:-1], width), value, name="product_scaled")
+
+
 def convolution(
     data: Any, weight: Any, *moving: Any, make: Callable[..., Any], window: Window, zero: int = 0, **rest: Any
 ) -> Any:
