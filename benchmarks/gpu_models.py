@@ -51,13 +51,13 @@ PACE_ALONE = ("trials_a_minute", "after_a_minute")
 
 def main() -> None:
     options = parsed()
+    if options.join:
+        join(options.join, options.out)
+        return
     from gpu.networks import Row, rows
 
     if options.part:
         one_part(options.part, Row.read(options.only[0]), options)
-        return
-    if options.join:
-        join(options.join, options.out)
         return
     require_gpu()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("gpu_models.py: stopped"))

@@ -15,10 +15,12 @@ class Device:
     """A counter of joules that grows with every run."""
 
     def __init__(self) -> None:
-        self.spent_j = 0.0
+        self.spent_j, self.hot = 0.0, 0
 
     def now(self) -> SimpleNamespace:
-        return SimpleNamespace(energy_j=self.spent_j)
+        throttled = "too hot" if self.hot else ""
+        self.hot = max(0, self.hot - 1)
+        return SimpleNamespace(energy_j=self.spent_j, throttled=throttled, numbers={})
 
 
 class Kernel:
@@ -44,3 +46,14 @@ def test_the_joules_of_a_run_are_told_beside_its_seconds(
     seconds, joules = contests.contest_of_energy([BUILT, BUILT], MeasuringRules())
     assert [times[0] for times in seconds] == [1e-3, 2e-3]
     assert joules == ([pytest.approx(0.5), pytest.approx(0.25)] if counts else [None, None])
+
+
+def test_rounds_on_a_throttled_device_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device()
+    device.hot = 1
+    kernel = Kernel(device, 1e-3, 0.5)
+    monkeypatch.setattr(kernel, "time", lambda number, repeats: (9e-3 if device.hot else 1e-3,) * repeats)
+    monkeypatch.setattr(contests, "loaded", lambda _payload: kernel)
+    monkeypatch.setattr(contests, "watch_of", lambda _device: device)
+    monkeypatch.setattr("tuneloom.tuners.tvm.measuring.profiling._COOLING_S", 0.0)
+    assert {time for times in contests.contest([BUILT], MeasuringRules()) for time in times} == {1e-3}

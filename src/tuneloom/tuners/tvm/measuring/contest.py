@@ -7,7 +7,13 @@ from tuneloom.backends.watching import ConditionWatch
 from tuneloom.model import MeasuringRules
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
 from tuneloom.tuners.tvm.measuring.energy import energy_of
-from tuneloom.tuners.tvm.measuring.profiling import LoadedKernel, OwnClockKernel, loaded, watch_of
+from tuneloom.tuners.tvm.measuring.profiling import (
+    LoadedKernel,
+    OwnClockKernel,
+    loaded,
+    undisturbed,
+    watch_of,
+)
 
 _ROUNDS = 7
 _ROUND_MS, _STEADY_ROUND_MS = 5.0, 2.0
@@ -22,20 +28,25 @@ Timed = LoadedKernel | OwnClockKernel
 def contest(payloads: Sequence[bytes], rules: MeasuringRules) -> list[list[float]]:
     """Seconds per run of each artifact, once per round; rounds go through all of them in turn.
 
-    A slow neighbour then slows all contenders of a round, not the luckless one.
+    A slow neighbour then slows all contenders of a round, not the luckless one. Rounds on a device that was
+    throttled are repeated.
     """
-    return _rounds([loaded(payload) for payload in payloads], rules)
+    kernels = [loaded(payload) for payload in payloads]
+    return undisturbed(lambda: _rounds(kernels, rules), _watch(payloads))[0]
 
 
 def contest_of_energy(
     payloads: Sequence[bytes], rules: MeasuringRules
 ) -> tuple[list[list[float]], list[float | None]]:
     """The same, and the joules of a run of each; None on a device without a counter of energy."""
-    kernels = [loaded(payload) for payload in payloads]
-    seconds = _rounds(kernels, rules)
-    watch = watch_of(BuiltKernel.from_bytes(payloads[0]).device) if payloads else None
+    kernels, watch = [loaded(payload) for payload in payloads], _watch(payloads)
+    seconds, _ = undisturbed(lambda: _rounds(kernels, rules), watch)
     joules = [_joules(kernel, median(times), watch) for kernel, times in zip(kernels, seconds, strict=True)]
     return seconds, joules
+
+
+def _watch(payloads: Sequence[bytes]) -> ConditionWatch | None:
+    return watch_of(BuiltKernel.from_bytes(payloads[0]).device) if payloads else None
 
 
 def _joules(kernel: Timed, seconds: float, watch: ConditionWatch | None) -> float | None:

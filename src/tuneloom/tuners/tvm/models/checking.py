@@ -10,7 +10,7 @@ from tuneloom.model import CheckResult, ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.measuring.energy import energy_of
-from tuneloom.tuners.tvm.measuring.profiling import watch_of
+from tuneloom.tuners.tvm.measuring.profiling import undisturbed, watch_of
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.kernel_times import foreign_shares
@@ -45,8 +45,9 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, *, rivals:
     expected = plain.run(values)
     first_s, got = time.perf_counter() - started, tuned.run(values)
     difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
-    tuned_s, untuned_s = time_in_turn(tuned, plain, values, first_s)
-    energy_j = energy_of(tuned.timer(values), watch_of(compiled.device))
+    watch = watch_of(compiled.device)
+    (tuned_s, untuned_s), _ = undisturbed(lambda: time_in_turn(tuned, plain, values, first_s), watch)
+    energy_j = energy_of(tuned.timer(values), watch)
     own: OwnRuntime | str = ""
     if rivals and board_session() is None:  # on a board the own runtime would not run here
         on_host = backend_of(lowered_model(recipe).target).on_host
