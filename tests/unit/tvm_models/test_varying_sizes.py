@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tuneloom.tuners.tvm.models.sizes.choosing import Dimension, choose_sizes, interpolated, size_table
+from tuneloom.tuners.tvm.models.sizes.choosing import (
+    Dimension,
+    choose_sizes,
+    interpolated,
+    most_programs,
+    size_table,
+)
 from tuneloom.tuners.tvm.runner import Refused, SizeLog, Sizes
 
 PADS = Dimension(low=1, high=16, pads=True, splits=False)
@@ -40,6 +46,13 @@ def test_what_can_neither_be_padded_nor_divided_has_a_program_for_each_size() ->
 def test_the_budget_limits_how_many_sizes_are_chosen() -> None:
     chosen = choose_sizes(Dimension(low=1, high=512, pads=True, splits=False), linear, 5, {})
     assert len(chosen) == 5 and chosen[0] == 512
+
+
+def test_trials_and_memory_limit_how_many_programs_are_made() -> None:
+    assert most_programs(trials=150, kernels=10, room=99) == 15
+    assert most_programs(trials=150, kernels=10, room=3) == 3
+    assert most_programs(trials=10_000, kernels=10, room=999) == 32
+    assert most_programs(trials=4, kernels=10, room=999) == 8
 
 
 def test_more_sizes_are_chosen_where_times_differ_more() -> None:

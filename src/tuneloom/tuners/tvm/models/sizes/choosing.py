@@ -14,6 +14,8 @@ COPYING = 1.02
 """What padding and dividing add to a run."""
 CALL_S = 5e-5
 """What each further run of a divided one adds."""
+MOST_PROGRAMS = 32
+_FEW_PROGRAMS = 8  # may be made for any budget: first guesses take less than padding far
 _CANDIDATES = 24
 """How many sizes are looked at, in equal steps and in equal ratios."""
 _SAMPLED = 96
@@ -70,6 +72,11 @@ def _soonest(dimension: Dimension, seconds: Mapping[int, float]) -> tuple[list[f
         costs.append(best)
         firsts.append(first)
     return costs, firsts
+
+
+def most_programs(trials: int, kernels: int, room: int) -> int:
+    """How many programs may be made: each kernel should have a trial, and all have to fit into memory."""
+    return max(1, min(MOST_PROGRAMS, max(_FEW_PROGRAMS, trials // kernels), room))
 
 
 def choose_sizes(

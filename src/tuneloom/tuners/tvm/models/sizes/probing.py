@@ -22,11 +22,15 @@ from tuneloom.tuners.tvm.models.compiling.tolerances import tolerance_for
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model
 from tuneloom.tuners.tvm.models.making.made import MODELS
 from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
-from tuneloom.tuners.tvm.models.sizes.choosing import Dimension, choose_sizes, interpolated
+from tuneloom.tuners.tvm.models.sizes.choosing import (
+    MOST_PROGRAMS,
+    Dimension,
+    choose_sizes,
+    interpolated,
+    most_programs,
+)
 from tuneloom.tuners.tvm.runner import Sizes
 
-MOST_PROGRAMS = 32
-_FEW_PROGRAMS = 8  # are made for any budget: first guesses take less than padding far
 _COPIES = 3  # of its weights are in memory for every program: lowered, tuned and untuned
 _TIMING_S = 0.2
 _FEW_WEIGHTS = 0.25  # a program for one row with more weights of its own is not worth storing these
@@ -77,8 +81,7 @@ def chosen_sizes(recipe: ModelRecipe) -> VaryingSizes:
             "made at most; give a smaller range, or an input that masks the end"
         )
     expected_s = interpolated({probe.size: probe.seconds() for probe in probes})
-    paid = max(_FEW_PROGRAMS, recipe.trials // probes[-1].kernels)
-    most = max(1, min(MOST_PROGRAMS, paid, _room_for(probes[-1])))
+    most = most_programs(recipe.trials, probes[-1].kernels, _room_for(probes[-1]))
     least = low + 1 if pads and _own_weights(probes[0], probes[-1]) > _FEW_WEIGHTS else low
     programs = choose_sizes(dimension, expected_s, most, dict(recipe.asked), least)
     for probe in probes:
