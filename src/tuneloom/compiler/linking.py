@@ -1,5 +1,6 @@
 """Linking code for other machines: with the linker that the target's triple names, and nothing else."""
 
+import importlib
 import platform
 import shutil
 import subprocess
@@ -9,7 +10,8 @@ from typing import Any
 from tuneloom.errors import TargetError
 
 _OTHER_NAMES = {"arm64": "aarch64", "amd64": "x86_64", "armv7l": "arm", "armv7": "arm", "armv8l": "arm"}
-_NATIVE = "ld"
+NATIVE = "ld"
+"""The linker of this machine."""
 
 Link = Callable[..., None]
 
@@ -31,8 +33,8 @@ def linker_of(config: Mapping[str, Any]) -> str:
     """The linker for a target: this machine's own, or the one that its triple names."""
     triple = triple_of(config)
     if not triple or _machine(triple) == _machine(platform.machine()):
-        return _NATIVE
-    return f"{_prefix(triple)}-{_NATIVE}"
+        return NATIVE
+    return f"{_prefix(triple)}-{NATIVE}"
 
 
 def require_linker(config: Mapping[str, Any]) -> None:
@@ -42,10 +44,16 @@ def require_linker(config: Mapping[str, Any]) -> None:
         raise TargetError(f"code for {triple} can't be linked; only triples of Linux machines are supported")
     linker = linker_of(config)
     if shutil.which(linker) is None:
-        package = "binutils" if linker == _NATIVE else f"binutils-{_prefix(triple).replace('_', '-')}"
+        package = "binutils" if linker == NATIVE else f"binutils-{_prefix(triple).replace('_', '-')}"
         raise TargetError(
             f"the linker {linker} for {triple or platform.machine()} is not installed; apt install {package}"
         )
+
+
+def compiler_here() -> bool:
+    """Whether TVM finds a compiler of C on this machine."""
+    cc: Any = importlib.import_module("tvm.support.cc")
+    return cc.get_cc() is not None
 
 
 def link_with(linker: str) -> Link:

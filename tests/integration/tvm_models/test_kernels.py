@@ -137,6 +137,16 @@ def test_saved_model_runs_again(host: TargetSpec, imported: Import, tmp_path: Pa
     np.testing.assert_array_equal(older.open().run(data)[0], expected)
 
 
+def test_a_model_is_linked_where_no_compiler_is_installed(
+    host: TargetSpec, imported: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lowered = lower(imported(network("classifier")), host)
+    data = [np.ones(info.shape, dtype=info.dtype) for info in lowered.inputs]
+    expected = build_model(lowered, {}).open().run(data)[0]
+    monkeypatch.setattr("tvm.support.cc.get_cc", lambda: None)
+    np.testing.assert_array_equal(build_model(lowered, {}).open().run(data)[0], expected)
+
+
 def test_weights_are_kept_beside_the_library(host: TargetSpec, imported: Import, tmp_path: Path) -> None:
     net = Net()
     heavy = net.model((1, 1024), net.add("MatMul", "x", net.draw(1024, 1024)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.compiler.fast_import import load_tvm
-from tuneloom.compiler.linking import link_with
+from tuneloom.compiler.linking import NATIVE, compiler_here, link_with
 from tuneloom.compiler.quiet import quiet_stderr
 from tuneloom.errors import BundleError, reason_of
 from tuneloom.model import TensorInfo
@@ -114,8 +114,10 @@ class CompiledModel:
 def linked(executable: Any, linker: str) -> bytes:
     """A program as a shared library: machine code is made once, for running it here and for a bundle.
 
-    `linker` is what links it for another machine than this one.
+    `linker` is what links it for another machine than this one. Here a compiler's driver does, which adds
+    what code in half precision may call, or the linker alone where no compiler is installed.
     """
+    linker = linker or ("" if compiler_here() else NATIVE)
     with_linker = {"fcompile": link_with(linker)} if linker else {}
     with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
         executable.export_library(str(Path(folder) / LIBRARY), **with_linker)
