@@ -15,6 +15,8 @@ from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
 class HoldingBackend:
     """A backend whose stopwatch holds what it calls, as one for graphs has to."""
 
+    steady = True
+
     def stopwatch(self, run: Callable[[], Any], device: object) -> Callable[[int, int], tuple[float, ...]]:
         return lambda number, repeats: (run(), (1.0,) * repeats)[1]
 
