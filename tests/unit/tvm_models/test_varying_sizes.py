@@ -62,9 +62,18 @@ def test_more_sizes_are_chosen_where_times_differ_more() -> None:
     assert len(flat) == 1 < len(steep)
 
 
-def test_few_sizes_suffice_where_runs_may_be_divided() -> None:
-    dimension = Dimension(low=1, high=64, pads=True, splits=True)
-    assert len(choose_sizes(dimension, linear, 32, {})) <= 5
+def test_fewer_sizes_suffice_where_runs_may_be_divided() -> None:
+    divided = choose_sizes(Dimension(low=1, high=512, pads=True, splits=True), linear, 32, {})
+    padded = choose_sizes(Dimension(low=1, high=512, pads=True, splits=False), linear, 32, {})
+    assert len(divided) < len(padded)
+
+
+def test_sizes_between_programs_are_hardly_slower_if_the_budget_allows() -> None:
+    dimension = Dimension(low=1, high=512, pads=True, splits=False)
+    chosen = choose_sizes(dimension, linear, 32, {})
+    table = size_table(dimension, {size: linear(size) for size in chosen})
+    taken = sum(linear(size) for runs in table for size in runs)
+    assert taken < 1.1 * sum(map(linear, range(1, 513)))
 
 
 def test_a_size_that_is_asked_for_often_gets_its_own_program() -> None:

@@ -16,11 +16,11 @@ CALL_S = 5e-5
 """What each further run of a divided one adds."""
 MOST_PROGRAMS = 32
 _FEW_PROGRAMS = 8  # may be made for any budget: first guesses take less than padding far
-_CANDIDATES = 24
+_CANDIDATES = 48
 """How many sizes are looked at, in equal steps and in equal ratios."""
 _SAMPLED = 96
 """For how many sizes at most an expectation is made."""
-_WORTH = 0.01
+_WORTH = 0.002
 """By which part a further program has to shorten runs on average."""
 _ROUND = 8
 """Vectors and tiles divide larger sizes that are multiples of this."""
