@@ -51,4 +51,4 @@ def test_every_page_that_the_readme_names_exists() -> None:
     named = [piece.partition(")")[0] for piece in readme.split("](")[1:]]
     assert len(named) > 10
     for name in named:
-        assert name.startswith("http") or (ROOT / name).exists(), name
+        assert name.startswith("http") or (ROOT / name.partition("#")[0]).exists(), name
