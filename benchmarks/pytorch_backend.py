@@ -23,7 +23,8 @@ from typing import Any
 import torch
 
 RESULTS = Path(__file__).parent / "results" / "pytorch_backend.json"
-_CALLS = 2000
+_ROUNDS, _CALLS = 400, 5
+"""Few calls a round, so that some rounds are not interrupted where other programs run, too."""
 _WINDOWS, _WINDOW_S = 12, 0.5
 
 
@@ -141,7 +142,7 @@ def tune(network: str, trials: int) -> dict[str, Any]:
 
 
 def calls(network: str, trials: int) -> dict[str, float]:
-    """Microseconds of one call; the kernels of the network take less than one."""
+    """Microseconds of one call, of which kernels take less than one; both backends pay for dynamo."""
     model, x = model_of(network)
     ours, theirs = compiled(model, "tuneloom", trials=trials, mode="wait"), torch.compile(model)
     programs = {"eager": model, "inductor": theirs, "tuneloom": ours}
@@ -149,12 +150,12 @@ def calls(network: str, trials: int) -> dict[str, float]:
         for _ in range(20):
             program(x)
     times: dict[str, list[float]] = {name: [] for name in programs}
-    for _ in range(20):
+    for _ in range(_ROUNDS):
         for name, program in programs.items():
             began = time.perf_counter()
-            for _ in range(_CALLS // 20):
+            for _ in range(_CALLS):
                 program(x)
-            times[name].append((time.perf_counter() - began) / (_CALLS // 20))
+            times[name].append((time.perf_counter() - began) / _CALLS)
     return {f"{name}_us": min(each) * 1e6 for name, each in times.items()}
 
 

@@ -98,11 +98,12 @@ def checked(sample: Path) -> dict[str, Any]:
         with torch.no_grad():
             model, inputs = samples.opened(sample)
             expected = model(*inputs)
-            path = Path(f"/tmp/graphnet-{os.getpid()}.pt2")
-            torch.export.save(torch.export.export(model, inputs), path)
     except Exception as error:
         return {"eager_error": _line(error)}
+    path = Path(f"/tmp/graphnet-{os.getpid()}.pt2")
     try:
+        with torch.no_grad():
+            torch.export.save(torch.export.export(model, inputs), path)
         row["export_s"] = time.process_time() - began
         imported = import_model(str(path))
         row["import_s"] = time.process_time() - began - row["export_s"]
