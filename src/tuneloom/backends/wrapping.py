@@ -21,7 +21,7 @@ def calling_with(symbol: str, takes: Sequence[TensorType], gives: Sequence[Tenso
     inputs = placeholders(takes)
 
     def call(ins: Any, outs: Any) -> Any:
-        pointers = [one.access_ptr("r") for one in ins] + [one.access_ptr("w") for one in outs]
+        pointers = [pointer(one, "r") for one in ins] + [pointer(one, "w") for one in outs]
         return tirx.call_extern("int32", symbol, *pointers)
 
     made = te.extern(
@@ -29,6 +29,15 @@ def calling_with(symbol: str, takes: Sequence[TensorType], gives: Sequence[Tenso
     )
     results = made if isinstance(made, (list, tuple)) else [made]
     return te.create_prim_func([*inputs, *results]).with_attr("tirx.is_scheduled", True)
+
+
+def pointer(buffer: Any, access: str) -> Any:
+    """Where a buffer begins, for foreign code that reads (`r`) or writes (`w`, `rw`) it.
+
+    A host holds narrow floats as whole numbers, and TVM would refuse to point to these as floats.
+    """
+    narrow = str(buffer.dtype).startswith(("bfloat", "float8"))
+    return buffer.data if narrow else buffer.access_ptr(access)
 
 
 def placeholders(takes: Sequence[TensorType]) -> list[Any]:

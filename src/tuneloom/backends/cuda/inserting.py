@@ -6,7 +6,7 @@ from typing import Any
 from tuneloom.backends.cuda.code import Argument, DeviceCode, Launch
 from tuneloom.backends.cuda.driverless import load_cuda_part
 from tuneloom.backends.meaning import Meaning
-from tuneloom.backends.wrapping import placeholders
+from tuneloom.backends.wrapping import placeholders, pointer
 
 _TAGS = (*(f"blockIdx.{axis}" for axis in "xyz"), "threadIdx.x", "tirx.use_dyn_shared_memory")
 """What a launch is told beside a kernel's parameters, in this order."""
@@ -47,10 +47,7 @@ def _pointer(argument: Argument, buffers: dict[str, Any]) -> Any:
 
     if argument.role == "null":
         return tirx.reinterpret("handle", tirx.const(0, "uint64"))
-    buffer = buffers[argument.role][argument.number]
-    if argument.dtype.startswith("float8"):
-        return buffer.data  # hosts hold such numbers as bytes, of which TVM does not tell `access_ptr`
-    return buffer.access_ptr("r" if argument.role == "input" else "rw")
+    return pointer(buffers[argument.role][argument.number], "r" if argument.role == "input" else "rw")
 
 
 def device_modules(code: DeviceCode) -> tuple[Any, ...]:

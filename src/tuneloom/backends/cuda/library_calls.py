@@ -11,7 +11,7 @@ from tuneloom.backends.cuda.epilogues import Epilogue
 from tuneloom.backends.cuda.triton.claims import Configuration, KnobChoices
 from tuneloom.backends.implementers import Implementer, Insert
 from tuneloom.backends.meaning import TensorType
-from tuneloom.backends.wrapping import placeholders
+from tuneloom.backends.wrapping import placeholders, pointer
 from tuneloom.model.trial import Failure, FailureKind
 
 WORKSPACE_BYTES = 32 << 20
@@ -113,10 +113,8 @@ def _calling(claim: LibraryClaim, symbol: str, name: str) -> Any:
 
     def call(ins: Any, outs: Any) -> Any:
         null = tirx.reinterpret("handle", tirx.const(0, "uint64"))
-        pointers = [null if each is None else ins[each].access_ptr("r") for each in pointed]
-        status = tirx.call_extern(
-            "int32", symbol, *pointers, outs[1].access_ptr("rw"), outs[0].access_ptr("w")
-        )
+        pointers = [null if each is None else pointer(ins[each], "r") for each in pointed]
+        status = tirx.call_extern("int32", symbol, *pointers, pointer(outs[1], "rw"), pointer(outs[0], "w"))
         failing = tirx.Evaluate(tirx.call_packed(f"a kernel that {name} can compute on this machine"))
         return tirx.IfThenElse(tirx.NE(status, tirx.const(0, "int32")), failing, None)
 
