@@ -200,3 +200,11 @@ def test_attention_of_one_row_over_a_cache_begins_with_several_warps() -> None:
     assert claim is not None
     first = claim.space.guesses[0]
     assert (first["tile_n"], first["warps"], first["split"]) == (64, 4, 8), "5.6 microseconds on an H200"
+
+
+def test_large_tiles_of_half_precision_are_refused_for_exact_products() -> None:
+    claim = claimed(cases.product_with_gelu(784, 768, 192, "float32"))
+    assert claim is not None
+    taken = {**claim.space.guesses[0], "tile_m": 64, "tile_n": 128, "tile_k": 64, "precision": 0, "split": 1}
+    assert "slow to compile and to run" in claim.refusal(taken), "363 microseconds on an H200, loops take 21"
+    assert not claim.refusal({**taken, "precision": 1})

@@ -23,7 +23,7 @@ _FLOAT32_PER_CYCLE = (98.0, 262.0, 559.0)
 
 _LEAST_DEPTH = {"float32": 8, "float16": 16, "bfloat16": 16}
 _MOST_SUMS = 128
-_MOST_WRITTEN_OUT = 4096
+_MOST_WRITTEN_OUT = 2048
 _WARP = 32
 _GUESSES = 16
 _FEW = 2**19
@@ -169,7 +169,7 @@ def refused(found: Sums, gpu: Gpu, configuration: Configuration) -> str:
         return f"{rows}x{columns} sums don't fit into the registers of {threads} threads"
     exact = found.dtype == "float32" and configuration["precision"] == 0
     if exact and rows * columns * depth > _MOST_WRITTEN_OUT * threads:
-        return f"{rows * columns * depth // threads} products a thread, written out, take long to compile"
+        return f"{rows * columns * depth // threads} products a thread are slow to compile and to run"
     if depth < least:
         return f"a depth of {depth} is less than the {least} of an instruction"
     steps = ceil(found.depth / depth)
