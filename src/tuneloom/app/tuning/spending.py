@@ -182,6 +182,7 @@ class Spending:
         """A first batch has the default and the seeds; unless they are the kernel's own, a guess beside them.
 
         What another kernel gives may be slower than what the tuner guesses: it must not be all that is tried.
+        Where seconds may end sooner than trials, it is small, so that every task gets its turn.
         """
         if progress.quota is not None:
             return progress.quota
@@ -189,7 +190,8 @@ class Spending:
             return GLANCE
         if seeds and self._reuse is not None and self._reuse.knows(progress.task):
             return 1 + seeds
-        return max(_FIRST_BATCH, self.most_trials // (2 * len(self._tasks)), 2 + seeds)
+        most = _FIRST_BATCH * 2 if self._spec.budget.seconds is not None else self.most_trials
+        return max(_FIRST_BATCH, min(most, self.most_trials // (2 * len(self._tasks))), 2 + seeds)
 
     def _seeds_for(self, progress: TaskProgress) -> int:
         """How many first gifts the next batch of a task consists of; later ones come along with a batch."""
