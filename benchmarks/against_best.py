@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import against_onnxruntime as networks
+import from_nothing  # noqa: F401
 from real_models import Shapes, fetch
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.fast_import import load_tvm

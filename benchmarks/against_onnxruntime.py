@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+import from_nothing  # noqa: F401
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.backends.cpu.layouts.shapes.matrices import panel_width, product

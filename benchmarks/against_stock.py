@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import from_nothing  # noqa: F401
 import tests_on_path  # noqa: F401
 from support.jobs.task_job import tune_tasks
 from tuneloom.app.conducting.listening import Listener

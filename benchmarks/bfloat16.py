@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import from_nothing  # noqa: F401
 from against_onnxruntime import (
     SHAPES,
     Pinned,

@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import from_nothing  # noqa: F401
 from tuneloom.app.requests.sources import located
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings

@@ -32,6 +32,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import from_nothing  # noqa: F401
+
 RESULTS = Path(__file__).parent / "results" / "gpu_models.jsonl"
 PREPARE_S, TIMING_S, MEASURE_S, FINISH_S = 240.0, 10.0, 120.0, 240.0
 SIDE_BY_SIDE = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}

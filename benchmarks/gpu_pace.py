@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import from_nothing  # noqa: F401
 from gpu_models import begun, last_line, require_gpu, tuned, wait
 
 RECORDS = "database_tuning_record.json"

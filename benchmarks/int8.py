@@ -24,6 +24,7 @@ import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+import from_nothing  # noqa: F401
 from against_onnxruntime import SHAPES, Pinned, core_list, keep, machine, name_of, peer, rows_of, running
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings

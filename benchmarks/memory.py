@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psutil
 
+import from_nothing  # noqa: F401
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)

@@ -28,6 +28,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+import from_nothing  # noqa: F401
 from transfer_runs import in_turn
 from tuneloom.app.grids.grid import Combination
 from tuneloom.app.grids.running import RunResult, run_combination

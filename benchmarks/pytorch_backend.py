@@ -22,6 +22,8 @@ from typing import Any
 
 import torch
 
+import from_nothing  # noqa: F401
+
 RESULTS = Path(__file__).parent / "results" / "pytorch_backend.json"
 _ROUNDS, _CALLS = 400, 5
 """Few calls a round, so that some rounds are not interrupted where other programs run, too."""

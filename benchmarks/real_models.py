@@ -31,6 +31,8 @@ from typing import Any
 
 import numpy as np
 
+import from_nothing  # noqa: F401
+
 PACKAGES = (
     "rapidocr-onnxruntime",
     "ddddocr",

@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import geometric_mean, mean
 from typing import Any
 
+import from_nothing  # noqa: F401
 from transfer_runs import count_tasks, in_turn, keep, plain, plain_store, rows_of, told_cost, tuned
 
 MODELS = ("squeezenet", "mobilenet_v2", "resnet50")

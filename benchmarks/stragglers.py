@@ -14,6 +14,7 @@ from random import Random
 from statistics import mean
 from unittest.mock import patch
 
+import from_nothing  # noqa: F401
 import tests_on_path  # noqa: F401
 from support.jobs.task_job import tune_tasks
 from tuneloom.app.tuning import task_tuning

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import from_nothing  # noqa: F401
 from tuneloom.app.bundles.models import list_tasks
 from tuneloom.app.evaluating import evaluate_bundle
 from tuneloom.app.runs.executing.in_process import tune

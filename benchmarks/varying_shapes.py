@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from torch import nn
 
+import from_nothing  # noqa: F401
 from tuneloom.tuners.tvm.bundles.loading import Bundle, load_bundle
 
 TIMES = 4

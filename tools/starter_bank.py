@@ -90,8 +90,10 @@ def header(options: argparse.Namespace, records: Sequence[dict[str, Any]], kerne
 
 
 def tuned_in(place: str) -> list[str]:
+    """The networks of a store, without the folders where their files were."""
     with open_existing(place) as store:
-        return [str(job.spec.get("model")) for run in store.runs() for job in store.jobs(run.id) if job.spec]
+        specs = [job.spec for run in store.runs() for job in store.jobs(run.id) if job.spec]
+    return [Path(str(spec.get("model"))).name for spec in specs]
 
 
 def write(path: Path, lines: Sequence[dict[str, Any]]) -> None:
