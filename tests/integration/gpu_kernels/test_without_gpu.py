@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper, save
 
 from support.commands import Workplace
 from support.models.onnx_files import write_network
@@ -22,6 +24,29 @@ def place(tmp_path: Path) -> Workplace:
     return Workplace(folder=tmp_path)
 
 
+def write_reshaped(path: Path) -> None:
+    """A product of rows that come in as a volume and go out as one."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "flat"], ["rows"]),
+        helper.make_node("MatMul", ["rows", "w"], ["products"]),
+        helper.make_node("Relu", ["products"], ["positive"]),
+        helper.make_node("Reshape", ["positive", "volume"], ["y"]),
+    ]
+    constants = {
+        "w": np.ones((16, 32), "float32"),
+        "flat": np.array([8, 16]),
+        "volume": np.array([2, 4, 32]),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "views",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4, 32])],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+
+
 def test_a_bundle_for_a_named_architecture_is_made_of_first_guesses(place: Workplace) -> None:
     done = place.run("tune", "net.onnx", "--target", TARGET, "--out", "fast")
     assert done.returncode == 0, done.stderr
@@ -32,6 +57,13 @@ def test_a_bundle_for_a_named_architecture_is_made_of_first_guesses(place: Workp
     assert {kernel["implementer"] for kernel in manifest["kernels"].values()} == {"triton"}
     used = json.loads((place.folder / "fast" / "schedules.json").read_text())
     assert {row["origin"] for row in used} == {"guess"} and len(used) == len(manifest["kernels"])
+    assert (place.folder / "fast" / "model.so").stat().st_size > 0
+
+
+def test_views_of_the_model_and_copies_at_its_end_need_no_compiler_for_the_gpu(place: Workplace) -> None:
+    write_reshaped(place.folder / "views.onnx")
+    done = place.run("tune", "views.onnx", "--target", TARGET, "--out", "fast")
+    assert done.returncode == 0, done.stderr
     assert (place.folder / "fast" / "model.so").stat().st_size > 0
 
 

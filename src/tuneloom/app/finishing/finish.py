@@ -115,10 +115,11 @@ class Finish:
     def _guessed(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._give_up("guessing how to run its kernels", result)
-        self.guesses = {key: guess for key, guess in result.value.items() if key in self._unmeasured}
+        untuned = self._unmeasured | (result.value.keys() - self.verdicts.keys())
+        self.guesses = {key: guess for key, guess in result.value.items() if key in untuned}
         if not self.spec.measures:
             self.notes.append(_UNMEASURED)
-        for key in self.guesses:
+        for key in self.guesses.keys() & self.verdicts.keys():
             self.verdicts[key].note = "not measured: an implementer's first guess is used"
         return [self._compile_step()]
 

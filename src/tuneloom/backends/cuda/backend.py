@@ -37,6 +37,7 @@ from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.backends.implementers import Implementer
 from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
+from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
@@ -112,9 +113,10 @@ class CudaBackend(Backend):
     def finishing(self, target: TargetSpec) -> list[Any]:
         from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two
 
-        tvm_target = target.to_tvm()
+        tvm_target, transform = target.to_tvm(), relax.transform
         lowering = [*pipeline.dataflow_lower_passes(tvm_target), *pipeline.finalize_passes(tvm_target)]
-        return [default_schedules(), *lowering]
+        views = [transform.RewriteDataflowReshape(), transform.DeadCodeElimination()]
+        return [*views, default_schedules(), *lowering]
 
     def default_module(self, module: Any, target: TargetSpec) -> Any:
         copy = load_tvm().IRModule(dict(module.functions.items()))  # the pass would change its argument

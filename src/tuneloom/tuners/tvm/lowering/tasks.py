@@ -38,6 +38,18 @@ def extract(lowered: LoweredModel) -> list[Task]:
     return list(tasks.values())
 
 
+def vanishing(module: Any) -> set[str]:
+    """Kernels that become views wherever `main` calls them; one that makes an output of the model copies."""
+    load_tvm()
+    bindings = [binding for block in module["main"].body.blocks for binding in block.bindings]
+    calls = [
+        each for each in bindings if getattr(getattr(each.value, "op", None), "name", "") == "relax.call_tir"
+    ]
+    names = {each.var: str(each.value.args[0].name_hint) for each in calls}
+    copying = {name for var, name in names.items() if not isinstance(var, relax.DataflowVar)}
+    return {name for name in names.values() if kernel_class(name) in _VIEWS} - copying
+
+
 def is_final(function: Any) -> bool:
     """Whether a kernel came with its schedule, so that there is nothing to tune."""
     return bool(function.attrs) and bool(function.attrs.get("tirx.is_scheduled", False))

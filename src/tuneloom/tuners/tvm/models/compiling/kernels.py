@@ -14,7 +14,7 @@ from tuneloom.errors import reason_of
 from tuneloom.model.space import TVM, implementer_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
-from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module
+from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module, vanishing
 from tuneloom.tuners.tvm.models.compiling.converting import with_arguments_converted
 from tuneloom.tuners.tvm.models.compiling.inserts import Inserts
 
@@ -75,9 +75,12 @@ def meanings_by_key(lowered: LoweredModel) -> dict[str, Meaning]:
 def _kernels(lowered: LoweredModel) -> Iterator[tuple[Any, str, Any]]:
     """Kernels that may have a schedule: where the module has them, the key of their task, and their loops."""
     tvm = load_tvm()
+    views = vanishing(lowered.module)  # under a schedule the compiler would not know them as such
     for gvar, function in lowered.module.functions.items():
-        known = str(gvar.name_hint) in lowered.meanings
-        if isinstance(function, tvm.tirx.PrimFunc) and (known or not is_final(function)):
+        name = str(gvar.name_hint)
+        if not isinstance(function, tvm.tirx.PrimFunc) or name in views:
+            continue
+        if name in lowered.meanings or not is_final(function):
             yield gvar, kernel_key(function, lowered.target), function
 
 
