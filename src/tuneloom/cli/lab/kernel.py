@@ -11,6 +11,7 @@ from tuneloom.cli.job_options import add_job_options, fields_named
 from tuneloom.cli.lab import kernel_replay
 from tuneloom.cli.parsing import Commands, add_command, add_device_cores, add_quiet, add_run
 from tuneloom.model import JobField
+from tuneloom.model.fields import COUNT
 from tuneloom.tuners.kernel import DEFAULT_TRIALS, KERNEL_FIELDS
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def _fields() -> list[JobField]:
     trials, device, *rest = fields_named(
         "trials", "device", "seconds", "goal_ms", "seed", "run_timeout_s", "build_timeout_s"
     )
-    trials = replace(trials, help="number of trials, including failed ones", default=DEFAULT_TRIALS)
+    told = "number of trials, including failed ones"
+    trials = replace(trials, kind=COUNT, help=told, default=DEFAULT_TRIALS)
     device = replace(device, otherwise="chosen by language", for_each=False)
     return [*KERNEL_FIELDS, trials, *rest, device]
 

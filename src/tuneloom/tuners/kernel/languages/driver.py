@@ -20,7 +20,9 @@ def driver() -> Any:
     try:
         library = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        raise CudaError("no NVIDIA driver here (libcuda.so.1)") from None
+        library = None
+    if not hasattr(library, "cuDevicePrimaryCtxRetain"):  # what stands in for it has no contexts
+        raise CudaError("no NVIDIA driver here (libcuda.so.1)")
     called(library, "cuInit", 0)
     device = ctypes.c_int()
     called(library, "cuDeviceGet", ctypes.byref(device), 0)
