@@ -15,7 +15,7 @@ tuning, and write a bundle and a report. The network's weights are random; nothi
 def add_parser(subparsers: Commands) -> None:
     """Add the command to the program."""
     parser = add_command(subparsers, "demo", DESCRIPTION, run_demo)
-    parser.add_argument("--trials", default="400", metavar="N", help="number of trials (default: 400)")
+    parser.add_argument("--trials", default="300", metavar="N", help="number of trials (default: 300)")
     parser.add_argument(
         "--out", default="demo-bundle", metavar="DIR", help="folder for the bundle (default: demo-bundle)"
     )
