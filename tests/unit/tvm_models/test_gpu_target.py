@@ -3,6 +3,7 @@
 import pytest
 
 from tuneloom.backends.cuda import assembling
+from tuneloom.backends.cuda import backend as cuda
 from tuneloom.backends.cuda.target import cuda_config, require_memory
 from tuneloom.errors import TargetError
 from tuneloom.gpus import InstalledGpu, Nvml
@@ -69,3 +70,9 @@ def test_a_model_that_no_gpu_of_the_architecture_can_hold_is_told_with_what_it_n
         require_memory(20 << 30, "sm_75")
     require_memory(20 << 30, "sm_90")
     require_memory(20 << 30, "sm_80")  # there is none here to ask
+
+
+def test_models_for_gpus_that_are_not_here_need_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "find_spec", lambda _name: None)
+    with pytest.raises(TargetError, match=r"needs Triton; pip install 'tuneloom\[triton\]'"):
+        cuda.BACKEND.require_builder()

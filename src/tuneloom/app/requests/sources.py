@@ -65,6 +65,8 @@ def require_possible(spec: JobSpec, device_keys: Collection[str]) -> None:
     kind = kind_named(spec.tuner)
     if not spec.measures and (spec.out is None or not kind.bundles):
         raise InputError(f"{spec.name}: nothing is measured without a device; add --out", field="device")
+    if not spec.measures:
+        backend_of_text(spec.target).require_builder()
     if spec.out is not None and not kind.bundles:
         raise InputError(f"{spec.name}: a {kind.name} job writes no bundle; omit --out", field="out")
     kind.require(spec)

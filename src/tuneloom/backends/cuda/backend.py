@@ -138,6 +138,12 @@ class CudaBackend(Backend):
         triton = (TritonImplementer(),) if find_spec("triton") is not None else ()
         return (*triton, CublasImplementer(), CudnnImplementer()) if shutil.which("cc") else triton
 
+    def require_builder(self) -> None:
+        if find_spec("triton") is None:
+            raise TargetError(
+                "building for a GPU that is not here needs Triton; pip install 'tuneloom[triton]'"
+            )
+
     def require_memory(self, needed_bytes: int, target: TargetSpec) -> None:
         require_memory(needed_bytes, target.family)
 
