@@ -135,8 +135,9 @@ class Backend(ABC):
         """What a bundle has to say of the hardware that code with these kernels needs."""
         return {"cpu_features": [], "cpu_flags": {}}
 
-    def require_builder(self) -> None:  # noqa: B027 - most need nothing
+    def require_builder(self) -> None:
         """Raise TargetError if what builds models where no such device is, is not installed."""
+        return
 
     def require_memory(self, needed_bytes: int, target: TargetSpec) -> None:
         """Raise TargetError if no device of this machine for the target can hold so much."""
