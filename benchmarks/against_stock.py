@@ -1,6 +1,6 @@
 """Trials a minute and best latency against stock MetaSchedule, on the same kernels.
 
-    python benchmarks/against_stock.py [--trials 256] [--seeds 3] [--out FILE]
+    python benchmarks/against_stock.py [--trials 256] [--stock-trials 256] [--seeds 3] [--out FILE]
 
 Both get the same PrimFunc for one core, trials, batch and evaluator, and the whole machine to build
 on; kernels run in one thread. Stock gets a build timeout that lets it work. Afterwards the best
@@ -17,6 +17,7 @@ import os
 import tempfile
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,8 +41,16 @@ KERNELS = (
     ("mobilenet_v2", "fused_conv2d", 0),
     ("transformer", "fused_product", 0),
     ("mobilenet_v2", "fused_depthwise_conv2d", 0),
+    ("resnet18", "fused_conv2d", 0),
+    ("mobilenet_v2", "fused_conv2d", 1),
+    ("transformer", "fused_product", 1),
+    ("mobilenet_v2", "fused_depthwise_conv2d", 1),
+    ("resnet18", "fused_conv2d", 2),
+    ("mobilenet_v2", "fused_conv2d", 2),
+    ("transformer", "fused_product", 2),
+    ("resnet18", "fused_conv2d", 3),
 )
-"""Convolutions of 3 by 3 and 1 by 1, a matrix product, a depthwise one: the n-th heaviest of a model."""
+"""Convolutions of 3 by 3 and 1 by 1, matrix products, depthwise ones: the n-th heaviest of a model."""
 STOCK_BUILD_TIMEOUT_S = 150
 REPEATS, MIN_REPEAT_MS = 1, 100.0
 os.environ["TVM_NUM_THREADS"] = "1"  # stock spreads its loops over all cores, whatever its target says
@@ -62,23 +71,38 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=256)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--kernels", type=int, default=len(KERNELS))
+    parser.add_argument("--kernels", type=int, default=4, help=f"how many, at most {len(KERNELS)}")
+    parser.add_argument("--from-kernel", type=int, default=0, help="the first one, counted from 0")
+    parser.add_argument("--stock-trials", type=int, help="trials of stock, if not as many as ours")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/against_stock.json"))
     options = parser.parse_args()
     rows = json.loads(options.out.read_text()) if options.out.exists() else []
     for seed in range(options.seeds):
-        for model, start, rank in KERNELS[: options.kernels]:
+        for model, start, rank in KERNELS[options.from_kernel :][: options.kernels]:
             task = heaviest(model, start, rank)
-            if not measured(rows, task, seed, options.trials, options.batch):
-                rows.append(compare(task, model, seed, options.trials, options.batch))
+            effort = Effort(options.trials, options.stock_trials or options.trials, options.batch)
+            if not measured(rows, task, seed, effort):
+                rows.append(compare(task, model, seed, effort))
                 write(rows, options.out)
     print_table(rows)
 
 
-def measured(rows: list[dict[str, Any]], task: Task, seed: int, trials: int, batch: int) -> bool:
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Trials of both tuners, and how many of them are made at once."""
+
+    ours: int
+    stock: int
+    batch: int
+
+
+def measured(rows: list[dict[str, Any]], task: Task, seed: int, effort: Effort) -> bool:
     """Whether an earlier, interrupted call has this row already."""
-    wanted = (task.name, seed, trials, batch)
-    return any((row["kernel"], row["seed"], row["trials"], row["batch"]) == wanted for row in rows)
+    for row in rows:
+        spent = Effort(row["trials"], row.get("stock_trials", row["trials"]), row["batch"])
+        if (row["kernel"], row["seed"], spent) == (task.name, seed, effort):
+            return True
+    return False
 
 
 def write(rows: list[dict[str, Any]], out: Path) -> None:
@@ -97,10 +121,10 @@ def heaviest(model: str, start: str, rank: int) -> Task:
     return sorted(alike, key=lambda task: -task.weight * task.gflop)[rank]
 
 
-def compare(task: Task, model: str, seed: int, trials: int, batch: int) -> dict[str, Any]:
+def compare(task: Task, model: str, seed: int, effort: Effort) -> dict[str, Any]:
     """One kernel, one seed, both tuners, one after the other."""
-    ours = tune_ours(task, seed, trials, batch)
-    stock = tune_stock(task, seed, trials, batch)
+    ours = tune_ours(task, seed, effort.ours, effort.batch)
+    stock = tune_stock(task, seed, effort.stock, effort.batch)
     traces = [trace for trace in (ours["trace"], stock["trace"]) if trace]
     built = [rebuild_kernel(task.payload, trace) for trace in traces]
     rounds = contest([b.payload for b in built if isinstance(b, Artifact)], MeasuringRules())
@@ -111,8 +135,9 @@ def compare(task: Task, model: str, seed: int, trials: int, batch: int) -> dict[
         "shapes": task.shapes,
         "gflop": task.gflop,
         "seed": seed,
-        "trials": trials,
-        "batch": batch,
+        "trials": effort.ours,
+        "stock_trials": effort.stock,
+        "batch": effort.batch,
         "ours_trials_per_minute": ours["trials"] / ours["seconds"] * 60,
         "stock_trials_per_minute": stock["trials"] / stock["seconds"] * 60,
         "ours_trials": ours["trials"],
@@ -164,7 +189,9 @@ def tune_stock(task: Task, seed: int, trials: int, batch: int) -> dict[str, Any]
             work_dir=folder,
             max_trials_global=trials,
             num_trials_per_iter=batch,
-            builder=ms.builder.LocalBuilder(timeout_sec=STOCK_BUILD_TIMEOUT_S),
+            builder=ms.builder.LocalBuilder(
+                max_workers=len(os.sched_getaffinity(0)), timeout_sec=STOCK_BUILD_TIMEOUT_S
+            ),
             runner=ms.runner.LocalRunner(timeout_sec=60, evaluator_config=config),
             seed=seed + 1,
         )

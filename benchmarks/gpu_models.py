@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_models.py [--only NAME[:DTYPE[:BATCH]] …] [--budget SECONDS] [--trials 1000]
         [--seconds 60] [--processes 8] [--autotune SECONDS] [--again] [--rivals-again] [--rivals-only]
-        [--ours-only] [--join FILE …] [--together] [--store FILE] [--out FILE.jsonl]
+        [--ours-only] [--join FILE …] [--together] [--store FILE] [--layout NAME] [--out FILE.jsonl]
 
 Needs an NVIDIA GPU, PyTorch, torchvision and Triton. For each row: eager execution and
 torch.compile(mode="reduce-overhead") in both memory formats, with --autotune also mode="max-autotune" for at
@@ -86,6 +86,7 @@ def parsed() -> Any:
     parser.add_argument("--processes", type=int, default=8, help="rows that are prepared at once")
     parser.add_argument("--autotune", type=float, default=0.0, help="seconds for mode max-autotune")
     parser.add_argument("--store", help="tune all rows with this store")
+    parser.add_argument("--layout", default="blocked", help="tensor layout, as tuneloom tune takes it")
     parser.add_argument("--again", action="store_true", help="tune rows again that the results have")
     parser.add_argument("--rivals-again", action="store_true", help="time PyTorch again as well")
     parser.add_argument("--rivals-only", action="store_true", help="time PyTorch alone")
@@ -116,7 +117,7 @@ def one_part(part: str, row: Any, options: Any) -> None:
         else:
             from gpu.rivals import run_part
 
-            run_part(part, row, folder, group)
+            run_part(part, row, folder, group, program=not options.rivals_only)
             if part != "export":
                 append(rivals_file(options.out), about(row) | {"rivals": torch_times(row, folder)})
     finally:
@@ -262,7 +263,14 @@ def tuned(row: Any, folder: Path, options: Any) -> dict[str, Any]:
     subprocess.run(["rm", "-rf", str(bundle)], check=True)
     place = options.store or str(folder / f"{row.file}.{os.getpid()}.db")
     command = [sys.executable, "-m", "tuneloom", "tune", str(program), "--target", "cuda", "--json"]
-    command += ["--trials", str(options.trials), "--seconds", str(options.seconds)]
+    command += [
+        "--trials",
+        str(options.trials),
+        "--seconds",
+        str(options.seconds),
+        "--layout",
+        options.layout,
+    ]
     log, started = folder / f"{row.file}.tune.log", time.time()
     # PyTorch was timed already: the command need not compare with it as well.
     environment = {"TORCH_COMPILE_DISABLE": "1"}
@@ -282,7 +290,8 @@ def tune_together(group: Sequence[Any], folder: Path, options: Any) -> None:
     for old in (out, *stores, *(folder / f"{row.file}.bundle" for row in group)):
         subprocess.run(["rm", "-rf", str(old)], check=True)
     words = ["tune", *map(str, filter(Path.is_file, programs)), "--target", "cuda", "--out", str(out)]
-    words += ["--trials", str(options.trials), "--seconds", str(options.seconds), "--store", place, "--json"]
+    words += ["--trials", str(options.trials), "--seconds", str(options.seconds), "--layout", options.layout]
+    words += ["--store", place, "--json"]
     log, started = folder / "together.log", time.time()
     child = begun([sys.executable, "-m", "tuneloom", *words], log, {"TORCH_COMPILE_DISABLE": "1"})
     with suppress(PartFailed):  # every row tells what became of it
@@ -326,6 +335,7 @@ def part_of(
     """Begin a part of a row in a process of its own; so many rows of a group do the same."""
     command = [sys.executable, __file__, "--part", part, "--only", str(row), "--folder", str(folder)]
     command += ["--processes", str(group), "--out", str(options.out)]
+    command += ["--rivals-only"] if options.rivals_only else []
     return begun(command, folder / f"{row.file}.{part}.log", {**SIDE_BY_SIDE, **(environment or {})})
 
 
@@ -372,6 +382,9 @@ def version(package: str) -> str:
 
 
 def commit() -> str:
+    """The commit that is measured; COMMIT says which where there is no repository."""
+    if "COMMIT" in os.environ:
+        return os.environ["COMMIT"]
     words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     try:
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()

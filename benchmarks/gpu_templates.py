@@ -1,6 +1,6 @@
-"""GPU kernels from templates against PyTorch: checks every case, then searches and times real shapes.
+"""GPU kernels from templates against PyTorch, cuBLASLt and cuDNN: checks all cases, then times real shapes.
 
-    python benchmarks/gpu_templates.py [--count 48] [--only TEXT] [--out FILE.json]
+    python benchmarks/gpu_templates.py [--count 48] [--only TEXT] [--rows FILE.jsonl] [--out FILE.json]
 
 Needs a GPU, PyTorch and Triton, but neither TVM nor a store. Kernels are compiled in processes that see no
 GPU, and timed in CUDA graphs, inputs rotated where they would fit the cache otherwise.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -24,15 +24,20 @@ from pathlib import Path
 from typing import Any
 
 import tests_on_path  # noqa: F401
+from gpu_models import append, commit
 from support.kernels import cases
-from tuneloom.backends.cuda.cublaslt.claims import cublas_claim
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
-from tuneloom.backends.cuda.library_calls import WORKSPACE_BYTES
+from tuneloom.backends.cuda.cudnn.implementer import CudnnImplementer
+from tuneloom.backends.cuda.library_calls import WORKSPACE_BYTES, LibraryImplementer
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
+from tuneloom.backends.implementers import ModelKernel
 from tuneloom.backends.meaning import Meaning
+from tuneloom.backends.resolving import resolve_target
 from tuneloom.model.trial import Failure
 
 TARGET = {"kind": "cuda", "arch": "sm_90"}
+WRONG = 2e-2
+"""How far outputs may be off, against their size."""
 
 
 def problems() -> dict[str, Meaning]:
@@ -252,32 +257,32 @@ def timed(launches: Sequence[Callable[[], Any]], goal_s: float = 0.003) -> float
     return float(statistics.median(seconds[1:]))
 
 
-def vendor_times(
-    meaning: Meaning, sets: Sequence[Any], right: Sequence[Any], count: int = 8
+def vendor_times(meaning: Meaning, sets: Sequence[Any], right: Sequence[Any]) -> dict[str, Any]:
+    """What the algorithms of each library that takes a kernel need, by the library's name."""
+    kernel = ModelKernel(module=None, meaning=meaning, target=resolve_target(json.dumps(TARGET)))
+    found = {}
+    for implementer in (CublasImplementer(), CudnnImplementer()):
+        claim = implementer.claim(kernel)
+        if claim is not None:
+            found[implementer.name] = algorithms_of(implementer, claim, sets, right)
+    return found
+
+
+def algorithms_of(
+    implementer: LibraryImplementer, claim: Any, sets: Sequence[Any], right: Sequence[Any]
 ) -> list[dict[str, Any]]:
-    """What cuBLASLt's algorithms take, where it can compute a kernel."""
+    """What a library's algorithms take, in its own order, as many as it has."""
     import torch
 
-    implementer = CublasImplementer()
-    claim = cublas_claim(meaning, TARGET)
-    if claim is None:
-        return []
     found: list[dict[str, Any]] = []
     workspace = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
-    out = torch.empty_like(right[0], dtype=getattr(torch, meaning.type_of(meaning.outputs[0]).dtype))
-    for algorithm in range(count):
-        code = implementer.build(claim, {"algorithm": algorithm}, "by_cublaslt")
-        assert isinstance(code, bytes), code
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "it.o").write_bytes(code)
-            subprocess.run(["cc", "-shared", "-o", f"{folder}/it.so", f"{folder}/it.o", "-ldl"], check=True)
-            function = ctypes.CDLL(f"{folder}/it.so").by_cublaslt_on
+    out = torch.empty(right[0].shape, dtype=getattr(torch, claim.result.dtype), device="cuda")
+    pointed = (*claim.factors, claim.epilogue.bias, claim.epilogue.residual)
+    for algorithm in claim.space.knobs["algorithm"]:
+        function = linked(implementer.build(claim, {"algorithm": algorithm}, "by_library"))
 
         def launch(inputs: Any, function: Any = function) -> None:
-            values = (inputs[claim.first.value], inputs[claim.second.value])
-            added = (claim.epilogue.bias, claim.epilogue.residual)
-            extra = (None if each is None else inputs[each] for each in added)
-            tensors = (*values, *extra, workspace, out)
+            tensors = (*(None if each is None else inputs[each] for each in pointed), workspace, out)
             pointers = [ctypes.c_void_p(0 if each is None else each.data_ptr()) for each in tensors]
             status = function(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), *pointers)
             if status:
@@ -288,10 +293,20 @@ def vendor_times(
             launch(sets[0])
             off = difference(out, right[0])
             us = timed([partial(launch, inputs) for inputs in sets])
-        except RuntimeError:
+        except RuntimeError:  # the list is shorter
             break
-        found.append({"algorithm": algorithm, "us": us, "off": off})
+        if off < WRONG:
+            found.append({"algorithm": algorithm, "us": us, "off": off})
     return found
+
+
+def linked(code: bytes | Failure) -> Any:
+    """The C function of an object file, on a stream of the caller's."""
+    assert isinstance(code, bytes), code
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "it.o").write_bytes(code)
+        subprocess.run(["cc", "-shared", "-o", f"{folder}/it.so", f"{folder}/it.o", "-ldl"], check=True)
+        return ctypes.CDLL(f"{folder}/it.so").by_library_on
 
 
 def checked_cases(pool: ProcessPoolExecutor) -> list[dict[str, Any]]:
@@ -349,7 +364,7 @@ def searched(name: str, meaning: Meaning, built: list[tuple[dict[str, int], Any]
             loaded = LoadedCode(meaning, code)
             loaded.launch(sets[0])
             off = max(difference(*pair) for pair in zip(loaded.outputs, right, strict=True))
-            if not off < 2e-2:
+            if not off < WRONG:
                 wrong.append([configuration, off])
                 continue
             launches = [lambda inputs=inputs, loaded=loaded: loaded.launch(inputs) for inputs in sets]
@@ -370,9 +385,20 @@ def searched(name: str, meaning: Meaning, built: list[tuple[dict[str, int], Any]
     guessed = [row["us"] for row in rows if row["configuration"] == built[0][0]]
     return {
         "problem": name, "best": rows[:8], "torch_us": ours, "torch_off": own,
-        "guess_us": guessed[0] if guessed else None, "cublaslt": vendor,
+        "guess_us": guessed[0] if guessed else None, "libraries": vendor,
         "failed": failed[:4], "failures": len(failed), "wrong": wrong, "tried": len(built), "all": rows,
     }  # fmt: skip
+
+
+def outcome(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The best time of each side, in microseconds."""
+    best = row["best"][0] if row["best"] else {}
+    names = {"problem": row["problem"], "tried": row["tried"], "torch_us": row["torch_us"]}
+    found = names | {"ours_us": best.get("us"), "off": best.get("off"), "commit": commit()}
+    for name in ("cublaslt", "cudnn"):
+        times = [each["us"] for each in row["libraries"].get(name, ())]
+        found |= {f"{name}_us": min(times, default=None), f"{name}_tried": len(times)}
+    return found
 
 
 def _without_gpu() -> None:
@@ -384,7 +410,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=48)
     parser.add_argument("--only", default="")
-    parser.add_argument("--out", default="")
+    parser.add_argument("--out", default="", help="everything that was tried")
+    parser.add_argument("--rows", type=Path, help="append what came of each problem")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--no-cases", action="store_true")
     asked = parser.parse_args()
@@ -404,7 +431,7 @@ def main() -> None:
         if not asked.no_cases:
             results["cases"] = checked_cases(pool)
             for row in results["cases"]:
-                flag = "" if row["off"] < 2e-2 and not row["failed"] else "   <-- LOOK"
+                flag = "" if row["off"] < WRONG and not row["failed"] else "   <-- LOOK"
                 print(
                     f"{row['case']:<34} ran {row['ran']:>2} off {row['off']:.2e} {row['failed'][:1]}{flag}",
                     flush=True,
@@ -426,10 +453,11 @@ def main() -> None:
                 f"  {list(best['configuration'].values())}",
                 flush=True,
             )
-            for each in sorted(row["cublaslt"], key=lambda each: each["us"])[:1]:
-                print(
-                    f"    cuBLASLt {each['us']:.2f} us, algorithm {each['algorithm']}, off {each['off']:.1e}"
-                )
+            for library, every in row["libraries"].items():
+                for each in sorted(every, key=lambda each: each["us"])[:1]:
+                    print(f"    {library} {each['us']:.2f} us, algorithm {each['algorithm']} of {len(every)}")
+            if asked.rows:
+                append(asked.rows, outcome(row))
             if asked.out:
                 Path(asked.out).write_text(json.dumps(results))
         print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)

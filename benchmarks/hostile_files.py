@@ -1,6 +1,6 @@
 """Mutated model files, imported and lowered by workers as those of users are, some uploaded to a server.
 
-    python benchmarks/hostile_files.py [--files 300] [--uploads 30] [--seed 1] [--keep FOLDER]
+    python benchmarks/hostile_files.py [--files 300] [--seconds S] [--uploads 30] [--seed 1] [--keep FOLDER]
 
 Every file has to end in a model or in one line that says what is wrong. A worker may die or be stopped at
 its limits, since that is what it is there for, but not often. An internal error, or more than one line, is
@@ -24,8 +24,8 @@ from itertools import islice
 from pathlib import Path
 
 import tuneloom.tuners.tvm.warmth
-from mutations import mutated, seeds
-from serving import team
+from mutations import mutated
+from seed_models import seeds
 from tuneloom.app.conducting.calling import ends_of
 from tuneloom.engine.calls import Call, CallResult, Lost, Returned
 from tuneloom.engine.local import LocalEngine
@@ -51,7 +51,7 @@ def warm_up() -> None:
         import torch.export  # noqa: F401
 
 
-def opened(paths: Sequence[str]) -> list[Verdict]:
+def all_opened(paths: Sequence[str]) -> list[Verdict]:
     """Open files as jobs do; runs in a worker."""
     return [_opened(path) for path in paths]
 
@@ -89,7 +89,9 @@ def _ended(result: CallResult | Lost) -> Verdict:
 
 def call(paths: Sequence[Path]) -> Call:
     names = [str(path) for path in paths]
-    return Call(function="hostile_files:opened", arguments=(names,), timeout_s=LIMIT_S, memory_bytes=MEMORY)
+    return Call(
+        function="hostile_files:all_opened", arguments=(names,), timeout_s=LIMIT_S, memory_bytes=MEMORY
+    )
 
 
 def files(count: int, seed: int, folder: Path) -> Iterator[Path]:
@@ -105,6 +107,8 @@ def files(count: int, seed: int, folder: Path) -> Iterator[Path]:
 
 def uploads(paths: Sequence[Path]) -> Iterator[tuple[Path, Verdict]]:
     """What a server says to these files."""
+    from serving import team  # needs what only a server has installed
+
     with team("sqlite") as made:
         made.serve()
         with made.client() as client:
@@ -121,6 +125,7 @@ def uploads(paths: Sequence[Path]) -> Iterator[tuple[Path, Verdict]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--files", type=int, default=300)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="open no more files after these")
     parser.add_argument("--uploads", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path)
@@ -143,7 +148,8 @@ def main() -> int:
                 options.keep.mkdir(parents=True, exist_ok=True)
                 (options.keep / f"{kind}-{path.name}").write_bytes(path.read_bytes())
             path.unlink()
-    row = {"seed": options.seed, "files": options.files, **counts, "failed": failed}
+    opened = counts.total() - counts["accepted"] - counts["refused"] - counts["broken"]
+    row = {"seed": options.seed, "files": opened, **counts, "failed": failed}
     row["seconds"] = round(time.monotonic() - began)
     known = json.loads(options.results.read_text()) if options.results.exists() else []
     others = [each for each in known if each["seed"] != options.seed]
@@ -154,9 +160,10 @@ def main() -> int:
 
 def all_verdicts(options: argparse.Namespace, folder: Path) -> Iterator[tuple[Path, Verdict]]:
     engine = LocalEngine("hostile_files:warm_up")
+    ends = time.monotonic() + options.seconds
     try:
         made = files(options.files, options.seed, folder)
-        while paths := list(islice(made, BATCH)):
+        while time.monotonic() < ends and (paths := list(islice(made, BATCH))):
             yield from zip(paths, verdicts(engine, paths), strict=True)
     finally:
         engine.close()

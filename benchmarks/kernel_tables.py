@@ -25,42 +25,25 @@ Whether to start in the middle of a space or spread out was decided on invented 
 pnpoly_KT_RTX_3090 in view; 40 % of dedisp's points are close, so one or two draws decide there.
 
 Invented spaces come from `benchmarks/landscapes.py`: a character and a seed each. Methods are chosen on
-even seeds; odd seeds were run once, after all choices, with few runs: up to four of ours and up to five of
-each of four of Kernel Tuner's strategies, quick ones that are among its best on most even seeds. On even
-seeds 14 of its strategies were run. The lowest of many medians of few runs is lower than what its best
-strategy needs on average, so ratios on even seeds are rather too high; on odd seeds a strategy that was not
-run may be better. Where 99 % of a space fails, luck decides when the first valid point is found.
+even seeds; odd seeds are run only to check what was chosen. "Strategies" says how many of Kernel Tuner's were
+run on a space, and in brackets how often each. The lowest of many medians of few runs is lower than what its
+best strategy needs on average, so ratios are rather too high; where few strategies were run, one that was not
+may be better. Where 99 % of a space fails, luck decides when the first valid point is found.
 
-Runs of ours end at the goal, except on dedisp_A100, which an earlier search was measured on; so there is no
-best after 25 evaluations and more, and shares of failures are those until the goal. Times of Kernel Tuner
-are of three to five seeds and four strategies.
+Runs of ours end at the goal, so there is no best after 25 evaluations and more, and shares of failures are
+those until the goal. Times of Kernel Tuner are of three to five seeds and four strategies.
 
-What was tried last, on the 27 development spaces (five recorded ones among them): evaluations until within
-5 % relative to the search as it was, geometric mean of 260 paired runs (nine or ten seeds a space), in
-brackets the standard error between spaces; runs that missed the goal count as 300. Kept: the median of the
-times is taken to be at least 15 % above the best, since otherwise a search that refines its best point
-draws all other times together and becomes sure of what it never measured, 0.95 (0.02); on gemm 47 instead
-of 78 evaluations. Not kept, each in addition to that and to ignoring improvements below 1 %, which is
-1.01 (0.04) by itself: improvements below 0.3 % ignored 0.97 (0.03), below 3 % 1.05 (0.05); effects of pairs
-of knobs 1.00 (0.04) and, with a lower prior, 1.03 (0.04); a second model with the scales of the prior, both
-weighed by how well they predicted 1.05 (0.05); failures before the first valid point not counted against the
-allowance 1.00 (0.05); thresholds of 0.2, 1 and 5 % in turns 1.03 (0.04); every second proposal at random
-while less than 0.1 % is promised 1.05 (0.03). Also tried with few seeds, without gain: effects of products
-and ratios of pairs of sizes, a search for large improvements only while little is promised, a lower bound
-for what knobs do together. Expected improvement per second, with the cost of building and running learned
-on the way, needs more evaluations (1.04) and also more time: 54 s instead of 37 s on gemm, 49 s instead of
-34 s on matmul_triton_H200. Fast points are cheap to measure anyway, and the search goes to them.
-
-What was tried before, with one or two seeds a space: geometric mean of 43 or 44 paired runs, standard error
-0.03 to 0.13. With so few seeds hardly any difference is significant. Kept: slow times drawn together 0.95
-(0.84 on ten runs on recorded spaces). Not kept: effects of pairs of knobs 0.91 (0.97 in addition to what
-was kept, and with twelve knobs worse than random search in 40 trials), half of a random search's failures
-allowed instead of 15 % 0.89 (it fails more often), expected improvement averaged over three length scales
-0.93 (three times the cost of a proposal), every eighth proposal at random 0.94, shorter length scales 0.94,
-longer ones 0.97, eight points to start with 0.96, every third proposal next to the best 0.96, a limit on
-the price of failures 0.97 and 1.02, every third proposal by random trees 0.98 (better on gemm only),
-improvements below 2 % ignored 1.01, every third proposal by a model without order 1.02. Worse: deviations
-widened by past errors 1.06, or while the best stands 1.06; a distance without order for every knob 1.14.
+Times slower than the median are drawn together, and the median is taken to be at least 15 % above the best;
+otherwise a search that refines its best point becomes sure of what it never measured. Tried on the
+development spaces without a gain that could be told from chance: effects of pairs of knobs, products and
+ratios of pairs of sizes, a second model with other scales, random trees or a model without order for some
+proposals, random proposals or proposals next to the best in turns, shorter and longer length scales, a
+threshold below which improvements are ignored, a larger allowance of failures, more points to start with,
+deviations widened by past errors, a local search beside the model (neighbours of the best points, ranked by
+the model of time, by one of the surroundings alone, or by one with shorter scales; with shares that follow
+success, or while the best stands), limits drawn at random to tell where the first valid point may be, and the
+expected improvement per second: fast points are cheap to measure anyway, and the search goes to them.
+`benchmarks/kernel_compare.py` compares two versions of the search.
 
 Measured by `python benchmarks/kernel_replay.py --data RECORDINGS --landscapes all --ceiling`, drawn again
 with `--report`.
@@ -89,7 +72,14 @@ def _invented(name: str, rest: int | None = None) -> bool:
 
 
 def _overview(spaces: dict[str, Runs]) -> str:
-    columns = ("space", "fails at random", "ours (runs)", "ceiling", "Kernel Tuner's best (runs)")
+    columns = (
+        "space",
+        "fails at random",
+        "ours (runs)",
+        "ceiling",
+        "strategies",
+        "Kernel Tuner's best (runs)",
+    )
     measures = ("ours / its best", "90 % quantile / its best", "arrived / its best", "time / its best")
     rows = [_compared(name, runs) for name, runs in spaces.items() if OURS in runs]
     return table((*columns, *measures, "Optuna", "failed of ours until then", "/ at random"), rows)
@@ -110,6 +100,7 @@ def _compared(name: str, runs: Runs) -> Sequence[object]:
         f"{chance:.1%}",
         f"{_shown(arrival(ours))} ({len(ours)})",
         _shown(arrival(runs[CEILING])) if CEILING in runs else "–" if chance else "the same",
+        _strategies(theirs),
         against,
         *measures,
         " / ".join(shares),
@@ -118,6 +109,15 @@ def _compared(name: str, runs: Runs) -> Sequence[object]:
         _failed(ours, until_close=True),
         f"{_failed_share(ours) / chance:.2f}" if chance else "–",
     )
+
+
+def _strategies(runs: Runs) -> str:
+    """How many strategies were run, and how often each: what their best stands on."""
+    counts = sorted(map(len, runs.values()))
+    if not counts:
+        return "–"
+    least, most = counts[0], counts[-1]
+    return f"{len(counts)} ({least if least == most else f'{least} to {most}'})"
 
 
 def _ratio(of: Callable[[Sequence[Line]], float], ours: Sequence[Line], theirs: Iterable[list[Line]]) -> str:

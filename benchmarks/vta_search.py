@@ -163,9 +163,10 @@ def missing(
                 yield number, runs
 
 
-def kept_lines(path: Path) -> list[Line]:
-    """Everything that was measured so far."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def kept_lines(path: Path, accelerator: str) -> list[Line]:
+    """Everything that was measured so far on one accelerator; a file may hold several."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [line for line in lines if line["accelerator"] == accelerator]
 
 
 def measure(arguments: argparse.Namespace) -> None:
@@ -174,7 +175,7 @@ def measure(arguments: argparse.Namespace) -> None:
     with ProcessPoolExecutor(arguments.workers) as pool, arguments.out.open("a") as out:
         jobs = [
             pool.submit(layer_runs, number, arguments.accelerator, runs, until)
-            for number, runs in missing(arguments, kept_lines(arguments.out))
+            for number, runs in missing(arguments, kept_lines(arguments.out, arguments.accelerator))
         ]
         for job in as_completed(jobs):
             out.writelines(json.dumps(line) + "\n" for line in job.result())
@@ -197,7 +198,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.report:
         measure(arguments)
-    arguments.out.with_suffix(".md").write_text(page(kept_lines(arguments.out), SEARCHES, BUDGET))
+    arguments.out.with_suffix(".md").write_text(
+        page(kept_lines(arguments.out, arguments.accelerator), SEARCHES, BUDGET)
+    )
 
 
 if __name__ == "__main__":

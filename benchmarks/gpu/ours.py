@@ -78,6 +78,7 @@ def tuning(place: str, started: float, name: str | None = None) -> dict[str, Any
             "failed": sum(record.seconds is None for record in records),
             "untuned_s": job.result.get("latency_before_s"),
             "notes": list(job.result.get("notes", ())),
+            "layout": job.result.get("layout", {}).get("layout"),
         }
         if not records:
             return found

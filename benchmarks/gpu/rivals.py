@@ -21,10 +21,11 @@ PLAIN, CHANNELS_LAST = "plain", "channels_last"
 WARM_UPS, LEAST_RUNS, MOST_RUNS, SECONDS, EAGER_S = 10, 50, 500, 1.0, 0.3
 
 
-def export(row: Row, folder: Path) -> None:
+def export(row: Row, folder: Path, program: bool = True) -> None:
     """Write the program, and beside it the inputs and what the network computes of them in float32.
 
-    NumPy has no bfloat16; inputs are stored in float32, which holds the same numbers.
+    NumPy has no bfloat16; inputs are stored in float32, which holds the same numbers. The program may be left
+    out: PyTorch's times don't need it.
     """
     with torch.no_grad():
         module, inputs = made(row, "float32")
@@ -32,19 +33,20 @@ def export(row: Row, folder: Path) -> None:
         named = {f"input{n}": value.numpy() for n, value in enumerate(inputs)}
         named |= {f"output{n}": value.float().numpy() for n, value in enumerate(outputs)}
         np.savez(folder / f"{row.file}.npz", **named)
-        module, inputs = made(row)
-        torch.export.save(torch.export.export(module, inputs), folder / f"{row.file}.pt2")
+        if program:
+            module, inputs = made(row)
+            torch.export.save(torch.export.export(module, inputs), folder / f"{row.file}.pt2")
 
 
-def compare(row: Row, folder: Path, mode: str, group: int) -> None:
+def compare(row: Row, folder: Path, mode: str, group: int, program: bool = True) -> None:
     """Compile a mode in each memory format beside other rows, then time it with the GPU to itself.
 
     A line for each is written as it comes, eager execution first, failures among them. What the compiler
     measures of its own kernels it measures alone, and nothing is timed before all rows of the group are
     compiled.
     """
-    if not (folder / f"{row.file}.pt2").is_file():
-        export(row, folder)
+    if not (folder / f"{row.file}.{'pt2' if program else 'npz'}").is_file():
+        export(row, folder, program)
     expected = outputs_of(row, folder)
     measure_alone(folder)
     modes = [("eager", PLAIN)] if mode == COMPILED else []
@@ -156,13 +158,13 @@ def difference(got: list[Any], expected: list[Any]) -> float:
     return max(found)
 
 
-def run_part(part: str, row: Row, folder: Path, group: int) -> None:
-    """What a process of this file does: export a row, or compare modes for it."""
+def run_part(part: str, row: Row, folder: Path, group: int, program: bool = True) -> None:
+    """What a process of this file does: export a row, or compare modes for it, its program exported too."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     if part == "export":
         export(row, folder)
     else:
-        compare(row, folder, part, group)
+        compare(row, folder, part, group, program)
 
 
 def _several(result: Any) -> list[Any]:

@@ -6,12 +6,13 @@ SAMPLES is `samples/` of a clone of GraphNet, or folders of single graphs. Every
 compiled with default schedules and compared with PyTorch, in a process of its own.
 """
 
-import argparse
 import faulthandler
+import io
 import json
 import multiprocessing
 import os
 import sys
+import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -30,31 +31,28 @@ from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.compiling.building import build_plain
 
 LIMIT_S = 900
+FORKING = threading.Lock()
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("samples", type=Path, nargs="+")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--most-weights", type=int, default=40_000_000)
+    parser = samples.asking(__doc__)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, help="where rows are added, one JSON object a line")
     options = parser.parse_args()
-    graphs = [one for one in options.samples if (one / "model.py").is_file()] or list(
-        dict.fromkeys(
-            path
-            for seed in options.seeds
-            for path in samples.chosen(options.samples[0], seed, options.count, options.most_weights)
-        )
-    )
     load_tvm()
+    load_export()
     with ThreadPoolExecutor(options.processes) as pool:
-        rows = list(pool.map(lambda graph: told(in_a_process(graph), options.out), graphs))
+        rows = list(pool.map(lambda graph: told(in_a_process(graph), options.out), samples.picked(options)))
     right = sum((row.get("tolerance") or 0) <= -3 for row in rows)
     run = sum("eager_error" not in row for row in rows)
     print(f"{right} of {run} right at t = -3 ({len(rows) - run} do not run in PyTorch)")
     return 0
+
+
+def load_export() -> None:
+    """Import what `torch.export` needs, once for all processes."""
+    with torch.no_grad():
+        torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.ones(1),)), io.BytesIO())
 
 
 def told(row: dict[str, Any], out: Path | None) -> dict[str, Any]:
@@ -70,9 +68,10 @@ def in_a_process(sample: Path) -> dict[str, Any]:
     context = multiprocessing.get_context("fork")
     theirs, ours = context.Pipe()
     process = context.Process(target=_send, args=(sample, theirs))
-    process.start()
+    with FORKING:  # libraries that prepare for a fork do not expect a second one
+        process.start()
     theirs.close()
-    name = f"{sample.parent.name}/{sample.name}"
+    name = samples.title(sample)
     try:
         return {"sample": name, **(ours.recv() if ours.poll(LIMIT_S) else {"error": f"over {LIMIT_S} s"})}
     except EOFError:

@@ -1,4 +1,4 @@
-"""GraphNet's own driver with Tuneloom among its compilers; needs its package `graph_net_bench` on the path.
+"""GraphNet's own driver with Tuneloom among its compilers; needs a clone of GraphNet on the path.
 
 python benchmarks/graphnet/driver.py --compiler tuneloom --model-path samples/timm/resnet18 --device cpu
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from graph_net_bench import path_utils
 from graph_net_bench.torch import test_compiler
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -54,7 +55,10 @@ def main() -> None:
     parser.add_argument("--config", help="options as JSON in base 64")
     parser.set_defaults(allow_list=None, model_path_prefix=None, kernel_time=False)
     test_compiler.compiler_backend_name2class["tuneloom"] = TuneloomBackend
-    test_compiler.main(args=parser.parse_args())
+    options = parser.parse_args()
+    if not path_utils.is_single_model_dir(options.model_path):  # its loop would start processes without us
+        parser.error(f"{options.model_path} is no sample: it lacks graph_net.json or model.py")
+    test_compiler.main(args=options)
 
 
 if __name__ == "__main__":

@@ -1,139 +1,142 @@
 """Graphs that others collected, in PyTorch, Inductor and Tuneloom: speed, outputs and ES(t).
 
-python benchmarks/graphnet/run.py SAMPLES --seed 1 --count 40 --trials 60
+python benchmarks/graphnet/run.py SAMPLES --seeds 1 2 3 --count 40 --trials 60 --cores 0 1
 
-SAMPLES is `samples/` of a clone of GraphNet, or one of the folders in it. Every graph has a process of its
-own with one thread. Results are kept in benchmarks/results/graphnet_SEED.json, where a later call goes on.
+SAMPLES is `samples/` of a clone of GraphNet, or folders of single graphs. Every graph has a process, one core
+and an empty store of its own. Rows are added to --out, one JSON object a line, with the conditions that they
+were measured under. A later call goes on there, with what Inductor compiled where TORCHINDUCTOR_CACHE_DIR is
+set. It measures a graph again unless a row agrees in all conditions but the commit: a run takes hours, and
+most commits change no figure. For figures of one commit alone give a new --out.
 """
 
-import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import median
+from queue import SimpleQueue
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from graphnet import samples, scores
+from graphnet import conditions, samples, scores
 
-RESULTS = Path(__file__).parents[1] / "results"
-COMPILERS = ("inductor", "tuneloom")
-ROUNDS, WARM_UPS, LIMIT_S = 15, 6, 3600
+RESULTS = Path(__file__).parents[1] / "results" / "graphnet.jsonl"
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
+INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
+LIMIT_S = 3600
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("samples", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--most-weights", type=int, default=40_000_000)
+    parser = samples.asking(__doc__)
     parser.add_argument("--trials", type=int, default=60)
-    parser.add_argument("--one", action="store_true", help="measure the graph of this folder, here")
+    parser.add_argument("--seconds", type=float, help="tune a graph for no longer than this")
+    parser.add_argument(
+        "--cores", type=int, nargs="+", default=[0], help="graphs run side by side, one a core"
+    )
+    parser.add_argument("--cores-each", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--stop-after", type=float, default=1e9, metavar="S", help="drop what runs by then")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--one", action="store_true", help="measure one graph, here")
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measured(options.samples, options.trials)))
+        from graphnet.measuring import measured
+
+        os.sched_setaffinity(0, options.cores)
+        print(json.dumps(measured(options)))
         return 0
-    path = RESULTS / f"graphnet_{options.seed}.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
-    known = {row["sample"] for row in rows}
-    for sample in samples.chosen(options.samples, options.seed, options.count, options.most_weights):
-        if f"{sample.parent.name}/{sample.name}" not in known:
-            rows.append(in_a_process(sample, options.trials))
-            print(shown(rows[-1]), flush=True)
-            path.write_text(json.dumps(rows, indent=1) + "\n")
-    print_scores(rows)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        Lanes(options, folder).measure(samples.picked(options))
+    scores.show(read(options.out))
     return 0
 
 
-def in_a_process(sample: Path, trials: int) -> dict[str, Any]:
-    """One graph's row; a crash is a row, too."""
-    words = [sys.executable, __file__, str(sample), "--one", "--trials", str(trials)]
-    name = f"{sample.parent.name}/{sample.name}"
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-        return {"sample": name, **json.loads(done.stdout.splitlines()[-1])}
-    except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        return {"sample": name, "eager": {"error": f"{type(error).__name__}: {error}"[:200]}}
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows that were measured so far."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
-def measured(sample: Path, trials: int) -> dict[str, Any]:
-    """Times of single calls, taken in turn, and at which tolerance outputs agree with PyTorch's."""
-    import torch
+class Lanes:
+    """Cores on which graphs are measured side by side."""
 
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        model, inputs = samples.opened(sample)
-        calls: dict[str, Callable[[], Any]] = {"eager": lambda: model(*inputs)}
-        expected = calls["eager"]()
-        row: dict[str, Any] = {"eager": {}}
-        for name in COMPILERS:
-            began = time.perf_counter()
+    def __init__(self, options: Any, folder: str) -> None:
+        self._options, self._ends_at = options, time.monotonic() + options.stop_after
+        self._folder, self._conditions = folder, conditions.of(options)
+        self._free: SimpleQueue[list[int]] = SimpleQueue()
+        self._count = len(options.cores) // options.cores_each
+        for number in range(self._count):
+            self._free.put(options.cores[number :: self._count])
+
+    def measure(self, graphs: list[Path]) -> None:
+        """Add a row for every graph that has none of the same conditions."""
+        rows = read(self._options.out)
+        known = {row["sample"] for row in rows if conditions.agree(row, self._conditions)}
+        wanted = [graph for graph in graphs if samples.title(graph) not in known]
+        with ThreadPoolExecutor(self._count) as pool:
+            list(pool.map(self._measure, wanted))
+
+    def _measure(self, graph: Path) -> None:
+        left_s = min(LIMIT_S, self._ends_at - time.monotonic())
+        if left_s <= 0:
+            return
+        cores = self._free.get()
+        try:
+            row = self._in_a_process(graph, cores, left_s)
+        finally:
+            self._free.put(cores)
+        if row is not None:
+            with self._options.out.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(scores.line(row), flush=True)
+
+    def _in_a_process(self, graph: Path, cores: list[int], left_s: float) -> dict[str, Any] | None:
+        """One graph's row; a crash is a row, too. None if the time was up."""
+        row: dict[str, Any] = {"sample": samples.title(graph), **self._conditions}
+        with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as home:
+            process = subprocess.Popen(
+                [sys.executable, __file__, str(graph), "--one", *_words(self._options, cores)],
+                env={
+                    **os.environ,
+                    **THREADS,
+                    "TUNELOOM_HOME": home,
+                    INDUCTOR: os.environ.get(INDUCTOR) or f"{self._folder}/inductor",
+                },
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
             try:
-                calls[name] = compiled(name, model, inputs, trials)
-                found = calls[name]()
-                row[name] = {"tolerance": scores.least_tolerance(found, expected)}
-                row[name]["compile_s"] = time.perf_counter() - began
-            except Exception as error:
-                calls.pop(name, None)
-                row[name] = {"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"[:200]}
-        for name, seconds in in_turn(calls).items():
-            row[name]["seconds"] = seconds
-    return row
+                told, errors = process.communicate(timeout=left_s)
+                row.update(json.loads(told.splitlines()[-1]))
+            except subprocess.TimeoutExpired:
+                if left_s < LIMIT_S:
+                    return None
+                row["eager"] = {"error": f"over {LIMIT_S} s"}
+            except (ValueError, IndexError):
+                last = (errors.strip().splitlines() or ["nothing"])[-1]
+                row["eager"] = {"error": f"exit code {process.returncode}: {last}"[:200]}
+            finally:
+                _end(process)
+        return row
 
 
-def compiled(name: str, model: Any, inputs: Sequence[Any], trials: int) -> Callable[[], Any]:
-    import torch
-
-    if name == "inductor":
-        own = torch.compile(model)
-        return lambda: own(*inputs)
-    import tuneloom
-
-    fast = tuneloom.compile(model, inputs, mode="wait", trials=trials)
-    for _ in range(WARM_UPS):
-        fast(*inputs)
-    return lambda: fast(*inputs)
+def _words(options: Any, cores: list[int]) -> list[str]:
+    words = ["--trials", str(options.trials), "--cores", *map(str, cores)]
+    words += ["--device", options.device, "--dtype", options.dtype]
+    return words if options.seconds is None else [*words, "--seconds", str(options.seconds)]
 
 
-def in_turn(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """The median of single calls."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            began = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - began)
-    return {name: median(each[1:]) for name, each in times.items()}
-
-
-def shown(row: dict[str, Any]) -> str:
-    eager = row["eager"]
-    if "error" in eager:
-        return f"{row['sample']}: {eager['error']}"
-    cells = [f"{name} {cell(row[name], eager['seconds'])}" for name in COMPILERS]
-    return f"{row['sample']}: eager {eager['seconds'] * 1e3:.2f} ms, {', '.join(cells)}"
-
-
-def cell(own: dict[str, Any], eager_s: float) -> str:
-    return own.get("error") or f"{eager_s / own['seconds']:.2f} times as fast (t {own['tolerance']})"
-
-
-def print_scores(rows: Sequence[dict[str, Any]]) -> None:
-    run = [row for row in rows if "error" not in row["eager"]]
-    if not run:
-        return
-    print("t".rjust(8), *(name.rjust(10) for name in COMPILERS))
-    for t in scores.TOLERANCES:
-        print(f"{t:8}", *(f"{scores.score(run, name, t):10.3f}" for name in COMPILERS))
-    for name in COMPILERS:
-        speeds = sorted(
-            row["eager"]["seconds"] / row[name]["seconds"] for row in run if "seconds" in row[name]
-        )
-        right = sum((row[name].get("tolerance") or 0) <= -3 for row in run if "seconds" in row[name])
-        print(f"{name}: median {median(speeds or [0]):.2f}, {right} of {len(run)} right at t = -3")
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a graph's process with all that it started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 if __name__ == "__main__":

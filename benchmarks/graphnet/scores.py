@@ -6,8 +6,10 @@ From t = 1 on wrong outputs count as 1, from t = 3 on failures do, too.
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
+COMPILERS = ("inductor", "tuneloom")
 TOLERANCES = range(-10, 5)
 _FAILED = 0.1
 _EXPONENTS = {"float16": 3 / 5, "bfloat16": 1.796 / 5, "float32": 5.886 / 5, "float64": 7 / 5}
@@ -50,3 +52,30 @@ def _speed(own: Mapping[str, Any], eager_s: float, t: int) -> float:
     if own["tolerance"] is None:
         return 1.0 if t >= 1 else _FAILED
     return float(eager_s / own["seconds"]) if own["tolerance"] <= t else _FAILED
+
+
+def line(row: Mapping[str, Any]) -> str:
+    """What came of one graph, for people."""
+    eager = row["eager"]
+    if "error" in eager:
+        return f"{row['sample']}: {eager['error']}"
+    cells = [f"{name} {_cell(row[name], eager['seconds'])}" for name in COMPILERS]
+    return f"{row['sample']}: eager {eager['seconds'] * 1e3:.2f} ms, {', '.join(cells)}"
+
+
+def _cell(own: Mapping[str, Any], eager_s: float) -> str:
+    return own.get("error") or f"{eager_s / own['seconds']:.2f} times as fast (t {own['tolerance']})"
+
+
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print ES(t) and the median speed-up of all compilers."""
+    run = [row for row in rows if "error" not in row["eager"]]
+    if not run:
+        return
+    print("t".rjust(8), *(name.rjust(10) for name in COMPILERS))
+    for t in TOLERANCES:
+        print(f"{t:8}", *(f"{score(run, name, t):10.3f}" for name in COMPILERS))
+    for name in COMPILERS:
+        speeds = [row["eager"]["seconds"] / row[name]["seconds"] for row in run if "seconds" in row[name]]
+        right = sum((row[name].get("tolerance") or 0) <= -3 for row in run)
+        print(f"{name}: median {median(speeds or [0]):.2f}, {right} of {len(run)} right at t = -3")

@@ -97,6 +97,16 @@ def _gpu(rows: Any) -> list[Bar]:
     )
 
 
+def _graphs(rows: Any) -> list[Bar]:
+    """What each graph takes of Inductor's time on a CPU."""
+    both = [row for row in rows if all("seconds" in row.get(name, {}) for name in ("inductor", "tuneloom"))]
+    return _sorted(
+        (row["sample"].rpartition("/")[2][:34], row["tuneloom"]["seconds"] / row["inductor"]["seconds"])
+        for row in both
+        if row["device"] == "cpu"
+    )
+
+
 def _imports(rows: Any) -> list[Bar]:
     kinds = sorted({row["result"] for row in rows})
     return sorted(
@@ -117,6 +127,24 @@ CHARTS = (
             f"Tuneloom makes {bars[0][1]:.1f} to {bars[-1][1]:.1f} times as many trials a minute as stock "
             "MetaSchedule on the same two cores, with the same evaluator. Longer bars are better."
         ),
+    ),
+    Chart(
+        name="arm-best",
+        results="against_best.json",
+        title="Networks and files of wheels on ARM, against the best runtime",
+        page="networks",
+        bars=_ratios("ratio"),
+        say=_against("the best runtime", "On one core of an ARM Neoverse N1, after 60 trials"),
+        line=1.0,
+    ),
+    Chart(
+        name="x86-best",
+        results="against_best_x86.json",
+        title="Networks and files of wheels on x86, against the best runtime",
+        page="networks",
+        bars=_ratios("ratio"),
+        say=_against("the best runtime", "On one core of an Intel Xeon with AVX-512, after 60 trials"),
+        line=1.0,
     ),
     Chart(
         name="arm",
@@ -201,6 +229,15 @@ CHARTS = (
         page="gpus",
         bars=_gpu,
         say=_against("torch.compile", "On an NVIDIA H200"),
+        line=1.0,
+    ),
+    Chart(
+        name="graphs",
+        results="graphnet.jsonl",
+        title="Graphs of GraphNet, against Inductor",
+        page="graphs",
+        bars=_graphs,
+        say=_against("Inductor", "On one core of an x86 server"),
         line=1.0,
     ),
     Chart(

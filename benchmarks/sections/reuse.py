@@ -35,6 +35,24 @@ SECTIONS = (
         draw=drawn_by("transfer.py", "--table"),
     ),
     Section(
+        results="first_answer.json",
+        title="A first answer without trials",
+        about="A network that is not in the starter bank, with `--trials 0` and after hundreds of trials, "
+        "both from an empty store with what comes with it. `at_once_s` and `tuned_s` are whole commands; "
+        "both bundles run in turns. At most 20 s and a ratio of 1.15 are wanted.",
+        command="benchmarks/first_answer.py zoo:inception_v1",
+        draw=as_it_is,
+    ),
+    Section(
+        results="opening.json",
+        title="Opening a model",
+        about="CPU seconds of `tuneloom tasks` on a file, from an empty home and once more: imports of "
+        "Python, PyTorch and TVM included. At most 10 and 2 are wanted. The files are graphs of GraphNet, "
+        "exported.",
+        command="benchmarks/opening.py FILE...",
+        draw=as_it_is,
+    ),
+    Section(
         results="planning.json",
         title="Planning with a large bank",
         about="Clusters, donors and fits for a model, nothing measured.",

@@ -1,15 +1,24 @@
 """Tuning as a service."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from sections.drawing import Section, each_alone, flat, one_row
+from sections.drawing import Rows, Section, each_alone, flat, one_row
 
 
 def soaked(data: Mapping[str, Any]) -> str:
     """What came of a long run, and its curves."""
     told = {name: value or "none" for name, value in data.items() if name not in ("samples", "seed")}
     return f"{one_row(told)}\n\n![Memory, disk and latency](../figures/benchmarks/soak.svg)"
+
+
+def summed(rows: Rows) -> str:
+    """All seeds together."""
+    total: Counter[str] = Counter()
+    for row in rows:
+        total.update({name: value for name, value in row.items() if name not in ("seed", "seconds")})
+    return one_row({"seeds": len(rows), **total})
 
 
 SECTIONS = (
@@ -77,5 +86,15 @@ SECTIONS = (
         "torn uploads and raw bytes against a server that listens.",
         command="benchmarks/service_hostile.py",
         draw=flat,
+    ),
+    Section(
+        results="hostile_files.json",
+        title="Hostile files",
+        about="ONNX, TensorFlow Lite and PyTorch files made wrong in their structure or their bytes, opened "
+        "as jobs open them. `died`: the file ended its worker, which is what a worker is for. `failed`: "
+        "an internal error, or more than one line; none is wanted. `accepted` and `refused` count uploads to "
+        "a server. On x86 without LiteRT, on ARM with it.",
+        command="benchmarks/hostile_files.py",
+        draw=summed,
     ),
 )

@@ -1,0 +1,35 @@
+"""What figures of a graph depend on beside the graph."""
+
+import hashlib
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tuneloom.app.farm.surveying import cpu_name
+
+_HERE = Path(__file__).parent
+_MEASURING = ("measuring.py", "samples.py", "scores.py")
+_COMMIT = "commit"
+
+
+def of(options: Any) -> dict[str, Any]:
+    """The conditions of a run with these options, here and now."""
+    asked = {name: getattr(options, name) for name in ("device", "dtype", "trials", "seconds", "cores_each")}
+    return {**asked, "cpu": cpu_name(), "method": method(), _COMMIT: _commit()}
+
+
+def agree(row: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
+    """Whether a row was measured under these conditions, at whichever commit."""
+    return all(name in row and row[name] == value for name, value in conditions.items() if name != _COMMIT)
+
+
+def method() -> str:
+    """A digest of the programs that draw weights, and time and compare calls."""
+    texts = (one.read_bytes() for one in (_HERE / name for name in _MEASURING))
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
+
+
+def _commit() -> str:
+    words = ["git", "-C", str(_HERE), "describe", "--always", "--dirty"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()

@@ -1,0 +1,95 @@
+"""One graph in PyTorch, Inductor and Tuneloom, in this process: outputs are compared, calls timed in turn."""
+
+import argparse
+import logging
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+import torch
+
+import tuneloom
+from graphnet import samples, scores
+
+WARM_UPS = 6
+_LEAST, _MOST, _TIMED_S = 15, 200, 2.0
+
+
+def measured(options: argparse.Namespace) -> dict[str, Any]:
+    """Medians of single calls, and at which tolerance outputs agree with PyTorch's."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    with torch.no_grad():
+        try:
+            model, inputs = samples.opened(options.samples[0], device=options.device, dtype=options.dtype)
+            expected = model(*inputs)
+        except Exception as error:
+            return {"eager": {"error": _line(error)}}
+        calls: dict[str, Callable[[], Any]] = {"eager": lambda: model(*inputs)}
+        row: dict[str, Any] = {"eager": {}}
+        for name, build in (("inductor", _inductor), ("tuneloom", _tuneloom)):
+            began = time.perf_counter()
+            try:
+                calls[name], told = build(model, inputs, options)
+                tolerance = scores.least_tolerance(calls[name](), expected)
+                row[name] = {"tolerance": tolerance, "compile_s": time.perf_counter() - began, **told}
+            except Exception as error:
+                calls.pop(name, None)
+                row[name] = {"error": _line(error)}
+        for name, seconds in _in_turn(calls).items():
+            row[name]["seconds"] = seconds
+    return row
+
+
+Built = tuple[Callable[[], Any], dict[str, Any]]
+
+
+def _inductor(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Built:
+    fast = torch.compile(model)
+    for _ in range(WARM_UPS):
+        fast(*inputs)
+    return lambda: fast(*inputs), {}
+
+
+def _tuneloom(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Built:
+    said, log = LastWords(), logging.getLogger("tuneloom.pytorch")
+    log.setLevel(logging.INFO)
+    log.addHandler(said)
+    fast = tuneloom.compile(model, inputs, mode="wait", trials=options.trials, seconds=options.seconds)
+    for _ in range(WARM_UPS):  # both run side by side until one of them is chosen
+        fast(*inputs)
+    return lambda: fast(*inputs), {"in_use": fast.in_use, "said": said.words}
+
+
+class LastWords(logging.Handler):
+    """What was last said about a graph."""
+
+    words = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.words = record.getMessage()[:300]
+
+
+def _in_turn(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    began = time.perf_counter()
+    while len(times["eager"]) < _LEAST or (
+        len(times["eager"]) < _MOST and time.perf_counter() - began < _TIMED_S
+    ):
+        for name, call in calls.items():
+            times[name].append(_timed(call))
+    return {name: median(each) for name, each in times.items()}
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    call()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:200]

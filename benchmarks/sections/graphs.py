@@ -1,0 +1,121 @@
+"""Graphs of GraphNet: in PyTorch, Inductor and Tuneloom, and whether they are computed right."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from graphnet import scores
+from sections.drawing import Rows, Section, as_it_is, table
+
+
+def tuned(rows: Rows) -> str:
+    """Scores and graphs of each device and number type."""
+    kinds = dict.fromkeys((row["device"], row["dtype"]) for row in rows)
+    return "\n\n".join(
+        _of_kind([row for row in rows if (row["device"], row["dtype"]) == kind], *kind) for kind in kinds
+    )
+
+
+def _of_kind(rows: Rows, device: str, dtype: str) -> str:
+    run = [row for row in rows if "error" not in row["eager"]]
+    words = f"**{device}, {dtype}**: {len(run)} graphs."
+    if not run:
+        return words
+    return "\n\n".join((words, _summary(run), _scores(run), _graphs(run)))
+
+
+def _summary(rows: Rows) -> str:
+    columns = (
+        "compiler",
+        "right at t = -3",
+        "median speed-up",
+        "least speed-up",
+        "over 2 % slower",
+        "stay in PyTorch",
+    )
+    return table(columns, [_summed_up(rows, name) for name in scores.COMPILERS])
+
+
+def _summed_up(rows: Rows, name: str) -> Sequence[object]:
+    speeds = [speed(row, name) for row in rows if "seconds" in row[name]]
+    right = sum((row[name].get("tolerance") or 0) <= -3 for row in rows)
+    stay = sum(row[name].get("in_use") == "PyTorch" for row in rows) if name == "tuneloom" else "–"
+    slower = sum(one < 1 / 1.02 for one in speeds)
+    return (name, f"{right} of {len(rows)}", f"{median(speeds):.2f}", f"{min(speeds):.2f}", slower, stay)
+
+
+def _scores(rows: Rows) -> str:
+    lines = [
+        (t, *(f"{scores.score(rows, name, t):.3f}" for name in scores.COMPILERS)) for t in scores.TOLERANCES
+    ]
+    return table(("t", *(f"ES(t) of {name}" for name in scores.COMPILERS)), lines)
+
+
+def _graphs(rows: Rows) -> str:
+    columns = ("graph", "eager", *(f"{name}, times as fast (t)" for name in scores.COMPILERS), "runs")
+    return table(columns, [_graph(row) for row in sorted(rows, key=lambda row: str(row["sample"]))])
+
+
+def _graph(row: Mapping[str, Any]) -> Sequence[object]:
+    cells = [
+        row[name].get("error") or f"{speed(row, name):.2f} ({row[name]['tolerance']})"
+        for name in scores.COMPILERS
+    ]
+    return (
+        row["sample"],
+        f"{row['eager']['seconds'] * 1e3:.2f} ms",
+        *cells,
+        row["tuneloom"].get("in_use", "–"),
+    )
+
+
+def speed(row: Mapping[str, Any], name: str) -> float:
+    """How many times as fast as eager PyTorch a graph is."""
+    return float(row["eager"]["seconds"] / row[name]["seconds"])
+
+
+def checked(rows: Rows) -> str:
+    """How many graphs are right, and all that are not."""
+    run = [row for row in rows if "eager_error" not in row]
+    wrong = [row for row in run if row.get("tolerance") is None or row["tolerance"] > -3]
+    words = f"{len(run) - len(wrong)} of {len(run)} graphs are right at t = -3."
+    if len(run) < len(rows):
+        words += f" {len(rows) - len(run)} more fail in PyTorch."
+    lines = [(row["sample"], row.get("error") or f"t = {row['tolerance']}") for row in wrong]
+    return f"{words}\n\n{table(('graph', 'result'), lines)}" if lines else words
+
+
+SECTIONS = (
+    Section(
+        results="graphnet.jsonl",
+        title="Graphs of GraphNet, against eager PyTorch and Inductor",
+        about="Graphs of the development sample in its order, as far as there was time. On a CPU each graph "
+        "had one core and one thread, while others ran on the core beside it; the three sides took turns "
+        "within one process. Tuneloom made 60 trials a graph from an empty store (on a GPU as many as fit "
+        "into 10 s); the tuned program is used only where it is faster than PyTorch's. ES(t) is GraphNet's "
+        "score: the geometric mean of speed-ups, where graphs that are wrong at tolerance t or fail count "
+        "as 0.1; eager PyTorch has 1 by definition. In brackets: the least t at which outputs agree.",
+        command="benchmarks/graphnet/run.py",
+        draw=tuned,
+    ),
+    Section(
+        results="graphnet_check.jsonl",
+        title="Graphs of GraphNet, computed without tuning",
+        about="The development sample (seeds 1 to 3, 40 graphs each, at most 40 million weights): exported, "
+        "imported, compiled with default schedules and compared with PyTorch. Most of these "
+        "checks were made with weights drawn more widely than GraphNet draws them.",
+        command="benchmarks/graphnet/check.py",
+        draw=checked,
+    ),
+    Section(
+        results="pytorch_backend.json",
+        title="torch.compile with Tuneloom beside Inductor",
+        about="`calls`: microseconds of a call of a small network, in turn within one process; `dynamo_us` "
+        "is that of a backend that compiles nothing. `background`: how much longer calls take while the "
+        "network is tuned. For two networks, seconds from the start of `torch.compile` to the first answer "
+        "in fresh processes: with empty caches, and `warm` with what an earlier process left. `ratio`: "
+        "against Inductor with empty caches. `second_process_ready_s`: until the stored program answers.",
+        command="benchmarks/pytorch_backend.py",
+        draw=as_it_is,
+    ),
+)
