@@ -105,7 +105,7 @@ END
 
 case ${1:-} in
   setup) setup ;;
-  serve) emulated "$here/src/tuneloom/tuners/tvm/boards/server.py" --key emulated --port "${2:-$port}" ;;
+  serve) "$python" -m tuneloom board file > "$folder/server.py"; emulated "$folder/server.py" --key emulated --port "${2:-$port}" ;;
   python) shift; emulated "$@" ;;
   farm) farm "${2:-}" ;;
   *) sed -n '2,9p' "$0" | cut -c3-; exit 2 ;;
