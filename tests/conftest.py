@@ -28,10 +28,11 @@ SLOWEST_FIRST = ("acceptance/test_documented", "integration/app", "integration",
 
 
 @pytest.fixture(scope="session", autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What programs keep in folders of the user and of the machine they keep in ones that go away.
 
     Processes that tests start find the package `support`, as the tests themselves do.
+    No other fixture may have this name: it would take the place of this one in its folder.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNELOOM_HOME", str(tmp_path_factory.mktemp("home")))

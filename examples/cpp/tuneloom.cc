@@ -152,7 +152,10 @@ std::vector<ffi::Tensor> weights_in(const MappedFile& file) {
 
 void require_supported(const Json& manifest) {
   int format = static_cast<int>(manifest.at("format").number);
-  if (format != 3) throw std::runtime_error("the bundle has format " + std::to_string(format) + ", not 3");
+  if (format != 3) {
+    const char* remedy = format > 3 ? "build this program with a later Tuneloom" : "tune the model again";
+    throw std::runtime_error("the bundle has format " + std::to_string(format) + ", not 3; " + remedy);
+  }
   if (manifest.at("target").at("device").text != "cpu") throw std::runtime_error("the bundle is not for a CPU");
   const std::pair<const char*, const char*> lacking[] = {{"onnxruntime", "parts in ONNX Runtime"},
                                                          {"shapes", "several sets of shapes"},

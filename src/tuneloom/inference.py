@@ -1,6 +1,7 @@
 """Bundles behind the interface of ONNX Runtime: existing code changes one import."""
 
-from collections.abc import Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ import numpy as np
 
 from tuneloom.errors import BundleError, InvalidArgument
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
-from tuneloom.tuners.tvm.bundles.one_file import opened
-from tuneloom.tuners.tvm.runner import Model, Refused, type_named
+from tuneloom.tuners.tvm.bundles.one_file import opened, unpacked
+from tuneloom.tuners.tvm.runner.model import Model
+from tuneloom.tuners.tvm.runner.refused import Refused
+from tuneloom.tuners.tvm.runner.weights import type_named
 
 _TYPES = {"float32": "float", "float64": "double"}
 _WORDS = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : "
@@ -26,25 +29,27 @@ class NodeArg:
 
 
 class InferenceSession:
-    """A bundle, a folder or a `.tlb` file, that is run as a session of ONNX Runtime is.
+    """A bundle, a folder, a `.tlb` file or its bytes, that is run as a session of ONNX Runtime is.
 
-    Raises BundleError if it can't be loaded here. Used by one thread at a time.
+    Raises BundleError if it can't be loaded here. May be used by several threads, which take turns.
     """
 
     def __init__(
         self,
-        path_or_bytes: str | Path,
+        path_or_bytes: str | Path | bytes,
         sess_options: Any = None,
         providers: Sequence[Any] | None = None,
         provider_options: Sequence[Any] | None = None,
         **_: Any,
     ) -> None:
-        folder = opened(Path(path_or_bytes))
+        folder = unpacked(path_or_bytes) if isinstance(path_or_bytes, bytes) else opened(Path(path_or_bytes))
+        self._options, self._lock = sess_options, threading.Lock()
         self._manifest = read_manifest(folder)
         try:
             self._model = Model(folder)
         except Refused as error:
-            raise BundleError(f"{path_or_bytes}: {error}") from error
+            named = f"{len(path_or_bytes)} bytes" if isinstance(path_or_bytes, bytes) else path_or_bytes
+            raise BundleError(f"{named}: {error}") from error
         self._inputs, self._outputs = self._model.state.inputs, self._model.state.outputs
         sizes = self._manifest.get("sizes", {"inputs": {}, "outputs": {}})
         self._varying = {name: set(axes) for name, axes in sizes["inputs"].items()}
@@ -62,6 +67,14 @@ class InferenceSession:
         """What runs the model."""
         return [f"{self._manifest['target']['device'].upper()}ExecutionProvider"]
 
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The options of what runs the model: there are none."""
+        return {name: {} for name in self.get_providers()}
+
+    def get_session_options(self) -> Any:
+        """The options that were given, which change nothing."""
+        return self._options
+
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
     ) -> list[Any]:
@@ -70,11 +83,32 @@ class InferenceSession:
         for name in output_names or ():
             if name not in known:
                 raise InvalidArgument(f"{_WORDS}Invalid output name: {name}")
+        values = self._values(input_feed)
         try:
-            found = dict(zip(known, self._model.run(self._values(input_feed)), strict=True))
+            with self._lock:
+                found = dict(zip(known, self._model.run(values), strict=True))
         except Refused as error:
             raise InvalidArgument(f"{_WORDS}{error}") from error
         return [found[name] for name in output_names or known]
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[Sequence[Any], Any, str], None],
+        user_data: Any,
+        run_options: Any = None,
+    ) -> None:
+        """Run in another thread, which calls back with the outputs, `user_data`, and the error or ''."""
+
+        def run() -> None:
+            try:
+                found, error = self.run(output_names, input_feed), ""
+            except Exception as refused:
+                found, error = [], str(refused)
+            callback(found, user_data, error)
+
+        threading.Thread(target=run, name="tuneloom-run").start()
 
     def reset(self) -> None:
         """Forget what the model kept from earlier runs."""
@@ -92,6 +126,7 @@ class InferenceSession:
 
     def _value(self, entry: Mapping[str, Any], given: Any) -> Any:
         wanted = type_named(entry["dtype"])
+        given = given.numpy() if callable(getattr(given, "numpy", None)) else given  # an OrtValue
         value = given if isinstance(given, np.ndarray) else np.asarray(given, dtype=wanted)
         if value.dtype != wanted:
             words = f"Actual: ({_type(value.dtype.name)}) , expected: ({_type(entry['dtype'])})"

@@ -61,6 +61,7 @@ class Served:
             timeout_graceful_shutdown=1,
         )
         listener = config.bind_socket()
+        listener.listen()
         self.settings = replace(self.settings, port=listener.getsockname()[1])
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, args=(self._server, listener))
@@ -311,7 +312,7 @@ def test_the_headline_is_the_comparison_with_what_the_user_runs_today(
 
 def wait_until(true: Callable[[], bool]) -> None:
     """Wait for something outside of the page, such as a file of the browser."""
-    end_s = time.monotonic() + 90
+    end_s = time.monotonic() + 300
     while not true():
         assert time.monotonic() < end_s, "it never happened"
         threading.Event().wait(0.05)

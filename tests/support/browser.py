@@ -22,7 +22,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--window-size=1280,1000",
 )
-_PATIENCE_S = 90.0
+_PATIENCE_S = 300.0
 _GLANCE_S = 0.04
 
 

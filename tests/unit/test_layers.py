@@ -30,6 +30,7 @@ RANK = {
     "scheduling": 3,
     "model": 2,
     "gpus": 2,
+    "joining": 1,
     "errors": 1,
 }
 ONLY_IN = {

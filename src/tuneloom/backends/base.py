@@ -11,14 +11,19 @@ from typing import Any, ClassVar
 from tuneloom.backends.implementers import Implementer
 from tuneloom.backends.quantising import Quantiser
 from tuneloom.backends.watching import ConditionWatch
+from tuneloom.compiler.fast_import import load_intrinsics
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 from tuneloom.model import MeasuringRules
 
 Clock = Callable[[int, int], tuple[float, ...]]
 """Times so many runs, so often: seconds per run, once for each repeat."""
+USUAL, PLAIN = "blocked", "plain"
+"""Layouts that every backend has: as it likes models best, and as they came."""
 GENERAL_SPACE = "post-order-apply"
 """MetaSchedule's own space, which takes every kernel."""
+_TENSORISED = "ensorize"
+"""In the name of every instruction and annotation of a trace that stands for one of the hardware's."""
 
 
 class Backend(ABC):
@@ -29,6 +34,8 @@ class Backend(ABC):
     """The kinds of TVM targets that are its own, the usual one first."""
     layout: ClassVar[str] = "plain"
     """What its way of laying out models is called."""
+    layouts: ClassVar[tuple[str, ...]] = ()
+    """Layouts that models with convolutions may have as a whole, where times decide; the usual one first."""
     binds_threads: ClassVar[bool] = False
     """Whether loops run only once they are bound to a device's threads."""
     on_host: ClassVar[bool] = False
@@ -69,6 +76,18 @@ class Backend(ABC):
     def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
         """The passes that lay a model out for the hardware, with products in this type."""
         return []
+
+    def laying_out_in(self, layout: str, target: TargetSpec, dtype: str) -> list[Any]:
+        """The same for one of its `layouts`."""
+        return self.laying_out(target, dtype)
+
+    def require_layout(self, layout: str, target: TargetSpec) -> None:
+        """Raise TargetError if models for the target can't have a layout."""
+        known = (USUAL, PLAIN, *self.layouts)
+        if layout not in known:
+            raise TargetError(
+                f"layout {layout} is not available on {target.chip} (it has {', '.join(known)})"
+            )
 
     def product_attributes(self, dtype: str) -> Mapping[str, Any]:
         """Attributes that products have in a type, beside those of their operators."""
@@ -113,7 +132,8 @@ class Backend(ABC):
 
     def follow(self, trace: str, target: TargetSpec) -> None:
         """Prepare this process for a trace that may ask for instructions of the hardware."""
-        return
+        if _TENSORISED in trace:
+            load_intrinsics(target.kind)
 
     def implementers(self, target: TargetSpec) -> Sequence[Implementer]:
         """Who makes code for its kernels beside TVM's schedules, the most promising first."""
@@ -139,8 +159,8 @@ class Backend(ABC):
         """Raise TargetError if what builds models where no such device is, is not installed."""
         return
 
-    def require_memory(self, needed_bytes: int, target: TargetSpec) -> None:
-        """Raise TargetError if no device of this machine for the target can hold so much."""
+    def require_memory(self, weight_bytes: int, value_bytes: int, target: TargetSpec) -> None:
+        """Raise TargetError if no device of this machine for the target can hold weights and values."""
         return
 
     def watch(self) -> ConditionWatch | None:

@@ -48,17 +48,26 @@ class Claim(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """A space as plain data."""
+    """A space as plain data.
+
+    With `learned`, the search sees refused configurations as well: it learns from builds that fail which
+    are refused. Guesses and schedules of other kernels are checked in any case.
+    """
 
     knobs: Mapping[str, tuple[int, ...]]
     guesses: tuple[Configuration, ...]
+    learned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """What must be there at run time: one of these shared libraries, each with the package that brings it."""
+    """What must be there at run time: one of these shared libraries, each with the package that brings it.
+
+    `version` is the library's function that returns its version as a whole number, such as 91002 for 9.10.2.
+    """
 
     libraries: Mapping[str, str]
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

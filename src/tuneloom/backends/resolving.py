@@ -35,7 +35,9 @@ def json_config(text: str) -> dict[str, Any]:
     try:
         config = json.loads(text)
     except ValueError as error:
-        raise TargetError(f"target {text!r} is not valid JSON: {error}") from error
+        raise TargetError(
+            f'target {text!r} is not valid JSON: {error}; write it as {{"kind": "llvm", "mcpu": "…"}}'
+        ) from error
     if not isinstance(config, dict) or not isinstance(config.get("kind"), str):
         raise TargetError(f'target {text!r} needs a "kind", such as {{"kind": "llvm"}}')
     return config

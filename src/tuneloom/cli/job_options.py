@@ -8,7 +8,7 @@ from typing import Any
 from tuneloom.app.requests.schema import job_fields
 from tuneloom.cli.parsing import number
 from tuneloom.errors import InputError
-from tuneloom.model.fields import SHAPES, YES_OR_NO, Choice, JobField, NumberKind, PathKind
+from tuneloom.model.fields import COUNT, SHAPES, YES_OR_NO, Choice, JobField, NumberKind, PathKind
 from tuneloom.model.sizes import range_in
 
 _SEVERAL_SHAPES = "; may be repeated; 1|8,3,224,224 stands for two shapes"
@@ -109,6 +109,6 @@ def _size(text: str) -> int | str:
     if range_in(text) is not None:
         return text
     size = int(text)
-    if size < 1:
+    if not COUNT.fits(size):
         raise ValueError(text)
     return size

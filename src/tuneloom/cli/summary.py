@@ -36,7 +36,7 @@ def job_line(job: JobRecord) -> str:
     spread = _spread(result["latencies_after_s"])
     how = "as it is deployed" if "left_to_onnxruntime" in result else "tuned"
     text = f"{job.name}: {before * 1e3:.2f} ms untuned → {after * 1e3:.2f} ms {how} (±{spread:.0%})"
-    text += f", {gained(before, after)}{_energy(result)}; {result['trials']} trials{_failures(result)}"
+    text += f", {gained(before, after)}{_energy(result)}; {_trials(result)}"
     if "left_to_onnxruntime" in result:
         text = _left(job.name, result["left_to_onnxruntime"]) + f"\n  {text.removeprefix(job.name + ': ')}"
     elif "own_runtime" in result:
@@ -54,7 +54,8 @@ def job_line(job: JobRecord) -> str:
 
 
 def _bundle(job: JobRecord) -> str:
-    return f"\n  bundle: {job.spec['out']}" if job.spec.get("out") else ""
+    written = job.status is JobStatus.FINISHED and job.spec.get("out")
+    return f"\n  bundle: {written}" if written else ""
 
 
 def _energy(result: Any) -> str:
@@ -122,7 +123,7 @@ def _kernel_line(name: str, result: Any) -> str:
     """The best configuration of a kernel with knobs, and what was learned."""
     knobs = ", ".join(f"{knob}={value}" for knob, value in result["best"].items())
     text = f"{name}: best {result['best_s'] * 1e3:.6g} ms with {knobs}"
-    text += f"; {result['trials']} trials{_failures(result)}"
+    text += f"; {_trials(result)}"
     ranked = sorted(result.get("validity", {}).get("importance", {}).items(), key=lambda item: -item[1])
     if ranked:
         text += "\n  knobs by importance: " + ", ".join(f"{k} {share:.0%}" for k, share in ranked)
@@ -135,6 +136,11 @@ def _spread(times: list[float]) -> float:
     ordered = sorted(times)
     low, high = ordered[len(ordered) // 4], ordered[(3 * len(ordered)) // 4]
     return (high - low) / 2 / ordered[len(ordered) // 2]
+
+
+def _trials(result: Any) -> str:
+    made = result["trials"]
+    return f"{made} trial{'' if made == 1 else 's'}{_failures(result)}"
 
 
 def _failures(result: Any) -> str:

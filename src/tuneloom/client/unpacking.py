@@ -51,8 +51,20 @@ class BundleFile:
             raise ServiceError("the bundle was damaged on its way; fetch it again")
         inside = Path(self._scratch.name) / "bundle"
         with tarfile.open(self._path) as archive:
-            archive.extractall(inside, filter="data")
+            _extract(archive, inside)
         if self._folder.exists():
             self._folder.rmdir()
         inside.replace(self._folder)
         return self._folder
+
+
+def _extract(archive: tarfile.TarFile, inside: Path) -> None:
+    """Put the files of an archive below a folder; Python has a filter for that since 3.11.4."""
+    if hasattr(tarfile, "data_filter"):
+        archive.extractall(inside, filter="data")
+        return
+    for member in archive.getmembers():
+        place = (inside / member.name).resolve()
+        if not (member.isfile() or member.isdir()) or not place.is_relative_to(inside.resolve()):
+            raise ServiceError(f"the bundle has {member.name!r}, which is outside of it; fetch it again")
+    archive.extractall(inside)

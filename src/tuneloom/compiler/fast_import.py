@@ -14,8 +14,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, ModuleType
+from types import FrameType, ModuleType, TracebackType
 from typing import Any
+
+from tuneloom.compiler.unworded import no_errors_worded
 
 _INTRINSICS = "tvm.s_tir.tensor_intrin"
 _SLOW_MODULES = (_INTRINSICS, "tvm.s_tir.meta_schedule", "tvm.relax")
@@ -28,7 +30,7 @@ def load_tvm() -> Any:
 
     Safe to call from any thread and any number of times; later calls cost nothing.
     """
-    with _lock, frames_without_source(), _intrinsics_deferred(), nothing_collected():
+    with _lock, frames_without_source(), no_errors_worded(), _intrinsics_deferred(), nothing_collected():
         for name in _SLOW_MODULES:
             if name not in sys.modules:
                 importlib.import_module(name)
@@ -79,13 +81,24 @@ def _intrinsics_deferred() -> Iterator[None]:
 
 @contextmanager
 def frames_without_source() -> Iterator[None]:
-    """Let `inspect.stack` return bare frames, without looking up any source text."""
-    original = inspect.stack
-    inspect.stack = _bare_stack
+    """Let `inspect` describe frames without looking up any source text.
+
+    TVM asks for whole stacks, PyTorch for the file and line of each operator that it registers.
+    """
+    originals = inspect.stack, inspect.getframeinfo
+    inspect.stack, inspect.getframeinfo = _bare_stack, _bare_frame
     try:
         yield
     finally:
-        inspect.stack = original
+        inspect.stack, inspect.getframeinfo = originals
+
+
+def _bare_frame(frame: FrameType | TracebackType, context: int = 1) -> inspect.Traceback:
+    if isinstance(frame, TracebackType):
+        line, code = frame.tb_lineno, frame.tb_frame.f_code
+    else:
+        line, code = frame.f_lineno, frame.f_code
+    return inspect.Traceback(code.co_filename, line, code.co_name, None, None)
 
 
 def _bare_stack(context: int = 1) -> list[inspect.FrameInfo]:

@@ -242,6 +242,11 @@ def _product(attrs: Any, operands: Sequence[Any]) -> Any:
         return np.matmul(operands[0], operands[1], dtype=np.float64).astype(np.float32)
 
 
+def _root(_attrs: Any, operands: Sequence[Any]) -> Any:
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(operands[0])
+
+
 def _arithmetic(compute: Callable[[Any, Any], Any]) -> Fold:
     def fold(_attrs: Any, operands: Sequence[Any]) -> Any:
         with np.errstate(all="ignore"):
@@ -274,6 +279,7 @@ FOLDS: dict[str, Fold] = {
     "relax.full": _filled,
     "relax.shape_to_tensor": lambda attrs, operands: np.array(operands[0], np.int64),
     "relax.matmul": _product,
+    "relax.sqrt": _root,
     "relax.negative": lambda attrs, operands: np.negative(operands[0]),
     "relax.mod": _arithmetic(np.fmod),
     "relax.floor_mod": _arithmetic(np.mod),

@@ -37,6 +37,13 @@ def with_outputs(module: Any, more: Callable[[Any], Sequence[Any]]) -> Any:
     return with_main(module, write)
 
 
+def function_variable(name: str, function: Any) -> Any:
+    """A variable for a function: it knows the types of its parameters."""
+    made = relax.GlobalVar(name)
+    relax.expr._update_type(made, function.ty)
+    return made
+
+
 def fields_of(result: Any) -> list[Any]:
     """The single results of a function's body."""
     if isinstance(result, relax.Tuple):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
+from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.lazy import tvm
 from tuneloom.compiler.linking import linker_of, machine_of
 from tuneloom.errors import TargetError
@@ -75,7 +75,6 @@ class TargetSpec:
 
 def tvm_target(config: Mapping[str, Any], shown: str) -> Any:
     """TVM's own target; raises TargetError for one that it refuses."""
-    load_intrinsics(str(config["kind"]))
     load_tvm()
     try:
         return tvm.target.Target(dict(config))

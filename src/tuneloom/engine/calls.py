@@ -34,7 +34,8 @@ class Call:
     the call gets a fresh process of its own. If it belongs to a `group`, whose calls leave nothing
     behind that matters, the process may have served others of that group, and served them well.
     A worker lives on one machine: the same name on another machine is another worker. `cores` pins
-    the process while it works; if it has to be `alone` there, what else works on them pauses. It begins
+    the process while it works; if it has to be `alone` there, what else works on them pauses. A call that
+    is `spread` uses the cores of its machine's hosts besides those of its device, beside others. It begins
     once it has its `locks`, which other processes of the machine may hold, too: alone, or beside others.
     `environment` is set in the process before: variables that say which device to use. `place` says
     where; an engine of one machine needs none. An engine of several machines brings the files that
@@ -49,6 +50,7 @@ class Call:
     group: str | None = None
     cores: frozenset[int] | None = None
     alone: bool = False
+    spread: bool = False
     locks: tuple[str, ...] = ()
     memory_bytes: int | None = None
     place: Place | None = None

@@ -79,16 +79,17 @@ class Nursery:
         """Kill a worker with all it started; its parent reaps it when it is gone."""
         worker.channel.close()
         worker.signal(signal.SIGKILL)
-        self._control.sendall(REQUEST.pack(b"E", worker.pid))
+        with contextlib.suppress(EngineError):  # who is dead took all workers along
+            self._ask(b"E", worker.pid)
 
     def how_it_ended(self, worker: WorkerProcess) -> DeathCause:
         """Reap a worker that closed its channel and say how it ended."""
+        worker.channel.close()
         self._take_delivery()
-        self._control.sendall(REQUEST.pack(b"R", worker.pid))
+        self._ask(b"R", worker.pid)
         status = self._answer()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(worker.pid, signal.SIGKILL)
-        worker.channel.close()
         kills, self._memory_kills = self._memory_kills, memory_kills()
         return cause_of(status, memory_ran_out=self._memory_kills > kills)
 
@@ -109,12 +110,12 @@ class Nursery:
     def _order(self) -> None:
         """Ask for a worker without waiting for it."""
         ours, theirs = socket.socketpair()
-        try:
-            socket.send_fds(self._control, [REQUEST.pack(b"F", 0)], [theirs.fileno()])
-        except OSError as error:
-            raise EngineError(f"the process that starts workers has died ({error}); try again") from error
-        theirs.close()
         self._ordered = Channel(ours)
+        with theirs:
+            try:
+                socket.send_fds(self._control, [REQUEST.pack(b"F", 0)], [theirs.fileno()])
+            except OSError as error:
+                raise EngineError(f"the process that starts workers has died ({error}); try again") from error
 
     def _take_delivery(self) -> None:
         """Read the answer to an order, which comes before the answer to anything asked later."""
@@ -132,8 +133,17 @@ class Nursery:
         if isinstance(warmed, Raised):
             raise EngineError(f"workers can't be prepared: {warmed.error}")
 
+    def _ask(self, order: bytes, pid: int) -> None:
+        try:
+            self._control.sendall(REQUEST.pack(order, pid))
+        except OSError as error:  # left alone, a broken pipe would be taken for the end of our output
+            raise EngineError(f"the process that starts workers has died ({error}); try again") from error
+
     def _answer(self) -> int:
-        data = self._control.recv(ANSWER.size, socket.MSG_WAITALL)
+        try:
+            data = self._control.recv(ANSWER.size, socket.MSG_WAITALL)
+        except OSError:
+            data = b""
         if len(data) < ANSWER.size:
             raise EngineError("the process that starts workers has died; try again")
         number: int = ANSWER.unpack(data)[0]

@@ -2,12 +2,13 @@
 
 from tuneloom.model.budget import Budget, MeasuringRules
 from tuneloom.model.fields import JobField
-from tuneloom.model.job import CALIBRATED, DTYPES, JOB_FIELDS, NOWHERE, REUSE, JobSpec
+from tuneloom.model.job import CALIBRATED, DTYPES, JOB_FIELDS, LAYOUTS, NOWHERE, REUSE, JobSpec
 from tuneloom.model.opened import (
     EXACT,
     CheckResult,
     ExportedModel,
     Handover,
+    LayoutChoice,
     ModelRecipe,
     ModelSummary,
     OwnRuntime,
@@ -16,6 +17,7 @@ from tuneloom.model.opened import (
     ShapeVariant,
     TensorInfo,
 )
+from tuneloom.model.reasons import ProposalReason, Purpose, ReasonedTrial, Stall, stalls
 from tuneloom.model.resource import LOCAL, Board, Device, DeviceGone, Host
 from tuneloom.model.sizes import Ranges, VaryingSizes
 from tuneloom.model.space import (
@@ -47,6 +49,7 @@ __all__ = [
     "DTYPES",
     "EXACT",
     "JOB_FIELDS",
+    "LAYOUTS",
     "LOCAL",
     "NOWHERE",
     "REUSE",
@@ -68,6 +71,7 @@ __all__ = [
     "JobField",
     "JobSpec",
     "KnobDomain",
+    "LayoutChoice",
     "Lesson",
     "Measurement",
     "MeasuringRules",
@@ -75,7 +79,10 @@ __all__ = [
     "ModelSummary",
     "Outcome",
     "OwnRuntime",
+    "ProposalReason",
+    "Purpose",
     "Ranges",
+    "ReasonedTrial",
     "RuntimeChoice",
     "Search",
     "SearchOptions",
@@ -85,6 +92,7 @@ __all__ = [
     "Shapes",
     "SketchSpace",
     "StageKind",
+    "Stall",
     "Task",
     "TaskSource",
     "TaskSpace",
@@ -93,4 +101,5 @@ __all__ = [
     "Trial",
     "Tuner",
     "VaryingSizes",
+    "stalls",
 ]

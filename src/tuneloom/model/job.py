@@ -27,6 +27,10 @@ DTYPES = ("float32", "float16", "bfloat16", "tf32", "fp8", "int8")
 """In which type a model may compute."""
 CALIBRATED = frozenset(("fp8", "int8"))
 """Those whose scales are found on samples."""
+ZOO = "zoo:"
+"""How names of networks that come with the program begin. Their weights are drawn, and so may samples be."""
+LAYOUTS = ("blocked", "plain", "channels_last", "channels_first")
+"""How the tensors of a model may lie in memory."""
 GOALS = ("latency", "energy")
 REUSE = ("auto", "off", "transfer", "share", "transfer-only")
 """What a job may do with schedules of other tasks."""
@@ -114,7 +118,7 @@ class JobSpec:
     self_contained: bool = job_field(
         YES_OR_NO,
         "leave out code that needs libraries where the bundle runs",
-        more="for example cuBLASLt and cuDNN; see [bundles](bundles.md)",
+        more="for example cuBLASLt and cuDNN; includes `only_tvm`; see [bundles](bundles.md)",
         default=False,
         option="--self-contained",
     )
@@ -136,6 +140,7 @@ class JobSpec:
     samples: str | None = job_field(
         PathKind(ending=".npz"),
         "inputs to calibrate fp8 or int8 on: a NumPy archive with one array per input, under its name",
+        more="networks of the zoo do without: their weights are random, so random inputs tell as much",
         default=None,
         option="--samples",
         metavar="FILE.npz",
@@ -147,7 +152,14 @@ class JobSpec:
         option="--tolerance",
         metavar="R",
     )
-    layout: str = job_field(TEXT, "tensor layout", default="blocked")
+    layout: str = job_field(
+        one_of(LAYOUTS),
+        "tensor layout of the whole model",
+        more="`blocked` is what the target likes best: on GPUs the faster of `channels_last` and "
+        "`channels_first`, timed before tuning; `plain` leaves the model as it came",
+        default="blocked",
+        option="--layout",
+    )
     seed: int = job_field(SEED, "random seed", default=0, option="--seed", metavar="N")
     reuse: str = job_field(
         one_of(REUSE),
@@ -183,15 +195,20 @@ class JobSpec:
         for each in fields_of(owner):
             if not each.part:
                 each.require(getattr(self, each.attribute))
-        if (self.dtype in CALIBRATED) != (self.samples is not None):
-            words = "needs --samples FILE.npz" if self.samples is None else "takes no --samples"
-            raise InputError(f"dtype {self.dtype} {words}", field="samples")
+        self._require_samples()
         for shapes in (self.shapes, *self.more_shapes):
             for name, shape in shapes.items():
                 for size in shape:
                     COUNT.require(f"every size in the shape of {name!r}", size)
         if self.ranges:
             range_of(self.ranges)
+
+    def _require_samples(self) -> None:
+        calibrated = self.dtype in CALIBRATED
+        if self.samples is not None and not calibrated:
+            raise InputError(f"dtype {self.dtype} takes no --samples", field="samples")
+        if self.samples is None and calibrated and not self.model.startswith(ZOO):
+            raise InputError(f"dtype {self.dtype} needs --samples FILE.npz", field="samples")
 
     @property
     def measures(self) -> bool:

@@ -33,6 +33,7 @@ class TensorInfo:
     dtype: str
 
 
+_LEFT = ":left"
 _OF_JOB = ("shapes", "more_shapes", "ranges", "asked", "target", "layout", "only_tvm", "dtype", "tolerance")
 
 
@@ -88,7 +89,12 @@ class ModelRecipe:
 
     def leaving(self, left: tuple[str, ...]) -> "ModelRecipe":
         """The model with these nodes left to ONNX Runtime; it has a key of its own."""
-        return replace(self, left=left, key=f"{self.key}:left")
+        return replace(self, left=left, key=f"{self.key}{_LEFT}")
+
+    @property
+    def whole(self) -> "ModelRecipe":
+        """The model that leaves no nodes, where this one does."""
+        return replace(self, left=(), key=self.key.removesuffix(_LEFT))
 
     def given_to(self, runtime: str) -> "ModelRecipe":
         """The model as another runtime runs it alone; what TVM made of it stays under the same key."""
@@ -139,6 +145,18 @@ class ShapeVariant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutChoice:
+    """The layout that a whole model ran fastest in before it was tuned, and what a run took in each."""
+
+    layout: str
+    seconds: Mapping[str, float]
+
+    def __str__(self) -> str:
+        times = (f"{name} {1e3 * seconds:.3g} ms" for name, seconds in self.seconds.items())
+        return f"layout {self.layout}: a run took {', '.join(times)} before tuning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSummary:
     """What the program needs to know of a model that lives in a worker.
 
@@ -165,6 +183,10 @@ class ModelSummary:
     """The dimension that varies, if one does; there is a variant for each of its programs."""
     relatives: tuple[str, ...] = ()
     """Families whose records may start a search, the most alike first."""
+    layouts: tuple[str, ...] = ()
+    """Layouts that it may have as a whole, where times have to decide; the usual one comes first."""
+    chosen: LayoutChoice | None = None
+    """What was chosen among them in an earlier job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,8 +49,8 @@ class JobOptions(TypedDict, total=False):
     """Inputs to calibrate fp8 or int8 on: a NumPy archive with one array per input, under its name."""
     tolerance: float
     """Largest relative change of the outputs that a lower precision may cause."""
-    layout: str
-    """Tensor layout."""
+    layout: Literal["blocked", "plain", "channels_last", "channels_first"]
+    """Tensor layout of the whole model."""
     seed: int
     """Random seed."""
     reuse: Literal["auto", "off", "transfer", "share", "transfer-only"]

@@ -6,6 +6,7 @@ from enum import StrEnum
 from statistics import median
 
 from tuneloom.model.pickling import quickly_pickled
+from tuneloom.model.reasons import ProposalReason
 
 
 class StageKind(StrEnum):
@@ -63,13 +64,14 @@ class Candidate:
 
     `key` identifies the configuration within its task; `configuration` is what is
     kept for ever (text: a trace or knobs as JSON); `payload` is what a build worker
-    needs and is never stored; `origin` says who proposed it.
+    needs and is never stored; `origin` says who proposed it, `reason` why, if the search tells.
     """
 
     key: str
     configuration: str
     payload: bytes = field(default=b"", repr=False, compare=False)
     origin: str = "search"
+    reason: ProposalReason | None = field(default=None, repr=False, compare=False)
 
 
 @quickly_pickled

@@ -1,9 +1,10 @@
 """A graph that runs in PyTorch until something faster is there and has given the same answers."""
 
 import logging
+import operator
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,20 @@ from typing import Any
 import torch
 
 from tuneloom.compiler.threads import use_cores
-from tuneloom.pytorch.graphs import Graph
-from tuneloom.tuners.tvm.runner import ALIGNMENT, Model
+from tuneloom.pytorch.graphs import PLAIN, Graph
+from tuneloom.tuners.tvm.runner.model import Model
+from tuneloom.tuners.tvm.runner.weights import ALIGNMENT
 
 LOG = logging.getLogger("tuneloom.pytorch")
 _ROUNDS = 5
 """Calls for which both run before one of them is chosen: the first compares outputs, the others times."""
 _TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
 _TOLERANCE, _ROUGH = 1e-3, 0.2
+_VERSION = operator.attrgetter("_version")
+"""How often a tensor was changed in place."""
+_PLACE = torch.Tensor.data_ptr
+"""Where its values are: `weight.data = other` is no change in place."""
+_FORM = operator.attrgetter("shape", "dtype", "device")
 
 Run = Callable[[Sequence[Any]], Any]
 
@@ -28,19 +35,17 @@ class DeployedGraph:
 
     def __init__(self, folder: Path, inputs: Sequence[int], answer: "AnswerForm") -> None:
         use_cores(torch.get_num_threads())
-        self._model, self._inputs, self._answer = Model(folder), tuple(inputs), answer
+        model = Model(folder)
+        self._run = model.on_tensors if model.sizes is None else model.run
+        self._inputs, self._answer, self._is_tensor = tuple(inputs), answer, answer.is_tensor
         self._lock = threading.Lock()
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """All outputs of the graph; may be called by several threads."""
         values = [_placed(arguments[place]) for place in self._inputs]
         with self._lock:
-            varies = self._model.sizes is not None
-            found = self._model.run(values) if varies else self._model.on_tensors(values)
-        answer = list(self._answer.others)
-        for place, value in zip(self._answer.tensors, found, strict=True):
-            answer[place] = value if isinstance(value, torch.Tensor) else torch.from_dlpack(value)
-        return answer
+            found = self._run(values)
+        return found if self._is_tensor and type(found[0]) is torch.Tensor else self._answer.filled(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,11 @@ class AnswerForm:
     tensors: tuple[int, ...]
     others: tuple[Any, ...]
 
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is one tensor and nothing else."""
+        return self.tensors == (0,) and len(self.others) == 1
+
     @classmethod
     def of(cls, answer: Sequence[Any]) -> "AnswerForm":
         tensors = tuple(n for n, one in enumerate(answer) if isinstance(one, torch.Tensor))
@@ -57,11 +67,18 @@ class AnswerForm:
             tensors=tensors, others=tuple(None if n in tensors else one for n, one in enumerate(answer))
         )
 
+    def filled(self, found: Sequence[Any]) -> list[Any]:
+        """An answer with these tensors, of any library that speaks DLPack."""
+        answer = list(self.others)
+        for place, value in zip(self.tensors, found, strict=True):
+            answer[place] = value if isinstance(value, torch.Tensor) else torch.from_dlpack(value)
+        return answer
+
 
 def _placed(tensor: Any) -> Any:
     """A tensor as compiled code takes it."""
     if tensor.is_contiguous() and tensor.data_ptr() % ALIGNMENT == 0:
-        return tensor.detach()
+        return tensor.detach() if tensor.requires_grad else tensor
     return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
@@ -78,26 +95,39 @@ class AdaptiveGraph:
         self.graph, self._rough, self._clock = graph, rough, clock
         self.answer: AnswerForm | None = None
         """Known after the first call."""
+        self.final = False
+        """Whether nothing more will be offered."""
         self.in_use = "PyTorch"
+        self.refused = False
+        """Whether nothing can be compiled for it."""
         self._current: Run = lambda arguments: graph.run(*arguments)
         self._offered: tuple[str, Run] | None = None
         self._times: list[tuple[float, float]] = []
-        self._versions = list(map(_version, graph.weights))
-        self._shapes = [_shape(one) for one in graph.examples]
+        self._counted = [one for one in graph.weights if not one.is_inference()]
+        """Weights whose changes PyTorch counts: not those of inference mode."""
+        self._versions = list(map(_VERSION, self._counted))
+        self._placed = [one for one in graph.weights if type(one) in PLAIN and one.layout == torch.strided]
+        self._places = list(map(_PLACE, self._placed))
+        self._forms = list(map(_form, graph.examples))
 
     def serves(self, weights: Sequence[Any], inputs: Sequence[Any]) -> bool:
         """Whether a call with these weights and inputs is the one that was captured."""
+        return self.keeps(weights) and self.fits(inputs)
+
+    def keeps(self, weights: Sequence[Any]) -> bool:
+        """Whether these are the weights that were captured, as they were."""
         return (
-            all(map(_same, weights, self.graph.weights))
-            and all(map(self._fits, range(len(inputs)), inputs, self._shapes))
-            and list(map(_version, self.graph.weights)) == self._versions
+            all(map(operator.is_, weights, self.graph.weights))
+            and list(map(_VERSION, self._counted)) == self._versions
+            and list(map(_PLACE, self._placed)) == self._places
         )
 
-    def _fits(self, place: int, value: Any, shape: Any) -> bool:
-        varying = self.graph.varying
-        if varying is not None and place in varying.places:
-            return isinstance(value, torch.Tensor) and varying.fits(place, value.shape)
-        return bool(_shape(value) == shape)
+    def fits(self, inputs: Sequence[Any]) -> bool:
+        """Whether all but the values of tensors is as it was captured, or sizes are between their bounds."""
+        forms = list(map(_form, inputs))
+        if self.graph.varying is None:
+            return forms == self._forms
+        return not self.refused and self.graph.varying.fit(forms, self._forms)
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         if self._offered is not None:
@@ -106,6 +136,11 @@ class AdaptiveGraph:
         if self.answer is None:
             self.answer = AnswerForm.of(found)
         return found
+
+    @property
+    def stays(self) -> bool:
+        """Whether it runs in PyTorch for good."""
+        return self.final and self._offered is None and self.in_use == "PyTorch"
 
     def offer(self, name: str, program: Run) -> None:
         """Try a program in the next calls; a later offer takes the place of one that is still tried."""
@@ -134,7 +169,9 @@ class AdaptiveGraph:
         return answer
 
     def _choose(self, name: str, program: Run) -> None:
-        ours, theirs = (min(times) for times in zip(*self._times[1:], strict=True))
+        # Calls of a graph that varies may have had different sizes.
+        of_all: Callable[[Iterable[float]], float] = min if self.graph.varying is None else sum
+        ours, theirs = (of_all(times) for times in zip(*self._times[1:], strict=True))
         words = f"{ours * 1e3:.3f} ms against {theirs * 1e3:.3f} ms in {self.in_use}"
         self._offered = None
         if ours < theirs:
@@ -163,14 +200,6 @@ class AdaptiveGraph:
         return float("inf") if apart != apart else apart / scale / allowed
 
 
-def _same(one: Any, other: Any) -> bool:
-    return one is other
-
-
-def _shape(value: Any) -> Any:
-    return value.shape if isinstance(value, torch.Tensor) else value
-
-
-def _version(tensor: Any) -> int:
-    """How often a tensor was changed in place; PyTorch does not count for those of inference mode."""
-    return 0 if tensor.is_inference() else int(tensor._version)
+def _form(value: Any) -> Any:
+    """What an input must have in common with its example: all but the values of a tensor."""
+    return _FORM(value) if isinstance(value, torch.Tensor) else (type(value), value)

@@ -48,8 +48,15 @@ class Commission:
         path = self.folder / REFUSED
         if not path.is_file():
             return False
-        LOG.warning("%s stays in PyTorch: %s", self.graph.graph.name, path.read_text().strip())
+        self.graph.refused = True
+        what = "stays in PyTorch" if self.graph.graph.varying is None else "is not compiled for all sizes"
+        LOG.warning("%s %s: %s", self.graph.graph.name, what, path.read_text().strip())
         return True
+
+    def close(self) -> None:
+        """Nothing more will come of it."""
+        self.graph.final = True
+        self.done.set()
 
     def write(self) -> None:
         """Write what the other process needs; raises ModelError if the graph can't be written."""
@@ -116,7 +123,7 @@ class Workshop:
             except (TuneloomError, OSError) as error:
                 LOG.warning("%s stays in PyTorch: %s", commission.graph.graph.name, error)
             finally:
-                commission.done.set()
+                commission.close()
 
     def _tune(self, commission: Commission) -> None:
         commission.write()

@@ -1,7 +1,7 @@
 """The ways in for PyTorch: a backend of `torch.compile`, and `tuneloom.compile` without dynamo."""
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import torch
@@ -10,9 +10,9 @@ from torch.utils import _pytree as pytree
 from tuneloom.errors import InputError, ModelError, TuneloomError
 from tuneloom.pytorch.adapting import LOG, AdaptiveGraph
 from tuneloom.pytorch.background import WORKSHOP, Commission
-from tuneloom.pytorch.graphs import Graph, require_inference, require_plain
+from tuneloom.pytorch.graphs import Graph, require_inference, require_one_device, require_plain
 from tuneloom.pytorch.options import CompileOptions
-from tuneloom.pytorch.varying import VaryingInputs
+from tuneloom.pytorch.varying import Bounds, OpenSizes, VaryingInputs, has_sizes_open
 
 _MOST = 64
 """Sets of weights and shapes that one graph is compiled for; any further ones stay in PyTorch."""
@@ -46,6 +46,7 @@ def commission(graph: AdaptiveGraph, options: CompileOptions) -> None:
     """Use what is known of a graph that has run once, and have it tuned if it was not; see `mode`."""
     ordered = Commission(graph=graph, options=options, folder=options.folder / graph.graph.key(options))
     if ordered.refused() or (options.mode == "wait" and ordered.deliver()):
+        ordered.close()
         return
     if options.mode != "wait" and ordered.found():
         WORKSHOP.load(ordered)
@@ -68,19 +69,23 @@ class GraphFamily:
         self._name = _named(module)
         self._weights = [n for n, one in enumerate(examples) if _is_weight(one)]
         self._inputs = [n for n, one in enumerate(examples) if not _is_weight(one)]
+        self._weights_of, self._inputs_of = picking(self._weights), picking(self._inputs)
         self._members: list[AdaptiveGraph] = []
+        self._sizes, self._is_open = OpenSizes.of(module, self._inputs), has_sizes_open(module)
 
     def __call__(self, *arguments: Any) -> Any:
-        weights = [arguments[place] for place in self._weights]
-        inputs = [arguments[place] for place in self._inputs]
+        weights = self._weights_of(arguments)
+        inputs = self._inputs_of(arguments) if self._is_open else ()
         for member in self._members:
-            if member.serves(weights, inputs):
+            if member.keeps(weights) and (not self._is_open or member.fits(inputs)):
                 return member(arguments)
-        return self._first(arguments, weights, inputs)
+        return self._first(arguments, weights, self._inputs_of(arguments))
 
     def _first(self, arguments: Sequence[Any], weights: Sequence[Any], inputs: Sequence[Any]) -> Any:
         if len(self._members) >= _MOST:
             return self._module(*arguments)
+        refused = any(one.refused and one.graph.varying is not None for one in self._members)
+        varying = None if refused else self._sizes.varying(inputs)
         graph = Graph(
             name=self._name,
             run=self._module,
@@ -89,7 +94,8 @@ class GraphFamily:
             examples=tuple(inputs),
             weights=tuple(weights),
             constants=_constants(self._module),
-            content=(self._module, arguments),
+            content=(self._module, arguments, *self._open(varying)),
+            varying=varying,
         )
         member = started(graph, self._options)
         answer = member(arguments)
@@ -100,6 +106,13 @@ class GraphFamily:
         except (TuneloomError, OSError) as error:
             LOG.warning("%s stays in PyTorch: %s", self._name, error)
         return answer
+
+    def _open(self, varying: VaryingInputs | None) -> tuple[dict[int, Bounds], tuple[int, ...]]:
+        """The bounds of arguments that vary, and the places of numbers that do."""
+        if varying is None:
+            return {}, ()
+        bounds = {self._inputs[n]: pairs for n, pairs in varying.places.items()}
+        return bounds, tuple(self._inputs[n] for n in varying.numbers)
 
 
 def compile(
@@ -129,10 +142,15 @@ class CompiledModule:
         self._model, self._name = model, type(model).__name__
         flat, self._spec = pytree.tree_flatten(example)
         require_plain(flat)
+        self._graph: AdaptiveGraph | None = None
+        kept = [one for part in model.modules() for one in (part._parameters, part._buffers)]
+        names = [(one, name) for one in kept for name, value in one.items() if value is not None]
+        self._owners, self._names = [one for one, _ in names], [name for _, name in names]
+        program = self._exported(example, dynamic_shapes)
+        if program is None:
+            return
         with torch.no_grad():
-            program = torch.export.export(model, example, dynamic_shapes=dynamic_shapes)
             answer = model(*example)
-        self._weights = [*model.parameters(), *model.buffers()]
         self._answer = pytree.tree_structure(answer)
         tensors = [n for n, one in enumerate(flat) if isinstance(one, torch.Tensor)]
         graph = Graph(
@@ -150,17 +168,38 @@ class CompiledModule:
             self._graph(flat)
             commission(self._graph, options)
 
+    def _exported(self, example: tuple[Any, ...], dynamic_shapes: Any) -> Any:
+        """The exported program; None if PyTorch can't export the model, which is logged."""
+        try:
+            with torch.no_grad():
+                return torch.export.export(self._model, example, dynamic_shapes=dynamic_shapes)
+        except Exception as error:
+            if dynamic_shapes is not None:
+                raise
+            why = str(error).strip().partition("\n")[0]
+            LOG.warning("%s stays in PyTorch: torch.export: %s", self._name, why)
+            return None
+
     def __call__(self, *arguments: Any) -> Any:
+        if self._graph is None or self._graph.stays:
+            return self._model(*arguments)
         flat, spec = pytree.tree_flatten(arguments)
-        require_inference((*flat, *self._weights))
-        if spec != self._spec or not self._graph.serves(self._weights, flat):
+        weights = self._weights
+        require_inference((*flat, *weights))
+        if spec != self._spec or not self._graph.serves(weights, flat):
+            require_one_device(self._name, (*weights, *flat))
             return self._model(*arguments)
         return pytree.tree_unflatten(self._graph(flat), self._answer)
 
     @property
+    def _weights(self) -> list[Any]:
+        """The weights that the model has now."""
+        return list(map(dict.get, self._owners, self._names))
+
+    @property
     def in_use(self) -> str:
         """What runs now: `PyTorch`, `untuned` or `tuned`."""
-        return self._graph.in_use
+        return "PyTorch" if self._graph is None else self._graph.in_use
 
     def _flat(self, *flat: Any) -> list[Any]:
         return list(pytree.tree_leaves(self._model(*pytree.tree_unflatten(list(flat), self._spec))))
@@ -169,6 +208,13 @@ class CompiledModule:
 def _is_weight(value: Any) -> bool:
     """Whether dynamo passes a parameter or buffer of a module: it has marked these."""
     return isinstance(value, torch.nn.Parameter) or hasattr(value, "_dynamo_static_input_type")
+
+
+def picking(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the values at some places out of all, in one call."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda values: [values[place] for place in places]
 
 
 def _constants(module: Any) -> tuple[Any, ...]:

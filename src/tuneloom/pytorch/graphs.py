@@ -18,15 +18,15 @@ from tuneloom.tuners.tvm.models.remembering import surroundings
 
 DEVICES = ("cpu", "cuda")
 _TRAINED = {getattr(functional, name) for name in ("dropout", "dropout2d", "alpha_dropout", "batch_norm")}
-_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
     """What one call computes: in PyTorch by `run`, from `inputs` among its arguments and from `weights`.
 
-    `content` is what another process needs to export it: an exported program, or a graph module and the
-    arguments it is called with. `constants` are tensors of its own.
+    `content` is what another process needs to export it: an exported program, or a graph module, the
+    arguments it is called with and the sizes that vary among them. `constants` are tensors of its own.
     """
 
     name: str
@@ -43,10 +43,9 @@ class Graph:
     @property
     def device(self) -> str:
         """The kind of device that all tensors are on; raises TargetError for others than ours."""
-        found = {one.device.type for one in (*self.weights, *self.examples) if isinstance(one, torch.Tensor)}
-        if len(found) > 1:
-            raise TargetError(f"{self.name}: tensors are on {' and '.join(sorted(found))}; move them to one")
-        device = next(iter(found), "cpu")
+        require_one_device(self.name, (*self.weights, *self.examples))
+        tensors = (one for one in (*self.weights, *self.examples) if isinstance(one, torch.Tensor))
+        device = next((one.device.type for one in tensors), "cpu")
         if device not in DEVICES:
             raise TargetError(f"{self.name}: tensors are on {device}; move the model to cpu or cuda")
         return device
@@ -62,10 +61,12 @@ class Graph:
         """A name that only the same graph, weights, shapes, options, machine and programs give."""
         told = (self.text, self.target(options), options.dtype, torch.get_num_threads(), surroundings())
         digest = hashlib.blake2b(repr(told).encode(), digest_size=20)
-        if self.varying is not None:
-            digest.update(repr(self.varying.shapes).encode())
-        for one in self.examples:
-            digest.update(repr(_form(one)).encode())
+        varying, open_ = self.varying, dict[int, Any]()
+        if varying is not None:
+            open_ = {**dict.fromkeys(varying.numbers), **varying.places}
+        for place, one in enumerate(self.examples):
+            form = (open_[place], str(getattr(one, "dtype", ""))) if place in open_ else _form(one)
+            digest.update(repr(form).encode())
         for one in (*self.weights, *self.constants):
             digest.update(repr(_form(one)).encode())
             digest.update(_content(one))
@@ -98,9 +99,16 @@ def require_inference(tensors: Sequence[Any], module: Any = None) -> None:
             raise ModelError("the model is in training mode; call model.eval() first")
 
 
+def require_one_device(name: str, values: Sequence[Any]) -> None:
+    """Raise TargetError if the tensors among some values are on several kinds of devices."""
+    found = {one.device.type for one in values if isinstance(one, torch.Tensor)}
+    if len(found) > 1:
+        raise TargetError(f"{name}: tensors are on {' and '.join(sorted(found))}; move them to one")
+
+
 def require_plain(tensors: Sequence[Any]) -> None:
     """Raise ModelError for tensors of somebody's own kind, whose memory we don't know."""
-    odd = [type(one).__name__ for one in tensors if isinstance(one, torch.Tensor) and type(one) not in _PLAIN]
+    odd = [type(one).__name__ for one in tensors if isinstance(one, torch.Tensor) and type(one) not in PLAIN]
     if odd:
         raise ModelError(f"a tensor of the type {odd[0]} can't be compiled")
 

@@ -48,12 +48,12 @@ def _watch() -> None:
 
 def _make(folder: Path, job: Mapping[str, Any]) -> None:
     options = CompileOptions(**job["options"])
-    model = folder / job["file"]
+    model, shapes = folder / job["file"], job["shapes"]
     if model.suffix == ".pt":
-        model = export(model, job["inputs"], job["tensors"])
+        model, shapes = export(model, job["inputs"], job["tensors"])
     asked = {**options.of_job(), "name": job["name"], "model": str(model), "target": job["target"]}
-    if job.get("shapes"):
-        asked["shapes"] = job["shapes"]
+    if shapes:
+        asked["shapes"] = shapes
     if options.server is not None:
         _tune_remotely(asked, options.server, folder / TUNED)
     else:
@@ -82,14 +82,21 @@ def on_cpu(module: Any) -> None:
     module.recompile()
 
 
-def export(path: Path, inputs: list[int], tensors: list[int]) -> Path:
-    """Export a graph module and its arguments, on the CPU; what is no input becomes part of the program."""
+def export(path: Path, inputs: list[int], tensors: list[int]) -> tuple[Path, dict[str, Any]]:
+    """Export a graph module and its arguments, on the CPU; what is no input becomes part of the program.
+
+    Returns the file, and the shapes of its inputs if a dimension varies.
+    """
     import torch
 
+    from tuneloom.pytorch.fast_paths import without_fast_paths
+    from tuneloom.pytorch.varying import VaryingInputs
     from tuneloom.tuners.tvm.importing.torch.files import write_module
 
-    module, arguments = torch.load(path, weights_only=False, map_location="cpu")
+    module, arguments, bounds, numbers = torch.load(path, weights_only=False, map_location="cpu")
     on_cpu(module)
+    without_fast_paths(module)
+    axes = {n: [axis for axis, (low, high) in enumerate(pairs) if low < high] for n, pairs in bounds.items()}
 
     class BoundGraph(torch.nn.Module):  # type: ignore[misc]
         """The graph as a function of its inputs."""
@@ -103,6 +110,8 @@ def export(path: Path, inputs: list[int], tensors: list[int]) -> Path:
 
         def forward(self, *values: Any) -> Any:
             given = dict(zip(inputs, values, strict=True))
+            size = next((given[n].shape[varying[0]] for n, varying in axes.items()), None)
+            given.update(dict.fromkeys(numbers, size))
             every = [
                 given[n] if n in given else getattr(self, f"weight_{n}", value)
                 for n, value in enumerate(arguments)
@@ -111,8 +120,12 @@ def export(path: Path, inputs: list[int], tensors: list[int]) -> Path:
             return tuple(found[place] for place in tensors)
 
     exported = path.with_suffix(".pt2")
-    write_module(BoundGraph(), [arguments[place] for place in inputs], exported)
-    return exported
+    pair = next((pair for pairs in bounds.values() for pair in pairs if pair[0] < pair[1]), None)
+    dim = None if pair is None else torch.export.Dim("size", min=pair[0], max=pair[1])
+    shapes = None if dim is None else (tuple(dict.fromkeys(axes.get(n, ()), dim) for n in inputs),)
+    program = write_module(BoundGraph(), [arguments[place] for place in inputs], exported, shapes)
+    varying = None if dim is None else VaryingInputs.of(program)
+    return exported, {} if varying is None else varying.shapes
 
 
 def _tune(asked: Mapping[str, Any], settings: RunSettings, out: Path) -> None:

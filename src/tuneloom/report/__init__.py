@@ -1,6 +1,7 @@
 """One self-contained page about a run. Knows neither the store nor the scheduler."""
 
 from tuneloom.report.assembling import TaskTrial, failure_counts, progress_of, task_result
+from tuneloom.report.choices import MemberResult, SearchStory, ShownChoice, story_of
 from tuneloom.report.data import (
     CurvePoint,
     DriftPoint,
@@ -26,10 +27,13 @@ __all__ = [
     "FailureCount",
     "Gift",
     "KnobPair",
+    "MemberResult",
     "ModelResult",
     "ReportData",
     "ResourceInfo",
     "ResourceSpan",
+    "SearchStory",
+    "ShownChoice",
     "ShownCluster",
     "TaskResult",
     "TaskTrial",
@@ -38,5 +42,6 @@ __all__ = [
     "failure_counts",
     "progress_of",
     "render_report",
+    "story_of",
     "task_result",
 ]

@@ -7,6 +7,8 @@ per execution, points in time are seconds since the epoch.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tuneloom.report.choices import SearchStory
+
 
 def _positive(what: str, seconds: float | None) -> None:
     if seconds is not None and not seconds > 0:
@@ -94,6 +96,8 @@ class ModelResult:
     progress: tuple["CurvePoint", ...] = ()
     energy_j: float | None = None
     """What one run of the tuned model costs, if its device tells."""
+    layout: str = ""
+    """The memory layout of the whole model, if times decided on it."""
 
     def __post_init__(self) -> None:
         _positive(f"the energy of {self.name!r}", self.energy_j)
@@ -261,6 +265,7 @@ class ReportData:
     clusters: tuple[ShownCluster, ...] = ()
     gifts: tuple[Gift, ...] = ()
     validity: tuple[Validity, ...] = ()
+    stories: tuple[SearchStory, ...] = ()
     facts: tuple[Fact, ...] = ()
     drift: tuple[DriftPoint, ...] = ()
     names: dict[str, str] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from importlib.resources import files
 from tuneloom.report.data import ReportData
 from tuneloom.report.drawing.kinds import patterns
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
+from tuneloom.report.sections.choices import choices_section
 from tuneloom.report.sections.curves import curves_section, progress_section
 from tuneloom.report.sections.failures import failures_section
 from tuneloom.report.sections.gantt import gantt
@@ -48,6 +49,7 @@ def _sections(data: ReportData) -> list[Markup]:
         section("Progress", progress_section(data)),
         section("Kernels before and after", kernels_section(data)),
         section("Tuning curves", curves_section(data)),
+        section("What the search chose", choices_section(data)),
         section("Device counters", counter_table(data)),
         section("Failures", failures_section(data)),
         section("Reused schedules", reuse_section(data)),

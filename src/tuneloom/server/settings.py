@@ -112,7 +112,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"can't read {path}: {error.strerror}; give another --config") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a TOML file: {error}") from error
+        raise InputError(f"{path} is not a TOML file: {error}; mend it, or give another --config") from error
     for name in values:
         if name not in _KINDS:
             raise InputError(f"{path}: unknown key {name!r}; {nearest(name, _KINDS)}", field=name)

@@ -159,11 +159,16 @@ class KeptTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRecord(KeptTrial):
-    """A trial kept for ever. `id` grows in the order in which trials were committed."""
+    """A trial kept for ever. `id` grows in the order in which trials were committed.
+
+    `contest_s` is what it took when the best of its kernel were last measured side by side; None if it was
+    not among them.
+    """
 
     id: int
     kernel_class: str
     created: float
+    contest_s: float | None = None
 
     @property
     def seconds(self) -> float | None:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tuneloom.compiler.fast_import import load_intrinsics
 from tuneloom.compiler.lazy import ms, s_tir, tvm
 from tuneloom.model import TileDomain
 from tuneloom.transfer.fitting import VARIANTS, DoesNotFit, TileFit
@@ -38,9 +39,11 @@ class _Receiver:
     def __init__(self, payload: bytes) -> None:
         content = json.loads(payload)
         self._module = tvm.ir.load_json(content["module"])
+        target = json.loads(content["target"])
+        load_intrinsics(str(target["kind"]))
         context = ms.TuneContext(
             mod=self._module,
-            target=tvm.target.Target(json.loads(content["target"])),
+            target=tvm.target.Target(target),
             space_generator="post-order-apply",
             search_strategy="replay-trace",
             num_threads=1,

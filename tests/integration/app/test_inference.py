@@ -17,7 +17,7 @@ from tuneloom import Session
 from tuneloom.errors import BundleError, InvalidArgument, OutputError
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.bundles.one_file import copy, opened
-from tuneloom.tuners.tvm.runner import ALIGNMENT, stored_parameters
+from tuneloom.tuners.tvm.runner.weights import ALIGNMENT, stored_parameters
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +139,8 @@ def test_a_program_in_c_says_in_one_line_what_is_wrong(place: Path, program: Pat
     changed = {
         "other": {"target": {**manifest["target"], "machine": "pdp11"}},
         "state": {"state": [{"input": "x", "output": "y"}]},
+        "later": {"format": 4},
+        "earlier": {"format": 2},
     }
     for name, change in changed.items():
         (tmp_path / name).mkdir()
@@ -148,6 +150,8 @@ def test_a_program_in_c_says_in_one_line_what_is_wrong(place: Path, program: Pat
         "can't be read; give the folder of a bundle": [str(tmp_path)],
         "built for pdp11": [str(tmp_path / "other")],
         "the bundle has a state": [str(tmp_path / "state")],
+        "the bundle has format 4, not 3; build this program with a later Tuneloom": [str(tmp_path / "later")],
+        "the bundle has format 2, not 3; tune the model again": [str(tmp_path / "earlier")],
         "short.bin must have": short,
     }
     for reason, words in bad.items():

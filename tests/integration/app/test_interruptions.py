@@ -1,8 +1,8 @@
 """Kills, Ctrl-C and going on afterwards."""
 
 import os
+import select
 import signal
-import subprocess
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 from support.commands import Workplace, ended_afterwards, wait_until
+from support.ending import ending
 from support.models.onnx_files import write_network
 from support.warm import WarmInterpreter
 from tuneloom.store import RunStatus, open_store
@@ -36,19 +37,18 @@ def test_kills_at_random_moments_lose_nothing_and_measure_nothing_twice(
     plugged(WATCHED_BUILDS=str(builds), WATCHED_ROUND="0")
     model = write_network(tmp_path / "net.onnx", channels=32)
     place = Workplace(folder=tmp_path, warm=warm)
-    process = place.start_python("-c", BEGIN, str(TRIALS), str(model), str(tmp_path / "fast"))
+    (tmp_path / "begin.py").write_text(BEGIN)
+    words = ("begin.py", str(TRIALS), str(model), str(tmp_path / "fast"))
     chance, known_at_kill = Random(5), []
-    for number, share in enumerate((0.1, 0.4, 0.7), start=1):
-        assert wait_until(process, lambda least=share * TRIALS: len(place.trials()) >= least)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=chance.uniform(0.0, 0.3))
-        process.kill()
-        process.communicate()
+    for number, more in enumerate((2, 5, 5)):
+        killed = ending(more, signal.SIGKILL, *words, after_s=chance.uniform(0.0, 0.3))
+        with ended_afterwards(place.start_python(*killed, WATCHED_ROUND=str(number))) as process:
+            _, error = process.communicate()
+        assert process.returncode == -signal.SIGKILL, error
         known_at_kill.append(set(place.trials()))
-        process = place.start("resume", "last", WATCHED_ROUND=str(number))
-    with ended_afterwards(process):
-        _, error = process.communicate()
-    assert process.returncode == 0, error
+        words = ("resume", "last")
+    done = place.run("resume", "last", WATCHED_ROUND="3")
+    assert done.returncode == 0, done.stderr
     trials = place.trials()
     assert len(trials) == len(set(trials)) == TRIALS
     for known in known_at_kill:
@@ -77,7 +77,7 @@ def test_control_c_stops_at_once_keeps_everything_and_says_how_to_go_on(place: W
     assert error == f"tuneloom: interrupted; everything measured is kept: tuneloom resume {run.id}\n"
     assert run.status is RunStatus.INTERRUPTED and run.trials >= 3
     assert not list(place.folder.glob(".*unfinished")) and not (place.folder / "fast").exists()
-    assert children and not any(_alive(pid) for pid in children)
+    assert children and all(_ended(pid) for pid in children)
 
 
 def test_control_c_before_the_first_trial_is_answered_as_well(place: Workplace) -> None:
@@ -122,9 +122,13 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
-def _alive(pid: int) -> bool:
+def _ended(pid: int) -> bool:
+    """Whether a process ends; one that was killed may need a moment."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX" and os.getpid() != pid
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], PATIENCE_S)[0])
+    finally:
+        os.close(descriptor)

@@ -3,19 +3,18 @@
 import json
 import runpy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from support.commands import Workplace
-from support.models.onnx_files import network_input, write_network
+from support.models.onnx_files import network_inputs, onnx_answer, write_network
 from support.warm import WarmInterpreter
 from tuneloom.errors import InputError
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
-from tuneloom.tuners.tvm.runner import stored_parameters
+from tuneloom.tuners.tvm.runner.weights import stored_parameters
 
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +27,6 @@ def place(tmp_path_factory: pytest.TempPathFactory, warm: WarmInterpreter) -> Wo
     assert done.returncode == 0, done.stderr
     (place.folder / "printed.json").write_text(done.stdout)
     return place
-
-
-def images(count: int) -> Any:
-    return np.concatenate([network_input() * (n + 1) for n in range(count)])
-
-
-def expected(place: Workplace, value: Any) -> Any:
-    session = ort.InferenceSession(str(place.folder / "net.onnx"), providers=["CPUExecutionProvider"])
-    return session.run(None, {"x": value})[0]
 
 
 def test_the_result_and_the_manifest_name_all_shapes(place: Workplace) -> None:
@@ -55,20 +45,24 @@ def test_weights_that_shapes_have_in_common_are_there_once(place: Workplace) -> 
 
 @pytest.mark.parametrize("count", [1, 3, 4])
 def test_a_bundle_runs_each_number_of_images_it_holds(place: Workplace, count: int) -> None:
-    (got,) = load_bundle(place.folder / "fast").run(images(count))
-    np.testing.assert_allclose(got, expected(place, images(count)), rtol=1e-4, atol=1e-5)
+    (got,) = load_bundle(place.folder / "fast").run(network_inputs(count))
+    np.testing.assert_allclose(
+        got, onnx_answer(place.folder / "net.onnx", x=network_inputs(count)), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_more_than_fits_is_refused_by_name(place: Workplace) -> None:
     with pytest.raises(InputError, match=r"input 'x' must fit into one of the shapes .*\(4, 8, 8, 8\)"):
-        load_bundle(place.folder / "fast").run(images(5))
+        load_bundle(place.folder / "fast").run(network_inputs(5))
 
 
 def test_the_runner_in_the_bundle_does_the_same(place: Workplace) -> None:
     program = runpy.run_path(str(place.folder / "fast/run.py"))
     model = program["Model"](Path(place.folder / "fast"))
     for count in (1, 3, 4):
-        (got,) = model.run([images(count)])
-        np.testing.assert_allclose(got, expected(place, images(count)), rtol=1e-4, atol=1e-5)
+        (got,) = model.run([network_inputs(count)])
+        np.testing.assert_allclose(
+            got, onnx_answer(place.folder / "net.onnx", x=network_inputs(count)), rtol=1e-4, atol=1e-5
+        )
     with pytest.raises(program["Refused"], match=r"takes x \(1, 8, 8, 8\) or x \(4, 8, 8, 8\), got \(5,"):
-        model.run([images(5)])
+        model.run([network_inputs(5)])

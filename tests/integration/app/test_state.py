@@ -10,7 +10,7 @@ import tuneloom
 from support.models.tflite_graphs import SHAPE, write_summing_tflite
 from tuneloom import Session
 from tuneloom.errors import InputError, ModelError
-from tuneloom.tuners.tvm.runner import Model
+from tuneloom.tuners.tvm.runner.model import Model
 
 X = np.ones(SHAPE, "float32")
 

@@ -53,9 +53,9 @@ def test_a_kernel_is_timed_on_the_board(engine: LocalEngine, board: BoardProcess
 def test_a_crashing_and_a_hanging_candidate_cost_one_trial_each(
     engine: LocalEngine, board: BoardProcess, canary: bytes
 ) -> None:
-    crashed = profile_on(engine, board.board, calling("abort", TARGET))
+    crashed = profile_on(engine, board.board, calling(TARGET, ("abort",)))
     assert isinstance(crashed, Returned) and isinstance(crashed.value, Failure)
-    assert isinstance(profile_on(engine, board.board, calling("pause", TARGET), limit_s=0.5), TimedOut)
+    assert isinstance(profile_on(engine, board.board, calling(TARGET, ("pause",)), limit_s=0.5), TimedOut)
     again = profile_on(engine, board.board, canary)
     assert isinstance(again, Returned) and isinstance(again.value, Measurement)
 
@@ -64,7 +64,7 @@ def test_a_board_that_dies_while_a_candidate_runs_is_lost_and_used_again_when_it
     engine: LocalEngine, canary: bytes
 ) -> None:
     with BoardProcess.real(TARGET) as dying:
-        start_profile(engine, dying.board, calling("pause", TARGET))
+        start_profile(engine, dying.board, calling(TARGET, ("pause",)))
         await_session(dying.board)
         dying.kill()
         result = end_of_profile(engine)
@@ -76,9 +76,7 @@ def test_a_board_that_dies_while_a_candidate_runs_is_lost_and_used_again_when_it
 def test_a_board_that_stops_answering_is_lost_and_its_candidate_is_not_blamed(engine: LocalEngine) -> None:
     with BoardProcess.real(TARGET) as stuck:
         assert stuck.process is not None
-        start_profile(engine, stuck.board, calling("pause", TARGET), limit_s=0.5)
-        await_session(stuck.board)
-        stuck.process.send_signal(signal.SIGSTOP)
-        result = end_of_profile(engine)
+        stopping = ("kill", stuck.process.pid, int(signal.SIGSTOP))
+        result = profile_on(engine, stuck.board, calling(TARGET, stopping, ("pause",)), limit_s=0.5)
         stuck.process.send_signal(signal.SIGCONT)
     assert isinstance(result, Lost) and "no answer from 127.0.0.1" in result.reason

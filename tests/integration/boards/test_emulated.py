@@ -50,9 +50,9 @@ def engine() -> Iterator[LocalEngine]:
 def test_a_crashing_and_a_hanging_candidate_cost_one_trial_each(
     engine: LocalEngine, board: BoardProcess
 ) -> None:
-    crashed = profile_on(engine, board.board, calling("abort", TARGET))
+    crashed = profile_on(engine, board.board, calling(TARGET, ("abort",)))
     assert isinstance(crashed, Returned) and isinstance(crashed.value, Failure)
-    assert isinstance(profile_on(engine, board.board, calling("pause", TARGET), limit_s=5), TimedOut)
+    assert isinstance(profile_on(engine, board.board, calling(TARGET, ("pause",)), limit_s=5), TimedOut)
     again = profile_on(engine, board.board, canary_payload(resolve_target(TARGET)))
     assert isinstance(again, Returned) and isinstance(again.value, Measurement)
 

@@ -13,7 +13,11 @@ from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.gpus import visible_gpus
-from tuneloom.tuners.tvm.runner import Model, Refused, borrowed
+from tuneloom.model import ModelRecipe
+from tuneloom.tuners.tvm.models.layouts import choose_layout
+from tuneloom.tuners.tvm.runner.model import Model
+from tuneloom.tuners.tvm.runner.refused import Refused
+from tuneloom.tuners.tvm.runner.tensors import borrowed
 
 pytestmark = [
     pytest.mark.integration,
@@ -78,3 +82,11 @@ def test_a_tensor_in_the_memory_of_the_host_is_refused(bundle: Path, torch: Any)
 def test_evaluate_tells_clock_and_energy(bundle: Path) -> None:
     timed = evaluate_bundle(bundle, 0.5)
     assert timed["energy_j"] > 0 and timed["conditions"]["core_mhz"] > 0
+
+
+def test_a_model_is_timed_in_each_layout(tmp_path: Path) -> None:
+    model = write_network(tmp_path / "net.onnx")
+    recipe = ModelRecipe(key=str(tmp_path), source=str(model), shapes={}, target="cuda")
+    choice = choose_layout(recipe, 0)
+    assert set(choice.seconds) == {"channels_last", "channels_first"}
+    assert all(seconds > 0 for seconds in choice.seconds.values())

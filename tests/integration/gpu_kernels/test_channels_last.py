@@ -13,8 +13,9 @@ from tuneloom.backends.cuda.passes.turned_loops import turned_loops
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.inserting import claims_on
-from tuneloom.tuners.tvm.lowering.graph import lower
+from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
+from tuneloom.tuners.tvm.models.layouts import possible_layouts
 
 sys.path.append(str(Path(__file__).parent))
 from relax_models import model, operators, outputs
@@ -60,6 +61,20 @@ def test_no_transposition_stands_between_convolutions() -> None:
     assert operators(changed).count("relax.permute_dims") == 1 == operators(changed).index("relax.nn.conv2d")
     loops = relax.transform.LegalizeOps(dict(turned_loops()))(changed)
     np.testing.assert_allclose(outputs(loops), outputs(plain), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rank", "layout"), [(1, "WOI"), (2, "HWOI")])
+def test_filters_of_depthwise_convolutions_have_their_channels_side_by_side(rank: int, layout: str) -> None:
+    from tvm import relax
+
+    def body(_builder: Any, values: list[Any]) -> Any:
+        make = relax.op.nn.conv1d if rank == 1 else relax.op.nn.conv2d
+        return make(values[0], constant(6, 1, *(3,) * rank), padding=1, groups=6)
+
+    plain = model(body, ((1, 6, *(9,) * rank), "float32"))
+    changed = channels_last(plain)
+    assert f'kernel_layout="{layout}"' in str(changed)
+    np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-4, atol=1e-5)
 
 
 def test_lines_have_their_channels_last_too() -> None:
@@ -112,3 +127,18 @@ def test_a_gate_of_channels_is_not_part_of_the_kernel_that_computes_it() -> None
     np.testing.assert_allclose(
         outputs(gates_apart(channels_last(plain))), outputs(plain), rtol=1e-4, atol=1e-5
     )
+
+
+def test_the_whole_model_may_keep_its_channels_first() -> None:
+    plain = model(network, ((2, 3, 6, 6), "float32"))
+    lowered = lower(
+        ImportedModel(name="it", module=plain, inputs=(), outputs=(), digest=""),
+        resolve_target(json.dumps({"kind": "cuda", "arch": "sm_90"})),
+        LowerOptions(layout="channels_first"),
+    )
+    steps = [step for meaning in lowered.meanings.values() for step in meaning.steps]
+    layouts = {str(step.attributes["data_layout"]) for step in steps if step.operator == "relax.nn.conv2d"}
+    assert layouts == {"NCHW"}
+    assert possible_layouts(lowered) == ("channels_last", "channels_first")
+    unclaimed = [task.name for task in extract(lowered) if not list(claims_on(unpack(task)))]
+    assert not [name for name in unclaimed if "conv2d" in name and "transpose" not in name]

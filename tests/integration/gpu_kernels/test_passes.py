@@ -10,11 +10,13 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from relax_models import model, operators, outputs
 
+from tuneloom.backends.cuda.backend import BACKEND
 from tuneloom.backends.cuda.passes.attention import attention_as_one
 from tuneloom.backends.cuda.passes.halves import products_in_half
 from tuneloom.backends.cuda.passes.rms_norms import rms_norms_as_one
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind
+from tuneloom.backends.resolving import resolve_target
 
 pytestmark = pytest.mark.integration
 
@@ -209,3 +211,19 @@ def test_a_mean_that_leaves_axes_in_another_order_keeps_its_transposition() -> N
 
     plain = model(body, ((2, 7, 5), "float32"))
     assert operators(reshapes_behind(plain)) == ["relax.permute_dims", "relax.mean"]
+
+
+def test_a_default_schedule_that_raises_leaves_its_kernel_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tvm import relax
+    from tvm.s_tir.dlight import gpu
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("there are some consumers that are not properly inlined")
+
+    monkeypatch.setattr(gpu.Matmul, "apply", refuse)
+    target = resolve_target('{"kind": "cuda", "arch": "sm_90"}')
+    plain = model(lambda _, values: relax.op.matmul(*values), *(((64, 64), "float32"),) * 2)
+    loops = BACKEND.default_module(relax.transform.LegalizeOps()(plain), target)
+    assert "threadIdx.x" in loops["matmul"].script()

@@ -11,15 +11,21 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from relax_models import model, outputs
 
+from tuneloom.backends.implementers import ModelKernel
 from tuneloom.backends.resolving import resolve_target
+from tuneloom.model import Artifact
 from tuneloom.tuners.tvm.importing.onnx.converters.recurrent import Layer
 from tuneloom.tuners.tvm.importing.recurrence.directions import directions_at_once
 from tuneloom.tuners.tvm.importing.recurrence.meaning import steps_of
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.inserting import claims_on
 from tuneloom.tuners.tvm.lowering.graph import lower
-from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls, unpack
+from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE, pack_kernel
+from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls, kernel_class, kernel_module, unpack
 from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
+from tuneloom.tuners.tvm.measuring.building import build_kernel
+from tuneloom.tuners.tvm.measuring.rebuilding import rebuild_kernel
+from tuneloom.tuners.tvm.search.search import default_candidate
 
 pytestmark = pytest.mark.integration
 
@@ -90,6 +96,20 @@ def test_both_directions_are_a_task_that_a_template_claims_and_that_compiles_by_
     ((implementer, claim),) = claims_on(kernel)
     program = claim.program(claim.space.guesses[0])
     assert implementer.name == "triton" and program.kernels[-1].grid[2] == 2 and task.weight == 1
+
+
+def test_the_default_runs_over_whole_sequences_when_it_is_measured_and_when_it_is_built_again() -> None:
+    imported = ImportedModel(name="it", module=layer("LSTM"), inputs=(), outputs=(), digest="")
+    lowered, on_gpu = (
+        lower(imported, resolve_target(one)) for one in ("cpu", json.dumps({"kind": "cuda", "arch": "sm_90"}))
+    )
+    (name,) = (name for name in kernel_calls(lowered.module) if kernel_class(name) == "lstm")
+    module, meaning = kernel_module(lowered.module[name]), on_gpu.meanings[name]
+    kernel = ModelKernel(module=module, meaning=meaning, target=lowered.target)
+    first = build_kernel(default_candidate(kernel).payload)
+    again = rebuild_kernel(pack_kernel(module, lowered.target, meaning), NO_TRACE)
+    for built in (first, again):
+        assert isinstance(built, Artifact) and BuiltKernel.from_bytes(built.payload).lengths == 7
 
 
 def test_lengths_of_sequences_travel_with_a_built_kernel() -> None:

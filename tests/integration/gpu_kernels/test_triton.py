@@ -8,23 +8,33 @@ from pathlib import Path
 
 import pytest
 
-from support.kernels.cases import CASES, TF32_TOLERANCE, TOLERANCES, product_with_gelu, recurrent
+from support.kernels.cases import (
+    CASES,
+    TF32_TOLERANCE,
+    TOLERANCES,
+    attention,
+    product_with_gelu,
+    recurrent,
+)
 from tuneloom.backends.cuda.code import DeviceCode
-from tuneloom.backends.cuda.triton.implementer import TritonImplementer, triton_claim
+from tuneloom.backends.cuda.triton.implementer import TEMPLATES, TritonImplementer, triton_claim
 
 pytest.importorskip("triton", reason="the extra triton is not installed")
 pytestmark = pytest.mark.integration
 
 COMPILED = {
     "sm_80": (
-        *("product with GELU", "causal attention", "convolution", "depthwise convolution"),
-        *("transposed convolution", "LSTM"),
+        *("product with GELU", "product of one row", "causal attention", "convolution"),
+        *("depthwise convolution", "transposed convolution", "LSTM", "largest of many"),
+        *("softmax", "joined parts"),
     ),
     "sm_90": (
-        *("batched product", "written out attention", "layer norm", "elementwise chain"),
-        *("mean of all pixels", "GRU backwards", "LSTM both ways", "product in 8 bits"),
+        *("batched product", "product of one row", "written out attention", "product in 8 bits"),
+        *("largest of a window", "transposed with overlap", "GRU backwards", "LSTM both ways"),
+        *("mean of all pixels", "layer norm", "elementwise chain"),
     ),
 }
+"""At least one kernel of each template for each architecture."""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +55,11 @@ def test_the_interpreter_agrees_with_numpy(name: str, differences: dict[str, lis
     if any(step.attributes.get("precision") == "tf32" for step in meaning.steps):
         allowed = [TF32_TOLERANCE] * len(allowed)
     assert all(off <= most for off, most in zip(differences[name], allowed, strict=True)), differences[name]
+
+
+@pytest.mark.parametrize("arch", COMPILED)
+def test_each_template_is_compiled_for_each_architecture(arch: str) -> None:
+    assert {CASES[name][0] for name in COMPILED[arch]} == {template.name for template in TEMPLATES}
 
 
 @pytest.mark.parametrize(
@@ -105,3 +120,16 @@ def test_descriptors_bring_scratch_memory_of_their_own(
     assert isinstance(code, DeviceCode)
     roles = [each.role for each in code.launches[0].arguments[-2:]]
     assert roles == ["scratch", "null"] and code.scratch[-1].dtype == "uint8"
+
+
+def test_a_thread_of_attention_computes_one_exponential_a_score_and_one_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    claim = triton_claim(attention(128, 128, 1, 16), {"kind": "cuda", "arch": "sm_90"})
+    assert claim is not None
+    tile, threads, rows = 64, 128, 2
+    chosen = {**claim.space.guesses[0], "tile_m": tile, "tile_n": tile, "warps": threads // 32, "split": 1}
+    assert isinstance(TritonImplementer().build(claim, chosen), DeviceCode)
+    (text,) = tmp_path.rglob("*.ptx")
+    assert text.read_text().count("ex2.approx") <= tile * tile // threads + 2 * rows

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper, save
+from onnx import helper, save
 
 from support.commands import Workplace
+from support.models.graphs import model_of
 from support.models.onnx_files import write_network
+from support.warm import WarmInterpreter
 from tuneloom.gpus import visible_gpus
 
 pytestmark = pytest.mark.integration
@@ -17,11 +19,11 @@ TARGET = '{"kind": "cuda", "arch": "sm_80"}'
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def place(tmp_path: Path, warm: WarmInterpreter) -> Workplace:
     if visible_gpus():
         pytest.skip("there is a GPU to measure on")
     write_network(tmp_path / "net.onnx")
-    return Workplace(folder=tmp_path)
+    return Workplace(folder=tmp_path, warm=warm)
 
 
 def write_reshaped(path: Path) -> None:
@@ -37,14 +39,7 @@ def write_reshaped(path: Path) -> None:
         "flat": np.array([8, 16]),
         "volume": np.array([2, 4, 32]),
     }
-    graph = helper.make_graph(
-        nodes,
-        "views",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4, 32])],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+    save(model_of(nodes, {"x": (2, 4, 16)}, {"y": (2, 4, 32)}, constants), path)
 
 
 def test_a_bundle_for_a_named_architecture_is_made_of_first_guesses(place: Workplace) -> None:

@@ -152,7 +152,7 @@ def test_an_executor_that_was_thought_dead_writes_nothing_more_and_goes_on_with_
     lease = store.lease_of(run)
     assert lease is not None and lease.pid == first.pid
     store.release_run(lease, RunStatus.INTERRUPTED, "its lease ended")
-    store.take_run(run, "other", 30.0)
+    store.take_run(run, "other", PATIENCE_S)
     before = trials(store, run)
     first.send_signal(signal.SIGCONT)
     follower = submit(store, [job("next", trials=4)], RunSettings()).id

@@ -16,9 +16,11 @@ from tuneloom.app.runs.executing.serving import MOST_RUNS
 from tuneloom.app.runs.settings import RunSettings
 from tuneloom.app.runs.submitting import submit
 from tuneloom.engine.sharing.locks import core_lock, holding
+from tuneloom.engine.sharing.reservations import Reservation
 from tuneloom.store import RunStatus, Store, open_existing, open_store
 
-CORES = len(os.sched_getaffinity(0))
+EVERY = os.sched_getaffinity(0)
+CORES = len(EVERY)
 MODEL = "mock:tasks=2,size=200,build=0.01,profile=0.02"
 SERVE = """
 import sys
@@ -58,19 +60,22 @@ two_cores = pytest.mark.skipif(CORES < 2, reason="one core is host and device, s
 @two_cores
 @pytest.mark.parametrize("device_cores", sorted({(CORES + 1) // 2, CORES}))
 def test_two_tunes_side_by_side_share_a_device_and_no_measurements_overlap(
-    device_cores: int, tmp_path: Path, warm: WarmInterpreter
+    device_cores: int, tmp_path: Path, warm: WarmInterpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TUNELOOM_DEVICE_LOCKS", str(tmp_path / "locks"))
     places = [Workplace(folder=tmp_path / name, warm=warm) for name in ("a", "b")]
-    locks = str(tmp_path / "locks")
     with ExitStack() as ending:
         for place in places:
             place.folder.mkdir()
-        programs = [
-            ending.enter_context(
-                ended_afterwards(place.start(*tune(40, device_cores), TUNELOOM_DEVICE_LOCKS=locks))
-            )
-            for place in places
-        ]
+        here = ending.enter_context(closing(Reservation(EVERY, 0)))
+        with holding([core_lock(core) for core in EVERY], alone=True, waits=lambda: None):
+            programs = [
+                ending.enter_context(ended_afterwards(place.start(*tune(40, device_cores))))
+                for place in places
+            ]
+            assert wait_until(
+                programs[0], lambda: len(here.others()) == 2
+            )  # nobody ends before both are here
         ends = [program.communicate(timeout=900) for program in programs]
         assert [program.wait() for program in programs] == [0, 0], ends
     said = [error for _, error in ends if "is shared with" in error]
@@ -116,7 +121,7 @@ def test_the_executors_of_one_server_never_measure_at_once(
     warm.write_commands(tmp_path)
     with closing(open_store(place.store)) as store, ExitStack() as ending:
         runs = [submitted(store) for _ in range(MOST_RUNS + 1)]  # more than one of them takes
-        with holding([core_lock(core) for core in os.sched_getaffinity(0)], alone=True, waits=lambda: None):
+        with holding([core_lock(core) for core in EVERY], alone=True, waits=lambda: None):
             server = ending.enter_context(
                 ended_afterwards(place.start_python("-c", SERVE, str(tmp_path / "python"), "serve", *words))
             )
@@ -140,7 +145,7 @@ def test_a_tune_waits_for_a_core_that_another_process_measures_on_and_its_report
 ) -> None:
     monkeypatch.setenv("TUNELOOM_DEVICE_LOCKS", str(tmp_path / "locks"))
     place = Workplace(folder=tmp_path, warm=warm)
-    last = core_lock(max(os.sched_getaffinity(0)))
+    last = core_lock(max(EVERY))
     with holding([last], alone=True, waits=lambda: None):
         program = place.start(*tune(4, 1))
         place_taken = tmp_path / "locks"

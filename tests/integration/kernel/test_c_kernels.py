@@ -71,14 +71,16 @@ def description(folder: Path, text: str = TOML) -> Path:
 
 
 def test_every_kind_of_failure_is_counted_and_the_rest_is_tuned(tmp_path: Path) -> None:
-    kernel = described(description(tmp_path, TOML.replace("STEP = [1, 4]", "STEP = [4]"))).kernel
-    plan = Plan(budget=Budget(trials=8), measuring=MeasuringRules(run_timeout_s=10.0))
+    hangs_once = '[restrictions]\nwhere = ["MODE != 3 or SHIFT == 0"]\n[[arguments]]'
+    text = TOML.replace("STEP = [1, 4]", "STEP = [4]").replace("[[arguments]]", hangs_once, 1)
+    plan = Plan(budget=Budget(trials=7), measuring=MeasuringRules(run_timeout_s=10.0))
+    kernel = described(description(tmp_path, text)).kernel
     result = tune(kernel, plan)
     assert (result.best["MODE"], result.best["SHIFT"]) == (0, 0)
     assert result.failures == {
         FailureKind.BUILD_ERROR: 2,
         FailureKind.RUN_ERROR: 2,
-        FailureKind.RUN_TIMEOUT: 2,
+        FailureKind.RUN_TIMEOUT: 1,
         FailureKind.WRONG_RESULT: 1,
     }
 

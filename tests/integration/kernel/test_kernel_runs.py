@@ -1,12 +1,14 @@
 """Kernels are runs like all others: kept, killed, resumed, reported, and mixed with models."""
 
 import json
+import re
 import signal
 from pathlib import Path
 
 import pytest
 
-from support.commands import Program, Workplace, ended_afterwards, wait_until
+from support.commands import Workplace, ended_afterwards
+from support.ending import ending
 from support.warm import WarmInterpreter
 from tuneloom.store import RunStatus, open_store
 
@@ -82,16 +84,16 @@ def place(tmp_path: Path, warm: WarmInterpreter) -> Workplace:
     return Workplace(folder=tmp_path, warm=warm)
 
 
-def killed_at(place: Workplace, process: Program, trials: int) -> list[tuple[str, str]]:
-    """Kill a run once it has so many trials; what it had committed by then."""
-    assert wait_until(process, lambda: len(place.trials()) >= trials)
-    process.kill()
-    process.communicate()
+def killed_at(place: Workplace, trials: int, *words: str) -> list[tuple[str, str]]:
+    """Let a run be killed once it has so many trials; what it had committed by then."""
+    with ended_afterwards(place.start_python(*ending(trials, signal.SIGKILL, *words))) as process:
+        _, error = process.communicate()
+    assert process.returncode == -signal.SIGKILL, error
     return place.trials()
 
 
 def test_a_killed_run_goes_on_without_losing_or_repeating_anything(place: Workplace) -> None:
-    known = killed_at(place, place.start("kernel", "tune", "twice.toml"), 6)
+    known = killed_at(place, 6, "kernel", "tune", "twice.toml")
     ran = place.folder / "ran.txt"
     before = ran.read_text().splitlines()
     again = place.run("resume", "last", "--json")
@@ -99,6 +101,9 @@ def test_a_killed_run_goes_on_without_losing_or_repeating_anything(place: Workpl
     trials = place.trials()
     assert len(trials) == len(set(trials)) == 18
     assert trials[: len(known)] == known
+    assert place.run("report", "last", "-o", "page.html").returncode == 0
+    chosen = re.findall(r'data-tip="(trial \d+): ', (place.folder / "page.html").read_text())
+    assert set(chosen) == {f"trial {number}" for number in range(1, 19)}  # also those before the kill
     (job,) = json.loads(again.stdout)["jobs"]
     assert job["result"]["trials"] == 18 and job["result"]["best"]["SHIFT"] != 3
     measured = set(before[: len(known) - 2])  # the last few may have run without being committed
@@ -115,15 +120,16 @@ def test_its_report_shows_stages_failures_and_maps_of_knobs(place: Workplace) ->
         assert f"<h2>{title}</h2>" in page
     assert "SHIFT against STEP" in page and "expected to be valid" in page
     assert "effect on the time" in page and "killed by SIGSEGV" in page
+    chosen = page[page.index("<h2>What the search chose</h2>") :]
+    assert "far from all tried" in chosen and "Gaussian process" in chosen and "\npromised " in chosen
     listed = place.run("runs", "--json")
     assert [run["trials"] for run in json.loads(listed.stdout)] == [20]
 
 
 def test_control_c_keeps_everything_and_says_how_to_go_on(place: Workplace) -> None:
-    with ended_afterwards(place.start("kernel", "tune", "twice.toml", "--trials", "32")) as process:
-        assert wait_until(process, lambda: len(place.trials()) >= 3)
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=300)
+    words = ending(3, signal.SIGINT, "kernel", "tune", "twice.toml", "--trials", "32")
+    with ended_afterwards(place.start_python(*words)) as process:
+        _, error = process.communicate()
     store = open_store(place.store)
     (run,) = store.runs()
     store.close()
@@ -137,7 +143,7 @@ def test_control_c_keeps_everything_and_says_how_to_go_on(place: Workplace) -> N
 
 
 def test_a_kernel_that_was_changed_meanwhile_is_resumed_as_it_was_submitted(place: Workplace) -> None:
-    known = killed_at(place, place.start("kernel", "tune", "twice.toml"), 2)
+    known = killed_at(place, 2, "kernel", "tune", "twice.toml")
     (place.folder / "twice.c").write_text("this is no C any more")
     again = place.run("resume", "last")
     assert again.returncode == 0, again.stderr
@@ -147,7 +153,7 @@ def test_a_kernel_that_was_changed_meanwhile_is_resumed_as_it_was_submitted(plac
 def test_functions_of_a_script_are_resumed_from_the_command_line(place: Workplace) -> None:
     (place.folder / "levels.py").write_text(SCRIPT)
     log = place.folder / "levels.txt"
-    known = killed_at(place, place.start_python("levels.py", str(log)), 5)
+    known = killed_at(place, 5, "levels.py", str(log))
     kept = place.folder / "home" / "kernels"
     assert len(list(kept.glob("*.kernel"))) == 1
     again = place.run("resume", "last")

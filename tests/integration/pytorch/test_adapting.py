@@ -13,9 +13,10 @@ import pytest
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch = pytest.importorskip("torch")
-from tuneloom.pytorch.adapting import AdaptiveGraph
+from tuneloom.pytorch.adapting import AdaptiveGraph, _form
 from tuneloom.pytorch.background import let_others_first
 from tuneloom.pytorch.graphs import Graph
+from tuneloom.pytorch.varying import VaryingInputs
 
 
 class Clock:
@@ -76,6 +77,20 @@ def test_a_slower_program_is_not_used() -> None:
     assert graph.in_use == "PyTorch"
 
 
+@pytest.mark.parametrize(("takes_s", "stays"), [(1.0, False), (3.0, True)])
+def test_a_graph_stays_in_pytorch_if_its_last_program_is_slower(takes_s: float, stays: bool) -> None:
+    clock = Clock()
+    graph = doubling(clock)
+    called(graph, 1)
+    assert not graph.stays
+    graph.offer("tuned", clock.program(takes_s, lambda x: x + x))
+    graph.final = True
+    called(graph, 4)
+    assert not graph.stays  # it is still tried
+    called(graph, 1)
+    assert graph.stays is stays
+
+
 def test_a_program_whose_answers_differ_is_named_and_never_answers(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     graph = doubling(clock)
@@ -117,6 +132,24 @@ def test_a_graph_serves_its_own_weights_and_shapes_as_they_were() -> None:
     assert not graph.serves([weight], [torch.zeros(5)])
     weight.add_(1)
     assert not graph.serves([weight], [X])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [X.double(), X.long(), X.to("meta"), X.reshape(2, 2), 4.0],
+    ids=["double", "long", "meta", "shape", "number"],
+)
+def test_a_graph_serves_only_inputs_of_its_shapes_types_and_devices(other: Any) -> None:
+    graph = doubling(Clock())
+    assert graph.fits([X + 1])
+    assert not graph.fits([other])
+
+
+def test_inputs_that_vary_keep_their_type_and_device() -> None:
+    varying = VaryingInputs(places={0: ((1, 8),)}, named={}, numbers=(1,))
+    examples = [_form(X), _form(4)]
+    for value, fits in ((X[:2], True), (X.double(), False), (X.to("meta"), False), (torch.ones(9), False)):
+        assert varying.fit([_form(value), _form(2)], examples) is fits
 
 
 def test_the_tuning_process_runs_only_when_nobody_else_wants_to() -> None:

@@ -3,7 +3,6 @@
 import logging
 import threading
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,9 @@ from tuneloom.pytorch.adapting import AnswerForm, DeployedGraph
 from tuneloom.pytorch.background import LOADING, Commission
 from tuneloom.pytorch.options import CompileOptions
 from tuneloom.pytorch.tuning import on_cpu
+from tuneloom.tuners.tvm.bundles.loading import load_bundle
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TUNELOOM_HOME", str(tmp_path / "home"))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch._dynamo.reset()
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -171,30 +161,53 @@ class DeployedWrongly:
         return [self.answer]
 
 
-def test_shapes_that_vary_are_right_and_get_programs_of_their_own(commissions: list[Commission]) -> None:
+def test_a_size_that_changes_is_tuned_as_one_that_varies(commissions: list[Commission]) -> None:
     model = torch.nn.Linear(3, 3).eval()
     compiled = torch.compile(model, backend="tuneloom")
     with torch.no_grad():
         for size in (2, 5, 7, 5):
             x = torch.randn(size, 3)
             torch.testing.assert_close(compiled(x), model(x))
-    assert len(commissions) == 3
+    assert served(commissions) == [None, [((2, 64), (3, 3))]]
 
 
 def test_a_graph_that_tvm_cannot_take_stays_in_pytorch_and_is_named_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    class Odd(torch.nn.Module):  # type: ignore[misc,name-defined]
-        def forward(self, x: Any) -> Any:
-            return torch.special.bessel_j0(x)
-
     x = torch.randn(4)
-    compiled = torch.compile(Odd(), backend="tuneloom", options={"mode": "wait"})
+    compiled = torch.compile(Bessel(), backend="tuneloom", options={"mode": "wait"})
     with torch.no_grad(), caplog.at_level(logging.WARNING, logger="tuneloom.pytorch"):
         for _ in range(3):
             assert torch.equal(compiled(x), torch.special.bessel_j0(x))
     (message,) = caplog.messages
     assert "stays in PyTorch" in message and "special_bessel_j0" in message and "\n" not in message
+
+
+class Branching(torch.nn.Module):  # type: ignore[misc,name-defined]
+    """Its path depends on values, so that PyTorch can't export it."""
+
+    def forward(self, x: Any) -> Any:
+        return x + 1 if x.sum() > 0 else x - 1
+
+
+class Bessel(torch.nn.Module):  # type: ignore[misc,name-defined]
+    def forward(self, x: Any) -> Any:
+        return torch.special.bessel_j0(x)
+
+
+@pytest.mark.parametrize(("kind", "why"), [(Branching, "torch.export: "), (Bessel, "special_bessel_j0")])
+def test_a_module_that_cannot_be_compiled_runs_as_it_is_and_is_named(
+    kind: Any, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model, x, called = kind().eval(), torch.ones(4), []
+    with torch.no_grad(), caplog.at_level(logging.WARNING, logger="tuneloom.pytorch"):
+        compiled = tuneloom.compile(model, x, mode="wait", trials=1)
+        model.register_forward_hook(lambda *_: called.append(True))
+        assert torch.equal(compiled(x), model(x))
+    (message,) = [one.getMessage() for one in caplog.records if one.name == "tuneloom.pytorch"]
+    assert "stays in PyTorch" in message and why in message
+    assert compiled.in_use == "PyTorch"
+    assert len(called) == 2
 
 
 def test_what_changes_its_inputs_stays_in_pytorch(caplog: pytest.LogCaptureFixture) -> None:
@@ -295,3 +308,101 @@ def test_a_dimension_without_a_greatest_size_is_refused(commissions: list[Commis
     ):
         tuneloom.compile(small(), torch.randn(2, 4, 12, 12), dynamic_shapes=varied(None))
     assert not commissions
+
+
+def test_a_dynamic_dimension_is_tuned_once_for_all_its_sizes(tmp_path: Path) -> None:
+    model = small()
+    compiled = torch.compile(model, backend="tuneloom", options={"trials": 2, "mode": "wait"})
+    first = torch.randn(3, 4, 12, 12)
+    torch._dynamo.mark_dynamic(first, 0, min=2, max=6)
+    with torch.no_grad():
+        for x in (first, *(torch.randn(size, 4, 12, 12) for size in (5, 2, 6, 4, 5, 3))):
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+    (folder,) = (tmp_path / "home" / "pytorch").iterdir()
+    bundle = load_bundle(folder / "tuned")
+    assert (bundle.manifest["sizes"]["low"], bundle.manifest["sizes"]["high"]) == (1, 6)
+    x = torch.randn(5, 4, 12, 12)
+    deployed = DeployedGraph(folder / "tuned", [0], AnswerForm.of([x]))
+    torch.testing.assert_close(deployed([x])[0], model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_inputs_of_another_type_are_left_to_pytorch(caplog: pytest.LogCaptureFixture) -> None:
+    model = torch.nn.ReLU().eval()
+    with torch.no_grad():
+        compiled = tuneloom.compile(model, X, mode="wait", trials=2)
+        assert compiled._graph._offered is not None
+        compiled._graph._current = compiled._graph._offered[1]
+        compiled._graph._offered = None
+        for x in (X, X.double(), X.int(), X.to("meta")):
+            assert compiled(x).dtype == x.dtype and compiled(x).device == x.device
+    assert "tuneloom" not in caplog.text
+
+
+def test_weights_that_are_replaced_after_compiling_are_used(commissions: list[Commission]) -> None:
+    model, x = torch.nn.Linear(3, 3).eval(), torch.randn(2, 3)
+    with torch.no_grad():
+        for change in (
+            lambda: setattr(model.weight, "data", torch.zeros(3, 3)),
+            lambda: replace(model, "bias"),
+        ):
+            compiled = tuneloom.compile(model, x)
+            compiled._graph._current = wrong = DeployedWrongly()
+            assert compiled(x) is wrong.answer
+            change()
+            assert torch.equal(compiled(x), model(x))
+
+
+def replace(model: Any, name: str) -> None:
+    setattr(model, name, torch.nn.Parameter(torch.ones(3)))
+
+
+def test_inputs_on_another_device_than_the_weights_are_refused_in_one_line(
+    commissions: list[Commission],
+) -> None:
+    with torch.no_grad():
+        compiled = tuneloom.compile(small(), X)
+        with pytest.raises(TargetError, match=r"^Sequential: tensors are on cpu and meta; move them to one$"):
+            compiled(X.to("meta"))
+
+
+def served(commissions: list[Commission]) -> list[Any]:
+    return [
+        None if varying is None else list(varying.places.values())
+        for varying in (one.graph.graph.varying for one in commissions)
+    ]
+
+
+def test_sizes_without_bounds_get_room_to_grow(commissions: list[Commission]) -> None:
+    model = torch.nn.Linear(3, 3).eval()
+    compiled = torch.compile(model, backend="tuneloom", dynamic=True)
+    with torch.no_grad():
+        for size in (5, 7, 64, 100, 3):
+            x = torch.randn(size, 3)
+            torch.testing.assert_close(compiled(x), model(x))
+    assert served(commissions) == [[((2, 64), (3, 3))], [((2, 256), (3, 3))]]
+    assert len({one.folder for one in commissions}) == 2
+
+
+def test_of_several_dynamic_dimensions_the_one_that_calls_change_varies(
+    commissions: list[Commission],
+) -> None:
+    model = torch.nn.ReLU()
+    compiled = torch.compile(model, backend="tuneloom", dynamic=True)
+    with torch.no_grad():
+        for shape in ((4, 9), (4, 11), (4, 30), (6, 12)):
+            assert torch.equal(compiled(torch.ones(shape)), torch.ones(shape))
+    assert served(commissions) == [None, [((4, 4), (2, 64))], None]
+
+
+def test_a_dynamic_graph_that_cannot_vary_gets_a_program_for_each_size(commissions: list[Commission]) -> None:
+    model = torch.nn.Linear(3, 3).eval()
+    compiled = torch.compile(model, backend="tuneloom", dynamic=True)
+    with torch.no_grad():
+        compiled(torch.randn(5, 3))
+        commissions[0].folder.mkdir(parents=True)
+        (commissions[0].folder / "refused.txt").write_text("zeros change it\n")
+        assert commissions[0].refused()
+        for size in (5, 7, 5):
+            x = torch.randn(size, 3)
+            torch.testing.assert_close(compiled(x), model(x))
+    assert served(commissions) == [[((2, 64), (3, 3))], None, None]

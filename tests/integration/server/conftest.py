@@ -1,6 +1,7 @@
 """Servers and executors as users start them, on each database in turn."""
 
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from support.commands import Workplace
+from support.ending import ending
 from support.warm import WarmInterpreter
 from tuneloom.client import Client
 
@@ -41,6 +43,12 @@ class Team:
     def execute(self, *words: str) -> Any:
         """Start an executor."""
         return self._start("executor", "--store", self.place, *words)
+
+    def execute_until(self, trials: int, number: signal.Signals) -> Any:
+        """Start an executor that gets a signal when it has made so many trials."""
+        words = ending(trials, number, "executor", "--store", self.place)
+        self.started.append(self.workplace.start_python(*words))
+        return self.started[-1]
 
     def wait_until(self, true: Callable[[], bool]) -> None:
         """Wait for something to happen while everything that was started lives."""

@@ -47,11 +47,10 @@ def test_a_model_is_tuned_in_int8_on_samples_that_are_uploaded_with_it(team: Tea
 def test_a_server_and_its_executor_are_stopped_and_the_job_goes_on_on_a_farm(team: Team) -> None:
     with team.serve() as client:
         job = client.submit(SLOW, trials=60, batch=4)
-        executor = team.execute()
-        team.wait_until(lambda: "trials" in (event.name for event in islice(job.events(), 3)))
-        team.started[0].send_signal(signal.SIGKILL)
-        executor.send_signal(signal.SIGTERM)
+        executor = team.execute_until(8, signal.SIGTERM)
         assert executor.wait(PATIENCE_S) == 0
+        assert "trials" in (event.name for event in islice(job.events(), 3))
+        team.started[0].send_signal(signal.SIGKILL)
     team.started.pop(0).communicate()
     farm = team.workplace.folder / "farm.toml"
     farm.write_text('engine = "local"\n[[devices]]\nkey = "cpu"\nkind = "cpu"\ncores = 1\n')

@@ -79,7 +79,7 @@ def test_only_one_of_many_processes_takes_a_run_over(place: str) -> None:
 
     def work(number: int) -> None:
         try:
-            open_store(place).take_run(run, str(number), 30.0)
+            open_store(place).take_run(run, str(number), 300.0)
             os.write(won[1], b"x")
         except StoreError:
             os.write(won[1], b".")

@@ -7,9 +7,9 @@ from tuneloom.store.running.news import News
 
 
 def wait_for(news: News) -> bool:
-    """Whether there are news within a minute; asked often, since nothing else tells."""
+    """Whether there are news within five minutes; asked often, since nothing else tells."""
     moment = threading.Event()
-    for _ in range(1200):
+    for _ in range(6000):
         if news.came():
             return True
         moment.wait(0.05)

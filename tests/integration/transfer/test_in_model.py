@@ -72,7 +72,7 @@ def test_a_kernel_is_compared_with_its_own_replacement_among_the_same_neighbours
     slow = {summary.tasks[0].key: NO_TRACE}
     names = {task.name: task.key for task in summary.tasks}
 
-    def build(lowered: LoweredModel, schedules: dict[str, str], guess: bool = False) -> Known:
+    def build(lowered: LoweredModel, schedules: dict[str, str], guess: bool = False, **_: object) -> Known:
         return Known(build_model(lowered, schedules, guess=guess), schedules)
 
     def times(model: Known, _values: object) -> dict[str, float]:

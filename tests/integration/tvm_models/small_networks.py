@@ -62,6 +62,11 @@ def odd_channels(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 16, 9, 9), [net.conv(hidden, (10, 24, 3, 3), pads=[1, 1, 1, 1])]
 
 
+def some_points(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    hidden = net.add("Relu", net.conv("x", (16, 8, 3, 3), pads=[1, 1, 1, 1]))
+    return (1, 8, 9, 12), [net.conv(hidden, (24, 16, 1, 1), strides=[2, 3])]
+
+
 def transformed(net: Net) -> tuple[tuple[int, ...], list[str]]:
     hidden = net.add("Relu", net.conv("x", (48, 32, 3, 3), pads=[1, 1, 1, 1]))
     return (1, 32, 22, 17), [net.add("Add", hidden, net.conv(hidden, (48, 48, 3, 3), pads=[1, 1, 1, 1]))]
@@ -294,6 +299,7 @@ NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
     for made in (
         first_layer,
         odd_channels,
+        some_points,
         transformed,
         transformed_along_an_axis,
         transformed_signal,

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
+from support.models.graphs import model_of
 from tuneloom.backends.cpu.layouts.operators import attending
 from tuneloom.backends.cpu.templates.generator import has_template
 from tuneloom.backends.resolving import resolve_target
@@ -42,14 +44,7 @@ def net(
         nodes.append(helper.make_node("Softmax", [f"s{number}_{len(steps)}"], [f"w{number}"], axis=-1))
         nodes.append(helper.make_node("MatMul", [f"w{number}", names["v"]], [names["y"]]))
     results = [*(f"y{number}" for number in range(len(heads))), *outputs]
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in given.items()],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in results],
-        [helper.make_tensor("scale", TensorProto.FLOAT, [], [0.3])],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    return model_of(nodes, given, dict.fromkeys(results), {"scale": np.float32(0.3)})
 
 
 def kernels(lowered: LoweredModel) -> list[str]:

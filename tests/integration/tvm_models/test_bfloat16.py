@@ -19,7 +19,7 @@ from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.compiled import load_compiled
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.tolerances import BY_TYPE, tolerance_for
-from tuneloom.tuners.tvm.runner import stored_parameters
+from tuneloom.tuners.tvm.runner.weights import stored_parameters
 
 RANDOM = np.random.default_rng(5)
 HALF = np.dtype(ml_dtypes.bfloat16)

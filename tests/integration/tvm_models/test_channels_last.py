@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.models.running import run_main
 from tuneloom.backends.cpu.layouts.blocking import block_layouts
 from tuneloom.compiler.fast_import import load_tvm
 
@@ -35,14 +36,6 @@ def convolution(data: Any, weight: Any, *, padded: Any = None, **options: Any) -
     return builder.get()
 
 
-def run(module: Any, data: Any) -> Any:
-    tvm = load_tvm()
-    from tvm import relax
-
-    executable = relax.build(relax.transform.DeadCodeElimination()(module), "llvm")
-    return relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(data)).numpy()
-
-
 def values(*shape: int) -> Any:
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
 
@@ -55,7 +48,7 @@ def test_weights_are_packed_and_the_result_is_the_same(
     module = convolution(data, weight, strides=strides, padding=padding)
     packed = block_layouts(module, LANES)
     assert "nn.conv2d(" not in str(packed["main"])
-    np.testing.assert_allclose(run(packed, data), run(module, data), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run_main(packed, data), run_main(module, data), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("groups", [1, 4])
@@ -69,7 +62,7 @@ def test_zeros_around_an_image_are_the_convolution_s_own(groups: int) -> None:
     )
     joined = block_layouts(module, LANES)
     assert "pad_width" not in str(_without_unread(joined)["main"])
-    np.testing.assert_allclose(run(joined, data), run(module, data), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run_main(joined, data), run_main(module, data), rtol=1e-4, atol=1e-5)
 
 
 def test_zeros_that_are_a_channel_stay() -> None:
@@ -77,7 +70,7 @@ def test_zeros_that_are_a_channel_stay() -> None:
     module = convolution(data, values(3, 3, 5, 8), padded=[0, 0, 1, 1, 1, 1, 0, 1])
     blocked = block_layouts(module, LANES)
     assert "pad_width" in str(_without_unread(blocked)["main"])
-    np.testing.assert_allclose(run(blocked, data), run(module, data), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run_main(blocked, data), run_main(module, data), rtol=1e-4, atol=1e-5)
 
 
 def _without_unread(module: Any) -> Any:

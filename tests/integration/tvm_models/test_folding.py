@@ -52,6 +52,8 @@ CASES = {
     "add in bfloat16": lambda r: r.op.add(
         r.const(MATRIX * 0.3, "bfloat16"), r.const(MATRIX[1] * 0.7, "bfloat16")
     ),
+    "sqrt": lambda r: r.op.sqrt(r.const(MATRIX * np.float32(0.3) + np.float32(1e-5))),
+    "sqrt in float16": lambda r: r.op.sqrt(r.const(MATRIX * 0.3, "float16")),
     "floor_mod": lambda r: r.op.floor_mod(r.const(np.arange(-6, 6), "int64"), r.const(4, "int64")),
 }
 

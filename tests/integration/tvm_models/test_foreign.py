@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import ModelError
-from tuneloom.tuners.tvm import runner
+from tuneloom.joining import run_py
 from tuneloom.tuners.tvm.importing.onnx.crossing import require_tensors
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import lower
@@ -81,7 +81,7 @@ def test_parts_travel_with_the_bundle_and_its_runner(
         "onnxruntime": parts,
     }
     (tmp_path / "bundle.json").write_text(json.dumps(manifest))
-    (tmp_path / "run.py").write_text(Path(runner.__file__).read_text())
+    (tmp_path / "run.py").write_text(run_py())
     np.save(tmp_path / "x.npy", values())
     words = ["run.py", "--input", "x.npy", "--output", "y.npy"]
     subprocess.run([sys.executable, *words], cwd=tmp_path, check=True)

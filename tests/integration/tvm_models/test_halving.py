@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from support.models.graphs import model_of
 from tuneloom.backends.cpu.layouts.kernels import pairs
 from tuneloom.backends.cpu.templates.generator import first_guess
 from tuneloom.backends.resolving import resolve_target
@@ -37,14 +38,7 @@ def network() -> Any:
         helper.make_node("Flatten", ["c"], ["d"]),
         helper.make_node("MatMul", ["d", "matrix"], ["y"]),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 20, 11, 11))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 10))],
-        [numpy_helper.from_array(value, name) for name, value in weights.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    return model_of(nodes, {"x": (1, 20, 11, 11)}, {"y": (1, 10)}, weights)
 
 
 def test_a_network_in_bfloat16_is_close_to_itself_in_single_precision(

@@ -11,6 +11,7 @@ import pytest
 
 from tuneloom.backends.base import GENERAL_SPACE
 from tuneloom.backends.cpu.target import CpuTarget
+from tuneloom.backends.cpu.templates import generator
 from tuneloom.backends.cpu.templates.generator import sketches_of, space_for
 from tuneloom.backends.cpu.templates.registers import most_vectors, register_budget, tile_vectors
 from tuneloom.backends.finding import backend_of
@@ -24,7 +25,7 @@ from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_key, unpack
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, CompiledModel, load_compiled
 from tuneloom.tuners.tvm.models.compiling.storing import PARAMETERS
-from tuneloom.tuners.tvm.runner import stored_parameters
+from tuneloom.tuners.tvm.runner.weights import stored_parameters
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_networks import Net, network
@@ -88,6 +89,19 @@ def test_first_guesses_keep_to_the_register_budget(squeezenet: LoweredModel) -> 
     assert 1 < max(vectors) <= most_vectors(squeezenet.target)
 
 
+def test_a_first_guess_makes_no_schedule_that_it_does_not_use(
+    squeezenet: LoweredModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = next(one for one in extract(squeezenet) if one.kernel_class == "conv2d_add_relu")
+    attempts: list[Any] = []
+    attempt = generator._attempt
+    monkeypatch.setattr(generator, "_attempt", lambda *how: attempts.append(attempt(*how)) or attempts[-1])
+    assert len(list(sketches_of(unpack(task).module, squeezenet.target))) == len(attempts) > 1
+    attempts.clear()
+    assert generator.first_guess(unpack(task).module, squeezenet.target) is attempts[-1]
+    assert attempts[:-1] == [None] * (len(attempts) - 1)
+
+
 def test_too_large_a_tile_is_refused(squeezenet: LoweredModel) -> None:
     task = next(one for one in extract(squeezenet) if one.kernel_class == "conv2d_add_relu")
     narrow = CpuTarget(kind="llvm", config={"kind": "llvm"}, vector_bits=128)
@@ -117,7 +131,7 @@ def test_trace_of_another_kernel_is_not_used(host: TargetSpec, imported: Import,
     model = network("pools")
     lowered = lower(imported(model), host)
     tasks = extract(lowered)
-    foreign = trace_text(sketches_of(unpack(tasks[0]).module, host)[0].trace)
+    foreign = trace_text(next(sketches_of(unpack(tasks[0]).module, host)).trace)
     compiled = build_model(lowered, {tasks[-1].key: foreign})
     assert "does not fit its kernel" in compiled.unscheduled[tasks[-1].key]
     agrees(model, compiled)

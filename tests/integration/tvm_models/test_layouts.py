@@ -56,6 +56,13 @@ def test_convolutions_along_an_axis_become_products(
     assert "(conv2d" not in main
 
 
+def test_points_that_a_stride_leaves_are_taken_out_before_their_product(
+    host: TargetSpec, imported: Import
+) -> None:
+    main = str(lower(imported(network("some_points")), host).module["main"])
+    assert "strided_slice" in main
+
+
 @pytest.mark.parametrize("name", ["first_layer", "norms", "elementwise"])
 def test_plain_layout_is_still_there(name: str, host: TargetSpec, imported: Import, agrees: Check) -> None:
     model = network(name)
@@ -108,7 +115,7 @@ def test_narrow_convolution_never_sees_the_concatenation(host: TargetSpec, impor
 
 
 def test_unknown_layout_is_refused() -> None:
-    with pytest.raises(ValueError, match="'blocked' or 'plain'"):
+    with pytest.raises(ValueError, match="layout must be one of"):
         LowerOptions(layout="sideways")
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from support.models.graphs import model_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
@@ -18,14 +19,8 @@ from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 def test_a_kernel_without_loops_is_compiled_as_it_is(
     imported: Callable[[Any], ImportedModel], host: TargetSpec, agrees: Callable[[Any, CompiledModel], None]
 ) -> None:
-    graph = helper.make_graph(
-        [helper.make_node("TopK", ["x", "k"], ["y", "places"])],
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (4, 20))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (4, 5))],
-        [helper.make_tensor("k", TensorProto.INT64, [1], [5])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    best = helper.make_node("TopK", ["x", "k"], ["y", "places"])
+    model = model_of([best], {"x": (4, 20)}, {"y": (4, 5)}, {"k": np.array([5])})
     agrees(model, build_model(lower(imported(model), host), {}, guess=True))
 
 
@@ -40,14 +35,8 @@ def test_softmax_and_norms_agree_whatever_the_length_of_a_line(
         helper.make_node("Softmax", ["x"], ["s"], axis=-1),
         helper.make_node("LayerNormalization", ["s", "scale"], ["y"], axis=-1),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3, length))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3, length))],
-        [helper.make_tensor("scale", TensorProto.FLOAT, [length], [1.5] * length)],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    shape, scale = (2, 3, length), np.full(length, 1.5, np.float32)
+    model = model_of(nodes, {"x": shape}, {"y": shape}, {"scale": scale})
     agrees(model, build_model(lower(imported(model), host), {}, guess=True))
 
 
@@ -99,13 +88,8 @@ def test_threads_of_a_gpu_can_share_every_reduction(imported: Callable[[Any], Im
 def test_the_largest_of_nothing_but_minus_infinity_is_that(
     length: int, imported: Callable[[Any], ImportedModel], host: TargetSpec
 ) -> None:
-    graph = helper.make_graph(
-        [helper.make_node("ReduceMax", ["x"], ["y"], axes=[1], keepdims=0)],
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, length))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2,))],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    largest = helper.make_node("ReduceMax", ["x"], ["y"], axes=[1], keepdims=0)
+    model = model_of([largest], {"x": (2, length)}, {"y": (2,)})
     compiled = build_model(lower(imported(model), host), {}, guess=True)
     lines = np.full((2, length), -np.inf, np.float32)
     lines[1, 3] = -7.0

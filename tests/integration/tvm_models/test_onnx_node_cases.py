@@ -26,6 +26,9 @@ AS_THEY_ARE = (
     "celu:test_celu_float16",
     "convinteger:test_convinteger_with_padding",
     "convtranspose:test_convtranspose_dilations",
+    "dft:test_dft_inverse_opset19",
+    "dft:test_dft_opset19",
+    "dft:test_dft_rfft_opset19",
     "dynamicquantizelinear:test_dynamicquantizelinear",
     "eyelike:test_eyelike_populate_off_main_diagonal",
     "gridsample:test_gridsample_reflection_padding",
@@ -46,6 +49,7 @@ AS_THEY_ARE = (
     "spacetodepth:test_spacetodepth_crd_mode_example",
 )
 WITH_CONSTANTS = (
+    "dft:test_dft_axis",
     "nonmaxsuppression:test_nonmaxsuppression_iou_threshold_boundary",
     "nonmaxsuppression:test_nonmaxsuppression_two_batches",
     "onehot:test_onehot_negative_indices",
@@ -53,6 +57,7 @@ WITH_CONSTANTS = (
     "reducemax:test_reduce_max_bool_inputs",
     "reducemin:test_reduce_min_bool_inputs",
     "resize:test_resize_downsample_sizes_nearest",
+    "stft:test_stft_with_window",
 )
 """Cases whose further inputs are sizes and limits, which a model has as constants."""
 

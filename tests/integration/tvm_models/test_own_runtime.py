@@ -74,7 +74,7 @@ def test_the_fastest_of_several_runtimes_counts_and_one_that_refuses_does_not(
 
     monkeypatch.setattr(turns, "installed_rivals", lambda _model: ["slow", "refusing", "fast"])
     monkeypatch.setattr(turns, "open_rival", open_rival)
-    monkeypatch.setattr(turns, "all_in_turn", lambda *_: [[2.0], [3.0], [1.0]])
+    monkeypatch.setattr(turns, "all_in_turn", lambda *_, **__: [[2.0], [3.0], [1.0]])
     found = compared()
     assert (found.name, found.seconds, found.tuned_s) == ("fast", (1.0,), (2.0,))
     assert [(one.name, one.seconds) for one in found.others] == [("slow", (3.0,))]

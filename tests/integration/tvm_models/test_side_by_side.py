@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from tuneloom.tuners.tvm.lowering.graph import lower
+from support.models.onnx_files import write_network
+from tuneloom.model import ModelRecipe
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
+from tuneloom.tuners.tvm.models.checking import check_model
 from tuneloom.tuners.tvm.models.compiling import side_by_side
-from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.models.compiling.building import build_model, build_plain
+from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
+from tuneloom.tuners.tvm.models.making import compiled
+from tuneloom.tuners.tvm.models.making.made import MODELS
 
 SHAPE = [4, 30]
 
@@ -70,3 +76,32 @@ def test_what_is_done_ahead_is_done_by_other_processes_and_may_fail(cores: list[
     side_by_side.done_ahead([*(partial(leave, name) for name in "abcdef"), lambda: 1 // 0])
     makers = [(tmp_path / name).read_text() for name in "abcdef"]
     assert len(set(makers)) == 3 and str(os.getpid()) not in makers
+
+
+def test_a_value_made_beside_is_made_by_another_process_and_may_be_missing(cores: list[int]) -> None:
+    assert side_by_side.made_beside(os.getpid)() not in (None, os.getpid())
+    assert side_by_side.made_beside(lambda: 1 // 0)() is None
+
+
+def test_with_one_core_nothing_is_made_beside(cores: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side.os, "sched_getaffinity", lambda _: {0})
+    assert side_by_side.made_beside(os.getpid)() is None
+
+
+def test_the_untuned_model_is_compiled_by_another_process_beside_the_tuned_one(
+    cores: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def noted(lowered: LoweredModel) -> CompiledModel:
+        (tmp_path / str(os.getpid())).touch()
+        return build_plain(lowered)
+
+    monkeypatch.setattr(compiled, "build_plain", noted)
+    source = str(write_network(tmp_path / "net.onnx"))
+    recipe = ModelRecipe(key="beside", source=source, shapes={}, target="cpu")
+    try:
+        assert compiled.compile_model(recipe, {}) == {}
+        assert check_model(recipe, {}, seed=0).same
+    finally:
+        MODELS.forget(recipe)
+    (maker,) = (path.name for path in tmp_path.iterdir() if path.name.isdigit())
+    assert maker != str(os.getpid())

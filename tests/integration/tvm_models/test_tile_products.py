@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
+from support.models.graphs import model_of
 from tuneloom.backends.cpu.instructions import tiles
 from tuneloom.backends.cpu.instructions.tiles import TileProduct
 from tuneloom.backends.cpu.layouts.kernels import dots, pairs
@@ -96,14 +97,7 @@ def network() -> Any:
         helper.make_node("Relu", ["a"], ["b"]),
         helper.make_node("MatMul", ["b", "second"], ["y"]),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 19, 64))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 19, 64))],
-        [numpy_helper.from_array(value, name) for name, value in matrices.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    return model_of(nodes, {"x": (1, 19, 64)}, {"y": (1, 19, 64)}, matrices)
 
 
 @pytest.fixture(params=sorted(ALL))

@@ -15,7 +15,6 @@ from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.importing.torch import files
 from tuneloom.tuners.tvm.importing.torch.decomposing import Decomposition
 from tuneloom.tuners.tvm.importing.torch.files import write_module
-from tuneloom.tuners.tvm.importing.torch.types import typed_importer
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 
@@ -24,6 +23,8 @@ with warnings.catch_warnings():
     torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
 import torch_networks as networks
+
+from tuneloom.tuners.tvm.importing.torch.converting import TypedImporter
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -198,7 +199,7 @@ def test_a_random_number_that_nobody_reads_is_no_obstacle(tmp_path: Path, host: 
 
 
 def test_a_converter_that_means_another_shape_than_torch_is_not_believed() -> None:
-    importer = typed_importer()
+    importer = TypedImporter()
     node = torch.fx.Graph().call_function(torch.ops.aten.relu.default)
     node.meta["val"] = torch.empty(2, 3)
     other = tvm.relax.Var("other", tvm.relax.TensorType((3, 2), "float32"))
@@ -307,6 +308,6 @@ class OnGpu:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_parameters_become_constants_on_the_cpu_wherever_they_were(dtype: str) -> None:
     values = torch.randn(3, 4).to(getattr(torch, dtype)).t()
-    found = typed_importer()._convert_pytorch_tensor_to_tvm(OnGpu(values))
+    found = TypedImporter()._convert_pytorch_tensor_to_tvm(OnGpu(values))
     assert str(found.device) == "cpu:0" and str(found.dtype) == dtype
     np.testing.assert_array_equal(found.numpy().astype(np.float32), values.float().numpy())

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
+from support.models.graphs import model_of
 from tuneloom.backends.cpu.templates.generator import has_template
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
@@ -17,20 +18,11 @@ from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 
 def net(nodes: list[Any], shape: tuple[int, ...], **weights: tuple[int, ...]) -> Any:
     random = np.random.default_rng(4)
-    tensors = [
-        numpy_helper.from_array(
-            (random.standard_normal(size) / np.sqrt(np.prod(size[1:]))).astype(np.float32), name
-        )
+    values = {
+        name: (random.standard_normal(size) / np.sqrt(np.prod(size[1:]))).astype(np.float32)
         for name, size in weights.items()
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        tensors,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    }
+    return model_of(nodes, {"x": shape}, {"y": None}, values)
 
 
 def test_convolutions_of_volumes_have_templates_and_agree(

@@ -131,7 +131,7 @@ def product_of_two_dequantised() -> Any:
         "z": np.uint8(120),
         "t": single(0.025),
         "u": np.uint8(131),
-        "turned": np.array([1, 2, 24, 12], dtype=np.int64),
+        "turned": np.array([1, 2, 24, 20], dtype=np.int64),
     }
     nodes = [
         node("Reshape", ["x", "turned"], ["k"]),
@@ -141,7 +141,7 @@ def product_of_two_dequantised() -> Any:
         node("DequantizeLinear", ["k_q", "t", "u"], ["k_r"]),
         node("MatMul", ["x_r", "k_r"], ["y"]),
     ]
-    return model(nodes, (TensorProto.FLOAT, (1, 2, 12, 24)), 1, values)
+    return model(nodes, (TensorProto.FLOAT, (1, 2, 20, 24)), 1, values)
 
 
 def data_for(proto: Any) -> Any:

@@ -1,19 +1,19 @@
 """Boards on this machine, for tests: real servers in processes of their own."""
 
+import functools
 import re
 import subprocess
 import sys
-from pathlib import Path
 from types import TracebackType
 
 from tuneloom.app.conducting.calling import end_of
 from tuneloom.engine.api import Engine
 from tuneloom.engine.calls import Call, CallResult, Lost, Place
+from tuneloom.joining import server_py
 from tuneloom.model import Artifact, Board, MeasuringRules
-from tuneloom.tuners.tvm.boards import server
 from tuneloom.tuners.tvm.boards.session import environment_of
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 300.0
 _PROFILE = "tuneloom.tuners.tvm.measuring.profiling:profile_kernel"
 _CALL = "it"
 
@@ -35,8 +35,8 @@ class BoardProcess:
 
     @classmethod
     def real(cls, target: str, port: int = 0) -> "BoardProcess":
-        """One that runs TVM's code, started from its file as on a board without Tuneloom."""
-        command = [sys.executable, str(Path(server.__file__)), "--key", "test", "--port", str(port)]
+        """One that runs TVM's code, started from one file as on a board without Tuneloom."""
+        command = [sys.executable, "-c", server_py(), "--key", "test", "--port", str(port)]
         return cls(command, target=target)
 
     @property
@@ -68,15 +68,21 @@ class BoardProcess:
         self.process.stdout.close()
 
 
-def calling(function: str, target: str) -> bytes:
-    """A kernel, built for a target, that calls a function of the C library."""
+def calling(target: str, *calls: tuple[str | int, ...]) -> bytes:
+    """A kernel, built for a target, that calls functions of the C library one after another."""
     from tuneloom.backends.resolving import resolve_target
     from tuneloom.compiler.fast_import import load_tvm
     from tuneloom.tuners.tvm.lowering.payloads import pack_kernel
     from tuneloom.tuners.tvm.measuring.building import build_kernel
 
     tvm = load_tvm()
-    called = tvm.te.compute((1,), lambda _i: tvm.tirx.call_extern("float32", function), name="called")
+    values = [tvm.tirx.call_extern("float32", *call) for call in calls]
+    choose = tvm.tirx.if_then_else
+    called = tvm.te.compute(
+        (len(calls),),
+        lambda i: functools.reduce(lambda rest, n: choose(i == n, values[n], rest), range(len(calls)), 0.0),
+        name="called",
+    )
     kernel = tvm.te.create_prim_func([called]).with_attr("global_symbol", "main")
     built = build_kernel(pack_kernel(tvm.IRModule({"main": kernel}), resolve_target(target)))
     assert isinstance(built, Artifact)

@@ -9,7 +9,8 @@ import socket
 import sys
 from pathlib import Path
 
-from tuneloom.tuners.tvm.boards.server import BoardServer, listening
+from tuneloom.tuners.tvm.boards.serving.command import listening
+from tuneloom.tuners.tvm.boards.serving.server import BoardServer
 
 
 def session(connection: socket.socket, folder: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from support.contracts.leases import BlobContract, LeaseContract, WishContract
 from support.contracts.opened_store import OpenAgain, OpenedStore
 from tuneloom.errors import StoreError
-from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Task, Trial
+from tuneloom.model import Candidate, Failure, FailureKind, Measurement, ProposalReason, Purpose, Task, Trial
 from tuneloom.store import (
     EventRecord,
     JobStatus,
@@ -219,6 +219,18 @@ class TrialContract(OpenedStore):
         store.add_trial(job, CONV.key, counted, HERE, features={"registers": 40.0})
         (record,) = store.trials(job, CONV.key)
         assert (record.trial, record.features) == (counted, {"registers": 40.0})
+
+    def test_the_reason_for_a_trial_comes_back_apart_from_what_the_compiler_revealed(
+        self, store: Store
+    ) -> None:
+        job, trial = job_with_tasks(store), measured("k1", 0.1)
+        reason = ProposalReason(member="model", purpose=Purpose.IMPROVE, risk=0.25, promise=0.1)
+        told = replace(trial, candidate=replace(trial.candidate, reason=reason))
+        store.add_trial(job, CONV.key, told, HERE, features={"registers": 40.0})
+        store.add_trial(job, CONV.key, measured("k2", 0.1), HERE)
+        first, second = store.trials(job, CONV.key)
+        assert (first.trial.candidate.reason, first.features) == (reason, {"registers": 40.0})
+        assert second.trial.candidate.reason is None
 
     def test_a_failure_comes_back_with_its_kind_and_message(self, store: Store) -> None:
         job = job_with_tasks(store)

@@ -388,7 +388,8 @@ def convolution(
     number, height, width, channels = image
     pad = dilation * (size // 2)
     out = [(extent + 2 * pad - dilation * (size - 1) - 1) // stride + 1 for extent in (height, width)]
-    kernel_layout = "OHWI" if layout == "NHWC" else "OIHW"
+    filters_last = "HWOI" if groups == channels > 1 else "OHWI"  # as models have them
+    kernel_layout = filters_last if layout == "NHWC" else "OIHW"
     letters = dict(zip("NHWC", image, strict=True))
     sizes = dict(zip("OHWI", (filters, size, size, channels // groups), strict=True))
     outs = dict(zip("NHWC", (number, *out, filters), strict=True))
@@ -562,6 +563,10 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "GRU backwards": ("recurrent", lambda: recurrent("gru", 4, 6, 8, 4, True)),
     "LSTM both ways": ("recurrent", lambda: recurrent("lstm", 4, 2, 6, 2, False, True)),
     "depthwise convolution": ("window", lambda: convolution((2, 5, 6, 40), 40, 3, stride=2, groups=40)),
+    "wide depthwise": (
+        "window",
+        lambda: convolution((2, 3, 8, 40), 40, 5, "float32", groups=40, residual=True),
+    ),
     "depthwise in NCHW": ("window", lambda: convolution((1, 7, 8, 10), 10, 3, groups=10, layout="NCHW")),
     "largest of a window": ("window", lambda: pool("max")),
     "mean of a window": ("window", lambda: pool("avg", "NCHW")),

@@ -70,6 +70,18 @@ def network_input(channels: int = 8, size: int = 8) -> Any:
     return np.random.default_rng(7).uniform(-1, 1, (1, channels, size, size)).astype("float32")
 
 
+def network_inputs(count: int) -> Any:
+    """A batch of different inputs for `write_network`."""
+    return np.concatenate([network_input() * (n + 1) for n in range(count)])
+
+
+def onnx_answer(path: Path, **values: Any) -> Any:
+    """The first output of a file in ONNX Runtime."""
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, values)[0]
+
+
 def _network(tail: list[str], channels: int, size: int | str, batch: int | str) -> Any:
     from onnx import TensorProto, helper, numpy_helper
 

@@ -52,8 +52,7 @@ def started_by(address: str) -> Any:
     def start_python(
         words: Sequence[str], descriptor: int, environment: Mapping[str, str]
     ) -> "subprocess.Popen[bytes] | WarmProcess":
-        has_warm_up = len(words) > 3
-        if not has_warm_up or words[3] == _LIGHT:
+        if _LIGHT in words:
             return _REALLY(words, descriptor, environment)
         with open(os.devnull) as nothing:
             given = {0: nothing.fileno(), 1: 1, 2: 2, descriptor: descriptor}
@@ -86,7 +85,7 @@ def _take_surroundings(folder: str, environment: Mapping[str, str]) -> None:
 
 def _exit_code(words: Sequence[str]) -> int:
     try:
-        _run(list(words))
+        run_python(list(words))
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0
@@ -95,7 +94,7 @@ def _exit_code(words: Sequence[str]) -> int:
     return 0
 
 
-def _run(words: list[str]) -> None:
+def run_python(words: list[str]) -> None:
     """Read words as Python's own command line does: `-c CODE …`, `-m MODULE …` or `SCRIPT …`."""
     if words[0] == "-c":
         sys.argv, sys.path[:0] = ["-c", *words[2:]], [""]

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from support.jobs.small import drive, failed_trial, measured_trial, progress_of, small_spec
+from tuneloom.app.finishing.ahead import UntunedModel
+from tuneloom.app.finishing.contests import FinishingSteps
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.finishing.verdicts import Verdict, decide, opening_verdict
 from tuneloom.app.tasks.limits import check_s, compile_s
@@ -14,7 +16,7 @@ from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
 from tuneloom.errors import OutputError
 from tuneloom.model import Artifact, Budget, CheckResult, Handover, ModelRecipe, OwnRuntime, RuntimeChoice
-from tuneloom.scheduling.stages import SlotDemand
+from tuneloom.scheduling.stages import ANY_CORE, SlotDemand
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
 BUILT = Artifact(payload=b"so")
@@ -127,6 +129,21 @@ def test_contests_then_compile_check_export() -> None:
     assert finish.check is SAME and not finish.failure and finish.unwritten is None
 
 
+@pytest.mark.parametrize("artifact", [BUILT, None])
+def test_what_was_built_for_the_chosen_trials_goes_to_the_compiler(artifact: Artifact | None) -> None:
+    tasks = progress_of("a")
+    for key, seconds, origin in (("p0", 10.0, "default"), ("p1", 1.0, "search"), ("p2", 1.5, "search")):
+        tasks[0].add(measured_trial(key, seconds, origin), artifact)
+    calls: list[Call] = []
+    script = Script(tasks)
+    finished(tasks, lambda call: calls.append(call) or script(call))  # type: ignore[func-returns-value]
+    (*_, kernels, payloads) = next(
+        call.arguments for call in calls if call.function.endswith("compile_model")
+    )
+    configuration = tasks[0].best[0].trial.candidate.configuration
+    assert (kernels, payloads) == (([("key-a", configuration)], [b"so"]) if artifact else ([], []))
+
+
 def test_a_schedule_that_is_clearly_the_fastest_needs_no_contest() -> None:
     tasks = progress_of("a")
     for key, seconds, origin in (("p0", 10.0, "default"), ("p1", 1.0, "search"), ("p2", 1.5, "search")):
@@ -201,21 +218,75 @@ def test_nothing_is_left_to_a_runtime_that_is_not_clearly_faster(check: CheckRes
     assert "choose" not in script.calls
 
 
-def test_a_job_without_trials_compiles_no_pieces_for_other_runtimes() -> None:
-    tasks = tuned("a")
-    pieces: list[bool] = []
+def with_pieces(check: CheckResult, trials: int = 1) -> list[bool]:
+    """Whether pieces were asked for, each time that the end of a job chose between runtimes."""
+    tasks, pieces = tuned("a"), []
 
     class Listening(Script):
         def __call__(self, call: Call) -> CallResult:
             if call.function.endswith(":choose"):
-                pieces.append(call.arguments[-1])
+                pieces.append(call.arguments[3])
             return super().__call__(call)
 
-    choice = Returned(value=RuntimeChoice(handover=WHOLE))
     finish = finish_of(tasks)
-    finish.spec = replace(finish.spec, budget=Budget(trials=0))
-    drive(finish.begin(), Listening(tasks, checks=[against(0.5)], choose=choice))
-    assert finish.handover is WHOLE and pieces == [False]
+    finish.spec = replace(finish.spec, budget=Budget(trials=trials))
+    choice = Returned(value=RuntimeChoice(handover=WHOLE))
+    drive(finish.begin(), Listening(tasks, checks=[check], choose=choice))
+    return pieces
+
+
+def test_a_job_without_trials_compiles_no_pieces_for_other_runtimes() -> None:
+    assert with_pieces(against(0.5), trials=0) == [False]
+
+
+def test_pieces_are_compiled_where_onnx_runtime_itself_is_near() -> None:
+    assert with_pieces(against(1.1)) == [True]
+
+
+def test_no_pieces_are_compiled_where_another_runtime_is_near_and_onnx_runtime_is_not() -> None:
+    fast, slow = against(0.5, "openvino").own_runtime, against(1.5).own_runtime
+    assert fast is not None and slow is not None
+    both = replace(against(0.5), own_runtime=OwnRuntime.fastest([slow, fast]))
+    assert with_pieces(both) == [False]
+
+
+@pytest.mark.parametrize(
+    ("other_s", "whole", "share"), [(0.5, True, 0.5), (1.05, True, 1.0), (1.2, False, 1.0)]
+)
+def test_pieces_have_to_beat_the_fastest_other_runtime(other_s: float, whole: bool, share: float) -> None:
+    tasks, asked = tuned("a"), []
+
+    class Listening(Script):
+        def __call__(self, call: Call) -> CallResult:
+            if call.function.endswith(":choose"):
+                asked.append(call.arguments[4:])
+            return super().__call__(call)
+
+    choice = Returned(value=RuntimeChoice())
+    drive(finish_of(tasks).begin(), Listening(tasks, checks=[against(other_s)], choose=choice))
+    assert asked == [(whole, pytest.approx(share))]
+
+
+def test_a_runtime_that_takes_whole_models_only_is_not_tried_again_if_it_was_slower() -> None:
+    assert with_pieces(against(1.1, "tflite")) == []
+
+
+@pytest.mark.parametrize(("trials", "spread"), [(0, True), (10, False)])
+def test_a_job_without_trials_is_compiled_on_the_cores_that_would_measure_too(
+    trials: int, spread: bool
+) -> None:
+    tasks = tuned("a")
+    found: dict[str, bool] = {}
+
+    class Listening(Script):
+        def __call__(self, call: Call) -> CallResult:
+            found[call.function.partition(":")[2]] = call.spread
+            return super().__call__(call)
+
+    finish = finish_of(tasks)
+    finish.spec = replace(finish.spec, budget=Budget(trials=trials))
+    drive(finish.begin(), Listening(tasks))
+    assert (found["compile_model"], found["check_model"], found["export_model"]) == (spread, False, False)
 
 
 def test_a_model_is_exported_as_it_is_when_the_choice_fails() -> None:
@@ -409,6 +480,16 @@ def test_a_model_that_cannot_be_written_is_an_output_error() -> None:
     assert finish.unwritten is full and not finish.failure
 
 
+def test_a_model_is_checked_once_although_borrowed_schedules_give_way() -> None:
+    tasks = tuned("a")
+    tasks[0].add(measured_trial("p2", 0.5, "transfer:7"), None)
+    script = Script(tasks, checks=[SAME], slower_in_model=Returned(value={"key-a": 1.0}))
+    finished(tasks, script)
+    ends = ("compile_model", "slower_in_model", "check_model")
+    wanted = ["compile_model", "slower_in_model", "compile_model", "check_model"]
+    assert [call for call in script.calls if call in ends] == wanted
+
+
 def test_every_stage_of_the_end_has_a_limit() -> None:
     tasks = tuned("a", "b", artifact=None)
     tasks[0].add(measured_trial("p2", 0.5, "transfer:7"), None)
@@ -418,7 +499,7 @@ def test_every_stage_of_the_end_has_a_limit() -> None:
         limits[call.function.partition(":")[2]] = call.timeout_s
         return script(call)
 
-    script = Script(tasks, checks=[SAME, DIFFERENT, SAME], slower_in_model=Returned(value={"key-a": 1.0}))
+    script = Script(tasks, checks=[DIFFERENT, SAME], slower_in_model=Returned(value={"key-a": 1.0}))
     finished(tasks, answer)
     assert set(limits) == {
         "build",
@@ -488,3 +569,18 @@ def test_the_goal_of_a_job_says_what_its_contests_measure(goal: str, function: s
     finish.spec = replace(finish.spec, goal=goal)
     drive(finish.begin(), script)
     assert function in script.calls and not finish.failure
+
+
+def test_kernels_without_a_trial_are_compiled_ahead_some_at_a_time() -> None:
+    untuned = UntunedModel(FinishingSteps("job", home="job:model"), finish_of(tuned("a")).recipe)
+    (plain,) = untuned.begin(ANY_CORE, 1.0, 60.0)
+    assert untuned.guess_kernels(["a"], 60.0) == [], "one after the other"
+    plain.ended(Returned(value=None), 1.0)
+    assert untuned.guess_kernels([], 60.0) == []
+    (first,) = untuned.guess_kernels(["a", "b"], 60.0)
+    assert first.call().arguments[1] == ["a", "b"] and untuned.running
+    first.ended(Returned(value=False), 2.0)
+    (second,) = untuned.guess_kernels(["b"], 60.0)
+    assert second.request.id != first.request.id
+    second.ended(Returned(value=True), 3.0)
+    assert untuned.guess_kernels(["b"], 60.0) == [], "none was left"

@@ -37,7 +37,7 @@ class Workers:
                 return Returned(value=SUMMARY)
             case "reference_s":
                 return Returned(value=self._reference)
-            case "compile_plain" | "compile_model":
+            case "compile_plain" | "compile_guesses" | "compile_model":
                 return Returned(value={})
             case "check_model":
                 seconds = self._whole_s.pop(0) if self._whole_s else 1e-6

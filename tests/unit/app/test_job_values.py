@@ -158,3 +158,9 @@ def test_a_kernel_is_measured_shorter_on_a_gpu_whose_clock_hardly_varies() -> No
     assert gpu.measuring.min_repeat_ms < cpu.measuring.min_repeat_ms
     assert gpu.measuring.run_timeout_s == cpu.measuring.run_timeout_s
     assert gpu.measuring.tag != cpu.measuring.tag
+
+
+@pytest.mark.parametrize("asked", [{"self_contained": True}, {"only_tvm": True}, {}])
+def test_a_self_contained_model_leaves_nothing_to_other_runtimes(asked: dict[str, bool]) -> None:
+    spec = job_spec({"name": "net", "model": "net.onnx", **asked})
+    assert spec.only_tvm == bool(asked)

@@ -3,12 +3,25 @@
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from support.jobs.small import drive, measured_trial, small_context, small_spec, small_task
 from tuneloom.app.kinds.model.job import ModelJob
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned
 from tuneloom.errors import ModelError, NothingMeasured
-from tuneloom.model import Artifact, CheckResult, Failure, FailureKind, Measurement, ModelSummary, Trial
+from tuneloom.model import (
+    Artifact,
+    Budget,
+    CheckResult,
+    Failure,
+    FailureKind,
+    LayoutChoice,
+    Measurement,
+    ModelSummary,
+    Trial,
+)
 from tuneloom.testing.jobs.fake_stages import FakeStages
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 
@@ -37,6 +50,7 @@ def workers(stages: FakeStages, opened: CallResult | None = None) -> Callable[[C
     own: dict[str, CallResult] = {
         "open_model": opened or Returned(value=SUMMARY),
         "compile_plain": Returned(value=None),
+        "compile_guesses": Returned(value=True),
         "compile_model": Returned(value={}),
         "check_model": Returned(value=CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))),
     }
@@ -189,6 +203,65 @@ def test_trials_of_an_earlier_run_are_not_made_again() -> None:
     drive(job.begin(0.0), workers(stages))
     assert job.tuning is not None and job.tuning.spent == 20
     assert dict(stages.opened_with).get("a", 15) == 15
+
+
+def in_layouts(choice: CallResult, known: LayoutChoice | None = None) -> Callable[[Call], CallResult]:
+    """Answers for a model that may have two layouts, in the second of which it has another kernel."""
+    other = replace(SUMMARY, tasks=(small_task("c"),))
+    answers = workers(FakeStages())
+
+    def answer(call: Call) -> CallResult:
+        function = call.function.partition(":")[2]
+        if function == "open_model":
+            first = call.arguments[0].layout == "blocked"
+            return Returned(value=replace(SUMMARY, layouts=LAID_OUT, chosen=known) if first else other)
+        own = {"compile_layouts": Returned(value=None), "choose_layout": choice}
+        return own.get(function) or answers(call)
+
+    return answer
+
+
+LAID_OUT = ("channels_last", "channels_first")
+FIRST = LayoutChoice(layout="channels_first", seconds={"channels_last": 2e-3, "channels_first": 1e-3})
+LAST = LayoutChoice(layout="channels_last", seconds={"channels_last": 1e-3, "channels_first": 2e-3})
+
+
+@pytest.mark.parametrize(("choice", "kernels"), [(FIRST, ["key-c"]), (LAST, ["key-a", "key-b"])])
+def test_kernels_are_those_of_the_layout_that_the_model_is_fastest_in(
+    choice: LayoutChoice, kernels: list[str]
+) -> None:
+    job = job_of()
+    drive(job.begin(0.0), in_layouts(Returned(value=choice)))
+    assert list(job.result()["kernels"]) == kernels
+    assert job.recipe.layout == ("blocked" if choice is LAST else "channels_first")
+    assert job.result()["layout"] == {"layout": choice.layout, "seconds": choice.seconds}
+    assert any(note.startswith(f"layout {choice.layout}: a run took") for note in job.result()["notes"])
+
+
+@pytest.mark.parametrize("trials", [20, 1])
+def test_a_layout_that_was_chosen_before_is_not_timed_again(trials: int) -> None:
+    job = job_of(trials)
+    drive(job.begin(0.0), in_layouts(Raised(error="it was timed", trace=""), known=FIRST))
+    assert job.recipe.layout == "channels_first"
+    assert list(job.result()["kernels"]) == ["key-c"]
+
+
+def test_layouts_that_cannot_be_compared_cost_only_a_note() -> None:
+    job = job_of()
+    drive(job.begin(0.0), in_layouts(Raised(error="no memory", trace="")))
+    assert job.failure is None
+    assert list(job.result()["kernels"]) == ["key-a", "key-b"]
+    assert "its layouts could not be compared" in job.result()["notes"][0]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"layout": "channels_last"}, {"budget": Budget(trials=1)}, {"budget": Budget(trials=20, seconds=10)}],
+)
+def test_a_layout_that_is_given_and_a_small_budget_leave_nothing_to_choose(asked: dict[str, Any]) -> None:
+    job = ModelJob(small_context(replace(small_spec(20), reuse="off", **asked)))
+    drive(job.begin(0.0), in_layouts(Raised(error="it was timed", trace="")))
+    assert "notes" not in job.result()
 
 
 def test_a_job_told_to_stop_while_it_is_imported_still_ends_in_order() -> None:

@@ -50,7 +50,7 @@ def executor_of(store: Store, *names: str) -> tuple[Executor, list[str]]:
 
 
 def packed_after(go_on: threading.Event, folder: Path) -> Iterator[bytes]:
-    assert go_on.wait(60), "nothing else went on while the bundle was packed"
+    assert go_on.wait(300), "nothing else went on while the bundle was packed"
     yield (folder / "model.so").read_bytes()
 
 

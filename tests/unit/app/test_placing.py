@@ -3,7 +3,7 @@
 from tuneloom.app.conducting.placing import REACHING_S, Placing
 from tuneloom.engine.calls import Call, Place
 from tuneloom.engine.machine import Offer
-from tuneloom.model import Device
+from tuneloom.model import Device, Host
 
 CALL = Call(function="a:b", arguments=(1, 2), timeout_s=10.0)
 
@@ -19,6 +19,20 @@ def test_a_call_takes_what_its_device_needs_along() -> None:
     call = placed(Offer(resource=device, cores=frozenset({3}), environment={"A": "1"}))
     assert (call.place, call.cores) == (Place(resource="gpu1", machine="m"), {3})
     assert (call.environment, call.function, call.arguments) == ({"A": "1"}, "a:b", (1, 2))
+
+
+def test_a_call_that_is_spread_uses_the_cores_of_its_machine_beside_others() -> None:
+    placing = Placing()
+    for machine, host, device in (("m", {0, 1}, {2}), ("other", {8}, {9})):
+        placing.add(
+            Offer(resource=Host(name=f"host {machine}", slots=1, machine=machine), cores=frozenset(host))
+        )
+        own = Device(name=f"cpu {machine}", key="cpu", machine=machine)
+        placing.add(Offer(resource=own, cores=frozenset(device), locks=("core-2",)))
+    spread = placing.placed(Call(function="a:b", spread=True), "job", "cpu m")
+    assert (spread.cores, spread.alone, spread.locks) == ({0, 1, 2}, False, ("core-2",))
+    plain = placing.placed(CALL, "job", "cpu m")
+    assert (plain.cores, plain.alone) == ({2}, True)
 
 
 def test_a_device_elsewhere_is_reached_through_its_function_which_gets_more_time() -> None:

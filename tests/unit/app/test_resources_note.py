@@ -1,5 +1,10 @@
 """The note about resources: all that ever joined, and who is there now."""
 
+from types import SimpleNamespace
+
+import pytest
+
+from tuneloom.app.devices.watching import _tell_moved
 from tuneloom.app.runs.executing.bookkeeping import ResourceList, present_keys
 from tuneloom.engine.machine import Offer
 from tuneloom.model import Device, Host
@@ -47,3 +52,24 @@ def test_a_resource_that_joins_twice_is_noted_once() -> None:
 def test_notes_of_earlier_versions_tell_their_keys_too() -> None:
     assert present_keys([{"name": "host", "slots": 2}, {"name": "cpu0", "device_key": "cpu"}]) == ["cpu"]
     assert present_keys(None) == []
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        (["a (pid 1)"], "a (pid 1) measures on the last cores; this run measures on core 0"),
+        (
+            ["a (pid 1)", "b (pid 2)"],
+            "a (pid 1), b (pid 2) measure on the last cores; this run measures on core 0",
+        ),
+    ],
+)
+def test_who_has_the_last_cores_is_named(
+    others: list[str], told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Holder(str):
+        cores = frozenset({1})
+
+    reservation = SimpleNamespace(cores=frozenset({0}), others=lambda: [Holder(name) for name in others])
+    _tell_moved(reservation, {0, 1})  # type: ignore[arg-type]
+    assert caplog.messages == [told]

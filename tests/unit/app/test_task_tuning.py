@@ -210,7 +210,7 @@ def test_a_task_that_has_no_schedule_when_the_time_is_over_still_gets_its_first(
     assert all(0 < len(task.trials) <= 6 and task.best for task in tuning.tasks)
 
 
-@pytest.mark.parametrize(("seconds", "first"), [(100.0, 8), (None, 64)])
+@pytest.mark.parametrize(("seconds", "first"), [(10.0, 5), (4.0, 4), (100.0, 8), (None, 64)])
 def test_first_batches_are_small_where_time_may_end_the_tuning(seconds: float | None, first: int) -> None:
     spec = small_spec(1000, batch=64, seconds=seconds)
     tuning = TaskTuning("job", spec, progress_of("a", "b"), lambda *_: None, lanes=2, workers=1)

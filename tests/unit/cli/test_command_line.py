@@ -49,7 +49,7 @@ def test_one_model_goes_straight_to_the_folder(tmp_path: Path) -> None:
     assert spec.shapes == {"x": (1, 3, 8, 8)} and spec.budget.goal_ms == 2.0
 
 
-@pytest.mark.parametrize("text", ["x", "x=", "x=1,,2", "x=a,b", "x=0,3", "=", "1,2"])
+@pytest.mark.parametrize("text", ["x", "x=", "x=1,,2", "x=a,b", "x=0,3", f"x={2**70},3", "=", "1,2"])
 def test_a_shape_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="write it as name=1,3,224,224"):
         job_specs(parsed("net.onnx", "--shape", text))
@@ -128,6 +128,28 @@ def test_a_store_that_is_not_there_is_refused_by_those_who_read(
     code, error = said(capsys, *command.split(), "--store", str(tmp_path / "typo" / "store.db"))
     assert code == 2 and "there is no store at" in error and error.count("\n") == 1
     assert not (tmp_path / "typo").exists()
+
+
+REMEDIES = {
+    "kernel tune missing.toml": "check the path",
+    "kernel tune junk.toml": "give a file that describes a kernel",
+    "kernel replay missing.json": "check the path",
+    "kernel replay junk.json": "give a file of `tuneloom kernel export`",
+    "bank import missing.jsonl": "give a file of `tuneloom bank export`",
+    "runs --store postgresql://127.0.0.1:1/x": "check the address, and that the server runs",
+    "tune zoo:resnet18 --target {": 'write it as {"kind": "llvm", "mcpu": "…"}',
+}
+
+
+@pytest.mark.parametrize("words", REMEDIES)
+def test_a_file_or_address_that_can_not_be_used_is_told_with_a_remedy(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("junk.toml", "junk.json"):
+        (tmp_path / name).write_bytes(b"\xff\xfe\x00")
+    code, error = said(capsys, *words.split())
+    assert code == 2 and error.count("\n") == 1
+    assert error.startswith("tuneloom: ") and error.endswith(f"; {REMEDIES[words]}\n")
 
 
 def test_an_empty_store_lists_no_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,6 +34,16 @@ def test_a_finished_job_shows_before_and_after_trials_failures_and_its_bundle() 
     assert dropped.strip() == "schedules dropped because they changed the outputs: 1"
 
 
+@pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.CANCELLED])
+def test_a_job_that_did_not_finish_names_no_bundle(status: JobStatus) -> None:
+    assert job_line(record(status, {}, out="/fast")) == f"net: {status.value}"
+
+
+def test_one_trial_is_called_one_trial() -> None:
+    first = job_line(record(JobStatus.FINISHED, RESULT | {"trials": 1, "failures": {}})).splitlines()[0]
+    assert first.endswith("; 1 trial")
+
+
 def test_the_energy_of_a_run_is_shown_where_the_device_counted_it() -> None:
     first = job_line(record(JobStatus.FINISHED, RESULT | {"energy_j": 0.0625})).splitlines()[0]
     assert "3.0 times faster, 62.5 mJ a run; 60 trials" in first

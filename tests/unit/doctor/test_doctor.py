@@ -11,6 +11,7 @@ from sqlalchemy import create_engine
 from tuneloom.app.doctor import machine, noise, software
 from tuneloom.app.doctor.findings import Finding, Severity, examined, good
 from tuneloom.cli.main import main
+from tuneloom.gpus import InstalledGpu
 from tuneloom.store.database.migrations import upgrade, version_of
 
 
@@ -111,6 +112,18 @@ class TestSoftware:
         monkeypatch.setattr(software.os, "access", lambda *_: False)
         found = only(software.store(str(tmp_path / "store.db")))
         assert (found.verdict, "--store" in found.remedy) == (Severity.BROKEN, True)
+
+    def test_the_driver_of_gpus_is_shown_with_its_version(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        gpu = InstalledGpu(uuid="GPU-1", name="H200", driver="550.54", cuda=(12, 4))
+        monkeypatch.setattr(software, "visible_gpus", lambda: (gpu,))
+        found = {each.name: each for each in software.gpus()}
+        assert found["GPU driver"].value == "550.54, runs CUDA up to 12.4"
+
+    def test_what_is_absent_is_noted_with_a_remedy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(software, "visible_gpus", tuple)
+        monkeypatch.setattr(software, "_version", lambda name: "" if name in software.OPTIONAL else "1.0")
+        *_, packages = software.versions()
+        assert "driver" in only(software.gpus()).remedy and "pip install onnxruntime" in packages.remedy
 
     def test_a_port_in_use_is_noted(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with socket.socket() as taken:

@@ -60,7 +60,7 @@ def test_devices_are_looked_at_side_by_side(monkeypatch: pytest.MonkeyPatch) -> 
     both = threading.Barrier(2)
 
     def look(_self: object, _entry: DeviceEntry) -> DeviceState:
-        both.wait(timeout=120.0)  # nobody comes through before the other is here
+        both.wait(timeout=300.0)  # nobody comes through before the other is here
         return DeviceState()
 
     monkeypatch.setattr("tuneloom.app.devices.cpu.CpuKind.look", look)
@@ -108,7 +108,7 @@ def test_the_thread_of_a_watch_ends_with_the_engine_that_has_it() -> None:
     engine.poll(0)
     (thread,) = (each for each in threading.enumerate() if each.name == "devices")
     engine.close()
-    thread.join(60)
+    thread.join(300)
     assert not thread.is_alive()
 
 

@@ -69,6 +69,51 @@ def test_what_is_not_in_the_space_is_refused_without_building() -> None:
     assert isinstance(failure, Failure) and "warps=3" in failure.message
 
 
+@pytest.mark.parametrize(("rows", "columns", "depth"), [(784, 192, 768), (196, 384, 1536), (49, 3072, 768)])
+def test_float32_is_first_multiplied_in_tiles_that_fit_into_registers(
+    rows: int, columns: int, depth: int
+) -> None:
+    claim = claimed(cases.product_with_gelu(rows, columns, depth, "float32"))
+    assert claim is not None
+    for guess in claim.space.guesses[:4]:
+        assert guess["precision"] == 1 and guess["tile_k"] <= 64
+        assert 1024 <= guess["tile_m"] * guess["tile_n"] <= 4096 and guess["tile_m"] != guess["tile_n"]
+
+
+def test_a_large_product_in_float32_is_first_multiplied_in_wide_tiles() -> None:
+    claim = claimed(cases.product_with_gelu(3136, 1536, 384, "float32"))
+    assert claim is not None
+    assert [claim.space.guesses[0][name] for name in ("tile_m", "tile_n", "tile_k")] == [32, 128, 32]
+
+
+@pytest.mark.parametrize(("hidden", "units"), [(96, 16), (16, 16), (30, 32), (128, 16)])
+def test_many_units_of_a_recurrent_layer_are_first_shared_among_blocks(hidden: int, units: int) -> None:
+    claim = claimed(cases.recurrent("lstm", 4, 1, hidden, 2))
+    assert claim is not None and claim.space.guesses[0]["units"] == units
+
+
+@pytest.mark.parametrize(("size", "block"), [(3, (4, 64)), (7, (8, 32))])
+def test_blocks_of_large_windows_take_more_pixels_first(size: int, block: tuple[int, int]) -> None:
+    claim = claimed(cases.convolution((1, 28, 28, 192), 192, size, "float32", groups=192))
+    assert claim is not None and claim.template.name == "window"
+    assert tuple(claim.space.guesses[0][name] for name in ("pixels", "channels")) == block
+
+
+@pytest.mark.parametrize(("number", "size", "width"), [(1, 7, 2), (16, 7, 4), (16, 3, 7), (16, 1, 1)])
+def test_threads_take_neighbouring_pixels_of_a_window_where_there_are_many(
+    number: int, size: int, width: int
+) -> None:
+    claim = claimed(cases.convolution((number, 28, 28, 192), 192, size, groups=192))
+    assert claim is not None and claim.space.guesses[0]["across"] == width
+
+
+def test_a_record_from_before_pixels_were_taken_together_is_understood() -> None:
+    claim = claimed(cases.convolution((1, 28, 28, 192), 192, 3, groups=192))
+    assert claim is not None
+    old = {"pixels": 4, "channels": 64, "warps": 4}
+    assert claim.refusal(old) == "" and claim.program(old) == claim.program({**old, "across": 1})
+
+
 def test_registers_bound_a_tile() -> None:
     claim = claimed(cases.product_with_gelu(1024, 1024, 1024))
     assert claim is not None

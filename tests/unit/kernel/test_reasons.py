@@ -1,17 +1,20 @@
 """A search tells why it proposed a point, and a run tells where it was stuck."""
 
+import pytest
+
 from support.spaces import Recipe, invented
 from tuneloom.cli.lab.kernel_explain import explained_json, explanation
-from tuneloom.tuners.kernel.search.reasons import ProposalReason, Purpose, ReplayedTrial, stalls
+from tuneloom.model import ProposalReason, Purpose, stalls
+from tuneloom.tuners.kernel.search.searches import SEARCHES
 from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.replay.recording import Entry, Recording
-from tuneloom.tuners.replay.study import explained
+from tuneloom.tuners.replay.study import ReplayedTrial, explained
 
 RECORDING = invented(3, Recipe(sizes=3, choices=1, invalid_share=0.5))
 
 
 def _trial(seconds: float | None, promise: float | None = None) -> ReplayedTrial:
-    reason = ProposalReason(purpose=Purpose.IMPROVE, risk=0.0, promise=promise)
+    reason = ProposalReason(member="model", purpose=Purpose.IMPROVE, risk=0.0, promise=promise)
     return ReplayedTrial(point=(0,), reason=reason, seconds=seconds)
 
 
@@ -24,11 +27,33 @@ def test_the_start_is_told_from_what_a_model_chose() -> None:
     assert reasons[-1].purpose is Purpose.IMPROVE
     assert reasons[-1].promise is not None
     assert reasons[-1].promise >= 0
-    assert all(0 <= reason.risk <= 1 for reason in reasons)
+    assert all(reason.risk is not None and 0 <= reason.risk <= 1 for reason in reasons)
+    assert reasons[0].member == "random" and reasons[-1].member == "Gaussian process"
 
 
-def test_a_search_without_a_model_gives_no_reasons() -> None:
-    assert all(step.reason is None for step in explained(RECORDING, "random", Terms(0, trials=3)))
+@pytest.mark.parametrize("search", SEARCHES)
+def test_every_search_names_the_member_that_proposed_a_point(search: str) -> None:
+    steps = explained(RECORDING, search, Terms(0, trials=80))
+    assert all(step.reason is not None and step.reason.member for step in steps)
+
+
+def test_members_of_a_search_are_told_apart() -> None:
+    ranked = {
+        step.reason.member for step in explained(RECORDING, "autotvm", Terms(0, trials=80)) if step.reason
+    }
+    assert ranked == {"random", "ranking trees, annealed"}
+    walked = {
+        step.reason.member for step in explained(RECORDING, "local", Terms(0, trials=40)) if step.reason
+    }
+    assert walked == {"random", "step to a neighbour"}
+
+
+def test_a_reason_comes_back_from_plain_data_and_others_count_as_none() -> None:
+    reason = ProposalReason(member="model", purpose=Purpose.IMPROVE, risk=0.5, promise=0.1)
+    assert ProposalReason.of(reason.plain()) == reason
+    assert ProposalReason.of(None) is None
+    assert ProposalReason.of({"member": "model", "purpose": "unheard of"}) is None
+    assert ProposalReason.of({**reason.plain(), "added_later": 1}) is None
 
 
 def test_a_stretch_without_a_better_time_is_a_stall_with_what_was_promised() -> None:

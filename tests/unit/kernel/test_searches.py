@@ -11,6 +11,7 @@ import pytest
 from tuneloom.errors import InputError
 from tuneloom.kernel import Space
 from tuneloom.tuners.kernel.factors import Point
+from tuneloom.tuners.kernel.search.caution import Caution
 from tuneloom.tuners.kernel.search.guided import GuidedSearch
 from tuneloom.tuners.kernel.search.pool import as_point
 from tuneloom.tuners.kernel.search.searches import SEARCHES, new_search
@@ -146,6 +147,24 @@ def test_autotvm_starts_with_points_that_build_if_it_heard_of_any() -> None:
 def test_a_batch_holds_different_points() -> None:
     seen = run("guided", 1, 40, batch=8)
     assert len(set(seen)) == len(seen) == 40
+
+
+def test_failures_before_anything_ran_do_not_make_the_search_cautious(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[int] = []
+    after = Caution.after
+
+    def noted(failed: int, trials: int, ordinary: Any) -> Caution:
+        counted.append(failed)
+        return after(failed, trials, ordinary)
+
+    monkeypatch.setattr(Caution, "after", noted)
+    search = GuidedSearch(SPACE, Terms(0))
+    for place, point in enumerate(search.propose(8)):
+        search.learn(point, None if place in (0, 1, 2, 6) else float(place))
+    search.propose(1)
+    assert counted == [1]
 
 
 def test_the_model_guides_two_points_for_each_known_time_and_chance_the_rest(

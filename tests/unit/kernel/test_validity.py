@@ -5,7 +5,7 @@ import pytest
 
 from tuneloom.tuners.validity import ValidityModel, spread
 from tuneloom.tuners.validity.calibration import Calibration
-from tuneloom.tuners.validity.directions import MOST_DIRECTIONS, Directions
+from tuneloom.tuners.validity.directions import MOST_DIRECTIONS, Directions, picked
 
 
 def trained(count: int, seed: int = 0) -> tuple[ValidityModel, np.random.Generator]:
@@ -86,6 +86,28 @@ def test_directions_are_never_too_many(width: int) -> None:
 
 def test_sums_that_no_direction_uses_are_not_computed() -> None:
     assert len(Directions.over(12).pairs) == 66 and len(Directions.over(60).pairs) == 0
+
+
+@pytest.mark.parametrize("some", [[], [0], [3, 40, 3], list(range(0, 90, 7))])
+def test_some_directions_need_their_own_sums_only_and_mean_the_same(some: list[int]) -> None:
+    every, rows = Directions.over(5), np.random.default_rng(2).random((6, 5))
+    chosen = every.only(np.array(some, dtype=np.int64))
+    assert len(chosen.pairs) <= len(some)
+    np.testing.assert_allclose(chosen.along(rows), every.along(rows)[:, some], rtol=1e-12)
+
+
+def test_what_is_picked_stands_in_these_rows_and_columns() -> None:
+    table, rows, columns = np.arange(20.0).reshape(4, 5), np.array([3, 0]), np.array([4, 4, 1])
+    np.testing.assert_array_equal(picked(table[:4], rows, columns), table[np.ix_(rows, columns)])
+
+
+@pytest.mark.parametrize("count", [63, 64, 65, 130])
+def test_a_model_forgets_nothing_when_it_needs_more_room(count: int) -> None:
+    rows = np.random.default_rng(3).integers(0, 9, (count, 3)).astype(float)
+    model = ValidityModel(3, 0)
+    for row in rows:
+        model.observe(row, bool(row.sum() <= 12))
+    assert ((model.probability(rows) > 0.5) == (rows.sum(axis=1) <= 12)).mean() > 0.95
 
 
 def test_the_memory_of_two_tiles_is_learned_as_a_sum() -> None:

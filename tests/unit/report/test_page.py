@@ -95,6 +95,11 @@ def test_the_energy_of_a_run_is_shown_where_it_was_measured() -> None:
     assert "47.4 mJ a run" in told and "a run" not in silent.split("</article>")[0]
 
 
+def test_the_layout_that_times_decided_on_is_told() -> None:
+    model = ModelResult(job="j", name="m", after_s=2.0, layout="channels_first")
+    assert "channels_first" in render_report(ReportData(run="r", models=(model,))).split("</article>")[0]
+
+
 def test_a_slower_model_is_called_slower() -> None:
     page = render_report(
         ReportData(run="r", models=(ModelResult(job="j", name="m", before_s=1.0, after_s=2.0),))

@@ -34,6 +34,7 @@ def url(served: Served) -> Iterator[str]:
     config = uvicorn.Config(served.client.app, port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     listener = config.bind_socket()
+    listener.listen()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -35,6 +35,27 @@ def test_networks_are_summed_up_by_cores_and_trials(tables: ModuleType) -> None:
     assert drawn[3] == "| 2 | 60 | 1 | 0.70 | 0 | 0.70 | – | – | – |"
 
 
+def graph(seconds: float, tolerance: int | None, **more: object) -> dict[str, object]:
+    side = {"seconds": seconds, "tolerance": tolerance}
+    both = {"inductor": {"seconds": 1.0, "tolerance": -6}, "tuneloom": side | more}
+    return {"sample": "timm/net", "device": "cpu", "dtype": "float32", "eager": {"seconds": 2.0}} | both
+
+
+def test_graphs_are_summed_up_by_what_is_right_and_what_is_slower(tables: ModuleType) -> None:
+    rows = [graph(0.5, -4), graph(2.0, -10, in_use="PyTorch"), graph(2.1, None)]
+    drawn = tables.graphs.tuned(rows).splitlines()
+    assert "| inductor | 3 of 3 | 2.00 | 2.00 | 0 | – |" in drawn
+    assert "| tuneloom | 2 of 3 | 1.00 | 0.95 | 1 | 1 |" in drawn
+    assert f"| -4 | 2.000 | {(4.0 * 1.0 * 0.1) ** (1 / 3):.3f} |" in drawn
+
+
+def test_graphs_that_are_not_right_are_named(tables: ModuleType) -> None:
+    rows = [{"sample": "a", "tolerance": -3}, {"sample": "b", "tolerance": 0}, {"sample": "c", "error": "no"}]
+    drawn = tables.graphs.checked([*rows, {"sample": "d", "eager_error": "fails"}])
+    assert drawn.startswith("1 of 3 graphs are right at t = -3. 1 more fail in PyTorch.")
+    assert drawn.endswith("| b | t = 0 |\n| c | no |")
+
+
 def test_the_readme_says_what_was_measured(tables: ModuleType) -> None:
     rows = json.loads((ROOT / "benchmarks" / "results" / "against_onnxruntime_x86.json").read_text())
     assert tables.networks.headline(rows) in " ".join((ROOT / "README.md").read_text().split())
@@ -52,3 +73,30 @@ def test_every_page_that_the_readme_names_exists() -> None:
     assert len(named) > 10
     for name in named:
         assert name.startswith("http") or (ROOT / name.partition("#")[0]).exists(), name
+
+
+def test_rows_of_networks_on_gpus_tell_their_commits_and_what_is_missing(
+    tables: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = [{"network": "net", "dtype": "float16", "batch": batch} for batch in (1, 8, 16)]
+    (tmp_path / "rivals.jsonl").write_text("".join(f"{json.dumps(name)}\n" for name in names))
+    monkeypatch.setattr(tables.gpus, "RIVALS", tmp_path / "rivals.jsonl")
+    rivals = [{"mode": "max-autotune"}]
+    rows = [{**names[0], "commit": "a1", "rivals": rivals}, {**names[1], "commit": "b2", "rivals": []}]
+    told = tables.gpus.gpu_models(rows).splitlines()[-1]
+    assert "Rows are of several commits: a1 (1), b2 (1)." in told
+    assert "`max-autotune` was timed for net." in told
+    assert told.endswith("Not measured with Tuneloom: net in float16 with batch 16.")
+
+
+def test_a_pace_without_trials_of_the_other_is_a_bound(tables: ModuleType) -> None:
+    ours = {"trials_a_minute": 700.0, "gpu_busy": 0.9, "after_a_minute": 1.0}
+    stock = {"trials": 0, "built": 7, "seconds": 60.0}
+    found = {"row": "net:float16:1", "ours": ours, "stock": stock, "ratio": 100.0, "ratio_at_least": True}
+    drawn = tables.gpus.gpu_pace(found).splitlines()
+    assert "| times as many | at least 100.0 |" in drawn and "| its builds that were done | 7 |" in drawn
+
+
+def test_kernels_on_gpus_are_against_the_fastest_that_has_them(tables: ModuleType) -> None:
+    row = {"problem": "it", "ours_us": 4.0, "cublaslt_us": None, "cudnn_us": 2.0, "torch_us": float("nan")}
+    assert "| it | 4.0 | – | 2.0 | – | 0.50 |" in tables.gpus.gpu_kernels([row]).splitlines()

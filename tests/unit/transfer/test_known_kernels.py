@@ -9,6 +9,7 @@ import pytest
 
 from support.jobs.small import drive, small_context, small_spec
 from tuneloom.app.kinds.model.job import ModelJob
+from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Returned
 from tuneloom.model import (
     Artifact,
@@ -27,6 +28,9 @@ from tuneloom.testing.jobs.fake_stages import FakeStages, point
 
 HERE = Provenance(family="sm_90", target="cuda", device_key="cpu")
 BEST = 'triton:{"tile": 64}'
+FASTER = 'triton:{"tile": 96}'
+LUCKY = 'triton:{"tile": 48}'
+TRIED_S = {b"best": 1e-4, b"lucky": 9.8e-5, b"other": 5e-4}
 TASKS = tuple(
     Task(key=f"sm_90-{n}", name=f"matmul{n}", weight=1, gflop=1.0, kernel_class="matmul") for n in range(5)
 )
@@ -63,6 +67,7 @@ class Workers:
             "open_model": Returned(value=SUMMARY),
             "describe": described or Returned(value=spaces),
             "compile_plain": Returned(value=None),
+            "compile_guesses": Returned(value=True),
             "compile_model": Returned(value={}),
             "check_model": Returned(value=CheckResult(difference=0.0, tuned_s=(1.0,), untuned_s=(2.0,))),
         }
@@ -79,13 +84,10 @@ class Workers:
             ]
             return Returned(value=[point(0), *given][: call.arguments[5]])
         if function == "build" and call.arguments[2].configuration.startswith("triton"):
-            return Returned(
-                value=Artifact(payload=b"best" if call.arguments[2].configuration == BEST else b"other")
-            )
-        if function == "profile" and call.arguments[2].payload in (b"best", b"other"):
-            return Returned(
-                value=Measurement(seconds=(1e-4 if call.arguments[2].payload == b"best" else 5e-4,))
-            )
+            payload = {BEST: b"best", LUCKY: b"lucky"}.get(call.arguments[2].configuration, b"other")
+            return Returned(value=Artifact(payload=payload))
+        if function == "profile" and call.arguments[2].payload in TRIED_S:
+            return Returned(value=Measurement(seconds=(TRIED_S[call.arguments[2].payload],)))
         return self.own.get(function) or self.stages(call)
 
 
@@ -156,3 +158,42 @@ def test_a_self_contained_model_uses_no_record_of_a_library(
     program = finished(store, 1, Workers(), self_contained=alone)
     assert program.finish is not None
     assert [program.finish.schedules[task.key] for task in TASKS[1:]] == [best] * (len(TASKS) - 1)
+
+
+def tried_once(store: Store, text: str, seconds: float) -> None:
+    """A job that was cut short tried this configuration of every kernel, and measured it once."""
+    job = store.add_job(store.create_run("tune").id, "net").id
+    store.add_tasks(job, list(TASKS), family=HERE.family, target=HERE.target)
+    found = Candidate(key=text, configuration=text)
+    for task in TASKS:
+        store.add_trial(job, task.key, Trial(candidate=found, outcome=Measurement(seconds=(seconds,))), HERE)
+
+
+@pytest.mark.parametrize("seeds", [False, True], ids=["by contests", "by seeds"])
+@pytest.mark.parametrize("trials", [1, 12])
+def test_what_won_side_by_side_is_used_again_and_not_what_was_lucky_in_a_trial(
+    store: Store, trials: int, seeds: bool
+) -> None:
+    tried_once(store, LUCKY, TRIED_S[b"lucky"])
+    first = finished(store, 40, Workers(seeds=True))
+    assert used(first) == {BEST}
+    first.settle()
+    assert used(finished(store, trials, Workers(seeds=seeds))) == {BEST}
+
+
+def test_a_record_that_is_clearly_faster_than_what_won_is_used_without_another_contest(store: Store) -> None:
+    tried_once(store, LUCKY, TRIED_S[b"lucky"])
+    finished(store, 40, Workers(seeds=True)).settle()
+    tried_once(store, FASTER, 8e-5)
+    program = finished(store, 1, Workers())
+    assert program.finish is not None
+    assert [program.finish.schedules[task.key] for task in TASKS[1:]] == [FASTER] * (len(TASKS) - 1)
+
+
+def test_a_tenant_notes_no_contest_with_records_of_others(store: Store) -> None:
+    tried_once(store, LUCKY, TRIED_S[b"lucky"])
+    program = finished(store, 12, Workers())
+    met = {key: [(s, c.trial) for s, c in v.contest] for key, v in program.finish.verdicts.items()}  # type: ignore[union-attr]
+    assert any(met.values())
+    JobReuse(store, program.job, program.spec, reader="someone").keep_contests(met)
+    assert not [r for task in TASKS for r in store.workload_trials(task.key, "sm_90", 9) if r.contest_s]

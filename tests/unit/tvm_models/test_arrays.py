@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tuneloom.compiler.fast_import import load_tvm
-from tuneloom.tuners.tvm.runner import InputTensors, array_of
+from tuneloom.tuners.tvm.runner.tensors import InputTensors, array_of
 
 ONE = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -8,16 +8,11 @@ import numpy as np
 import pytest
 
 from tuneloom.compiler.fast_import import load_tvm
-from tuneloom.tuners.tvm.runner import (
-    CompiledProgram,
-    KeptState,
-    Model,
-    Refused,
-    as_given,
-    borrowed,
-    is_tensor,
-    queued_on,
-)
+from tuneloom.tuners.tvm.runner.model import Model
+from tuneloom.tuners.tvm.runner.programs import CompiledProgram
+from tuneloom.tuners.tvm.runner.refused import Refused
+from tuneloom.tuners.tvm.runner.state import KeptState
+from tuneloom.tuners.tvm.runner.tensors import as_given, borrowed, is_tensor, queued_on
 
 ONE = np.arange(6, dtype=np.float32).reshape(2, 3)
 INFO = {"name": "x", "shape": [2, 3], "dtype": "float32"}

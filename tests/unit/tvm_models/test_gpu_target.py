@@ -65,11 +65,15 @@ def test_a_model_that_no_gpu_of_the_architecture_can_hold_is_told_with_what_it_n
     small = InstalledGpu(uuid="GPU-s", name="T4", capability=(7, 5), memory_mib=16 << 10)
     large = InstalledGpu(uuid="GPU-l", name="H200", capability=(9, 0), memory_mib=140 << 10)
     monkeypatch.setattr(Nvml, "gpus", lambda _self: [small, large])
-    words = r"needs at least 20\.0 GiB for its weights, the GPU has 16\.0 GiB; use a smaller type"
+    words = (
+        r"needs at least 20\.0 GiB \(5\.0 for its weights, 15\.0 for what it computes\), "
+        r"the GPU has 16\.0 GiB; use a smaller batch, a smaller type"
+    )
     with pytest.raises(TargetError, match=words):
-        require_memory(20 << 30, "sm_75")
-    require_memory(20 << 30, "sm_90")
-    require_memory(20 << 30, "sm_80")  # there is none here to ask
+        require_memory(5 << 30, 15 << 30, "sm_75")
+    require_memory(5 << 30, 10 << 30, "sm_75")
+    require_memory(5 << 30, 15 << 30, "sm_90")
+    require_memory(5 << 30, 15 << 30, "sm_80")  # there is none here to ask
 
 
 def test_models_for_gpus_that_are_not_here_need_triton(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,3 +31,15 @@ def test_graphs_count_by_their_geometric_mean() -> None:
 def test_whole_numbers_have_to_be_equal() -> None:
     assert allowed(0, "int64") == (0.0, 0.0)
     assert allowed(-5, "float32") == pytest.approx((10**-5.886, 1e-5))
+
+
+def test_recorded_weights_are_tensors_and_other_recorded_scalars_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    from graphnet.samples import _value
+
+    def drawn(name: str) -> Any:
+        meta = type(name, (), {"name": name, "shape": [], "dtype": "torch.float32", "data": [2.5]})
+        return _value(meta, torch.Generator())
+
+    assert torch.equal(drawn("L_self_parameters_logit_scale_"), torch.tensor(2.5))
+    assert drawn("s0") == 2.5 and not isinstance(drawn("s0"), torch.Tensor)

@@ -33,7 +33,7 @@ def imports(monkeypatch: pytest.MonkeyPatch, made: MadeModels) -> list[str]:
     monkeypatch.setattr(lowered, "resolve_target", lambda text, cores: text)
     monkeypatch.setattr(lowered, "lower", lambda imported, _target, options: (imported, options.layout))
     monkeypatch.setattr(compiled, "build_plain", lambda lowered: lowered)
-    monkeypatch.setattr(compiled, "build_model", lambda lowered, schedules, guess: (lowered, schedules))
+    monkeypatch.setattr(compiled, "build_model", lambda lowered, schedules, **_: (lowered, schedules))
     monkeypatch.setattr(refusals, "resolve_target", lambda _text: CpuTarget(kind="llvm", config={}))
     return seen
 

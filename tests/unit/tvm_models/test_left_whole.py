@@ -12,9 +12,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from tuneloom.model import TensorInfo
-from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.models.compiling.foreign import ForeignModel
+from tuneloom.tuners.tvm.runner.model import Model
+from tuneloom.tuners.tvm.runner.refused import Refused
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4) - 3
 
@@ -78,7 +79,7 @@ def test_openvino_gets_values_by_name_and_computes_in_single_precision(
     manifest = json.loads((bundle / "bundle.json").read_text())
     manifest["onnxruntime"][0]["runtime"] = "openvino"
     (bundle / "bundle.json").write_text(json.dumps(manifest))
-    negative, positive = runner.Model(bundle).run([np.zeros_like(X), X])
+    negative, positive = Model(bundle).run([np.zeros_like(X), X])
     assert np.array_equal(negative, -X) and np.array_equal(positive, np.maximum(X, 0))
     assert pretended.settings["INFERENCE_PRECISION_HINT"] == "f32" and pretended.shapes == [[2, 4]] * 2
 
@@ -91,8 +92,8 @@ def test_a_runtime_that_is_missing_or_unknown_is_named_with_the_remedy(
     for runtime, remedy in (("tflite", "pip install ai-edge-litert"), ("newer", "tune it again")):
         manifest["onnxruntime"][0]["runtime"] = runtime
         (bundle / "bundle.json").write_text(json.dumps(manifest))
-        with pytest.raises(runner.Refused, match=remedy):
-            runner.Model(bundle)
+        with pytest.raises(Refused, match=remedy):
+            Model(bundle)
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def bundle(tmp_path: Path) -> Path:
 
 def test_the_runner_needs_no_tvm(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tvm", None)
-    negative, positive = runner.Model(bundle).run([X, X])
+    negative, positive = Model(bundle).run([X, X])
     assert np.array_equal(negative, -X) and np.array_equal(positive, np.maximum(X, 0))
 
 

@@ -17,7 +17,8 @@ WHOLE = {"format": 1, "name": "n", "inputs": [], "outputs": [], "target": TARGET
     ("manifest", "words"),
     [
         ([], "does not describe a bundle"),
-        ({}, "format None; this version reads 1, 2 and 3"),
+        ({}, "format None; this version reads 1, 2 and 3: tune the model again"),
+        ({"format": 99}, "reads 1, 2 and 3: update Tuneloom, or tune the model again"),
         ({"format": 1}, "damaged: it has no 'target'; tune the model again"),
         ({**WHOLE, "target": 3}, "damaged: it has no 'machine'"),
         ({**WHOLE, "target": {"machine": "m68k"}}, "damaged: it has no 'mcpu'"),

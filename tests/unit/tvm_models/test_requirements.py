@@ -13,11 +13,13 @@ from tuneloom.backends.implementers import Claim, Implementer, Insert, ModelKern
 from tuneloom.errors import BundleError
 from tuneloom.model import Failure, SearchOptions, Task
 from tuneloom.model.space import configured
-from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
-from tuneloom.tuners.tvm.models.compiling import kernels
+from tuneloom.tuners.tvm.models.compiling import inserts, kernels
 from tuneloom.tuners.tvm.models.compiling.inserts import told
-from tuneloom.tuners.tvm.runner import Refused, load_libraries
+from tuneloom.tuners.tvm.runner import machine
+from tuneloom.tuners.tvm.runner.machine import load_libraries
+from tuneloom.tuners.tvm.runner.model import Model
+from tuneloom.tuners.tvm.runner.refused import Refused
 from tuneloom.tuners.tvm.search import joint
 
 MISSING = {"libraries": {"libweaver.so.9": "weaver-libs"}, "implementer": "weaver"}
@@ -48,6 +50,15 @@ class Spinner(Weaver):
 def test_a_bundle_tells_of_each_implementer_once_with_what_it_needs() -> None:
     found = told([Weaver(), Spinner(), Weaver()])
     assert found.implementers == ("weaver", "spinner") and found.requires == (MISSING,)
+
+
+def test_a_bundle_tells_with_which_version_of_a_library_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = SimpleNamespace(cublasLtGetVersion=lambda: 120804)
+    opened = {"libcublasLt.so.12": library}
+    monkeypatch.setattr(inserts, "shared_library", lambda name, _package: opened.get(name))
+    assert [one["version"] for one in told([CublasImplementer()]).requires] == ["12.8.4"]
+    opened.clear()
+    assert ["version" in one for one in told([CublasImplementer()]).requires] == [False]
 
 
 def test_only_implementers_whose_code_is_in_the_model_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,8 +114,8 @@ def test_a_library_inside_an_installed_package_is_found(monkeypatch: pytest.Monk
             raise OSError("not found")
         return object()
 
-    monkeypatch.setattr(runner.metadata, "files", lambda _package: [place])
-    monkeypatch.setattr(runner.ctypes, "CDLL", load)
+    monkeypatch.setattr(machine.metadata, "files", lambda _package: [place])
+    monkeypatch.setattr(machine.ctypes, "CDLL", load)
     load_libraries([MISSING])
     assert tried == ["libweaver.so.9", "/site/weaver/lib/libweaver.so.9"]
 
@@ -120,9 +131,9 @@ def test_a_bundle_is_refused_before_anything_of_it_is_loaded(
     )
     with pytest.raises(BundleError, match="install the package weaver-libs"):
         load_bundle(tmp_path)
-    monkeypatch.setattr(runner, "check_machine", lambda _target: None)
+    monkeypatch.setattr("tuneloom.tuners.tvm.runner.model.check_machine", lambda _target: None)
     with pytest.raises(Refused, match="install the package weaver-libs"):
-        runner.Model(tmp_path)
+        Model(tmp_path)
 
 
 @pytest.mark.parametrize(("alone", "searched"), [(False, ["weaver", "spinner"]), (True, ["spinner"])])
@@ -137,7 +148,9 @@ def test_a_self_contained_bundle_is_searched_without_code_that_needs_libraries(
             self.name = name
 
     monkeypatch.setattr(joint, "unpack", lambda _task: SimpleNamespace(target=None))
-    monkeypatch.setattr(joint, "backend_of", lambda _target: SimpleNamespace(claims_alone=False))
+    monkeypatch.setattr(
+        joint, "backend_of", lambda _target: SimpleNamespace(claims_alone=False, good_guesses=False)
+    )
     monkeypatch.setattr(joint, "claims_on", lambda _kernel: iter([(Weaver(), None), (Spinner(), None)]))
     monkeypatch.setattr(joint, "ClaimSearch", Listening)
     monkeypatch.setattr(joint, "TvmSearch", lambda *_: SimpleNamespace())

@@ -8,7 +8,7 @@ import pytest
 
 from tuneloom.errors import InputError
 from tuneloom.model import Budget, JobSpec, TensorInfo
-from tuneloom.tuners.tvm.models.precision.samples import MOST, read_samples
+from tuneloom.tuners.tvm.models.precision.samples import MOST, read_samples, samples_of
 
 IMAGE = TensorInfo(name="x", shape=(1, 3, 4, 4), dtype="float32")
 WORDS = TensorInfo(name="ids", shape=(2, 8), dtype="int64")
@@ -67,6 +67,13 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     for name in ("array.npy", "text.npz", "empty.npz", "half.npz", "."):
         with pytest.raises(InputError, match=r"can't read samples from .*: it is not a NumPy archive"):
             read_samples(str(tmp_path / name), [IMAGE])
+
+
+def test_a_network_of_the_zoo_needs_no_samples_and_gets_the_same_random_ones() -> None:
+    JobSpec(name="net", model="zoo:resnet18", budget=Budget(trials=1), dtype="int8")
+    once, again = samples_of("", (IMAGE,)), samples_of("", (IMAGE,))
+    assert len(once) > 1 and not np.array_equal(once[0][0], once[1][0])
+    np.testing.assert_array_equal(once, again)
 
 
 def test_samples_that_are_not_there_or_hold_objects_are_refused(tmp_path: Path, stored: Any) -> None:

@@ -9,7 +9,7 @@ import safetensors
 from safetensors.numpy import save_file
 
 from tuneloom.tuners.tvm.models.compiling.storing import PARAMETERS, write_parameters
-from tuneloom.tuners.tvm.runner import ALIGNMENT, TYPES, mapped, stored_parameters, type_named
+from tuneloom.tuners.tvm.runner.weights import ALIGNMENT, TYPES, mapped, stored_parameters, type_named
 
 ARRAYS = {name: np.arange(6).reshape(2, 3).astype(type_named(name)) for name in TYPES.values()}
 

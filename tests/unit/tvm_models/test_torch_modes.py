@@ -14,7 +14,7 @@ from tuneloom.model import ModelRecipe, OwnRuntime, TensorInfo
 from tuneloom.tuners.tvm.models.rivals import runtimes, torch_programs, turns
 from tuneloom.tuners.tvm.models.rivals.runtimes import Comparable, competitors
 from tuneloom.tuners.tvm.models.rivals.torch_programs import TorchMode, all_modes, compiled_modes, within
-from tuneloom.tuners.tvm.models.rivals.turns import Beside, against_torch_compile, opened_beside
+from tuneloom.tuners.tvm.models.rivals.turns import Beside, against_gpu_runtimes, opened_beside
 
 IMAGE = TensorInfo(name="x", shape=(1, 3, 8, 8), dtype="float32")
 WORDS = TensorInfo(name="words", shape=(1, 8), dtype="int64")
@@ -95,29 +95,51 @@ def recipe(source: str = "net.pt2", dtype: str = "float32") -> ModelRecipe:
 
 
 def test_the_headline_is_against_the_fastest_that_torch_compile_makes(compiled: Any) -> None:
-    found = against_torch_compile(recipe(), compiled, Pretended(0.25), [ONES], 0.0)
+    found = against_gpu_runtimes(recipe(), compiled, Pretended(0.25), [ONES], 0.0)
     assert isinstance(found, OwnRuntime)
     assert found.name == "torch.compile (reduce-overhead, channels_last, TF32 off)"
     assert found.seconds == (0.5,) * 3 and found.tuned_s == (0.25,) * 3
 
 
 def test_tf32_is_on_where_the_model_was_converted_to_it(compiled: Any) -> None:
-    found = against_torch_compile(recipe(dtype="tf32"), compiled, Pretended(0.25), [ONES], 0.0)
+    found = against_gpu_runtimes(recipe(dtype="tf32"), compiled, Pretended(0.25), [ONES], 0.0)
     assert isinstance(found, OwnRuntime) and "TF32 on" in found.name
 
 
-def test_a_model_of_another_format_is_not_compared_on_a_gpu(compiled: Any) -> None:
-    assert against_torch_compile(recipe("net.onnx"), compiled, Pretended(), [ONES], 0.0) == ""
+def test_a_model_that_no_runtime_runs_on_a_gpu_is_not_compared(compiled: Any) -> None:
+    assert against_gpu_runtimes(recipe("net.tflite"), compiled, Pretended(), [ONES], 0.0) == ""
 
 
-def test_without_pytorch_on_that_gpu_nothing_is_said(compiled: Any) -> None:
-    compiled.device = "abacus"
-    assert against_torch_compile(recipe(), compiled, Pretended(), [ONES], 0.0) == ""
+def test_an_onnx_file_is_compared_with_the_fastest_of_onnx_runtimes_providers(
+    compiled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways = {"ONNX Runtime (CUDA)": lambda: Pretended(0.5), "ONNX Runtime (TensorRT)": lambda: Pretended(0.75)}
+    monkeypatch.setattr(turns, "competitors", lambda name, this: ways if this.device == "cuda" else {})
+    found = against_gpu_runtimes(recipe("net.onnx"), compiled, Pretended(0.25), [ONES], 0.0)
+    assert isinstance(found, OwnRuntime)
+    assert found.name == "ONNX Runtime (CUDA, TF32 off)" and found.seconds == (0.5,) * 3
+    half = against_gpu_runtimes(recipe("net.onnx", dtype="float16"), compiled, Pretended(), [ONES], 0.0)
+    assert isinstance(half, OwnRuntime) and half.name == "ONNX Runtime (CUDA, in float32, TF32 off)"
+
+
+def test_what_is_missing_to_compare_an_onnx_file_is_told_with_its_package(
+    compiled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    told = against_gpu_runtimes(recipe(str(tmp_path / "net.onnx")), compiled, Pretended(), [ONES], 0.0)
+    assert told == "onnxruntime is not installed; pip install onnxruntime-gpu"
+
+
+def test_a_pytorch_that_cannot_use_the_gpu_is_told(compiled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "computes_on", lambda _device: False)
+    told = against_gpu_runtimes(recipe(), compiled, Pretended(), [ONES], 0.0)
+    assert told == "PyTorch can't use this GPU; install a PyTorch for it: https://pytorch.org"
 
 
 def test_why_nothing_could_be_compiled_is_told(compiled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "TorchProgram", lambda *_, **__: Pretended(error=RuntimeError("no Triton")))
-    told = against_torch_compile(recipe(), compiled, Pretended(), [ONES], 0.0)
+    told = against_gpu_runtimes(recipe(), compiled, Pretended(), [ONES], 0.0)
     assert told.startswith("torch.compile (reduce-overhead) fails: no Triton") if isinstance(told, str) else 0
 
 

@@ -1,6 +1,7 @@
 """Runtimes that are timed in turn leave each other's cores alone."""
 
 import os
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -46,6 +47,17 @@ def test_every_side_has_as_many_turns_and_begins_each_with_a_run_that_does_not_c
     times = all_in_turn([lambda: events.append("one"), lambda: events.append("other")], 0.0)
     assert [len(each) for each in times] == [5, 5]
     assert events[:6] == ["rest", "one", "one", "rest", "other", "other"]
+
+
+def test_runs_of_a_simulated_device_are_timed_by_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_runtime, "wait_for_rest", lambda: None)
+    ahead = [0.0]
+
+    def simulated() -> None:
+        ahead[0] += 100.0
+
+    ours, theirs = all_in_turn([simulated, lambda: None], 0.0, now=lambda: time.perf_counter() + ahead[0])
+    assert min(ours) >= 100.0 > max(theirs)
 
 
 def test_turns_end_early_once_the_choice_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:

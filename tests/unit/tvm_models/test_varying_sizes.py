@@ -14,7 +14,9 @@ from tuneloom.tuners.tvm.models.sizes.choosing import (
     most_programs,
     size_table,
 )
-from tuneloom.tuners.tvm.runner import Refused, SizeLog, Sizes
+from tuneloom.tuners.tvm.runner.asked import SizeLog
+from tuneloom.tuners.tvm.runner.refused import Refused
+from tuneloom.tuners.tvm.runner.sizes import Sizes
 
 PADS = Dimension(low=1, high=16, pads=True, splits=False)
 SPLITS = Dimension(low=1, high=16, pads=True, splits=True)

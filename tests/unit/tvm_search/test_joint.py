@@ -46,10 +46,11 @@ class Traces:
     def update(self, trials: Sequence[Trial]) -> None: ...
 
 
-def joint(**claims: Any) -> tuple[JointSearch, Traces]:
+def joint(guesses_first: bool = False, **claims: Any) -> tuple[JointSearch, Traces]:
     own = Traces()
     members = [ClaimSearch(name, claim, TASK, OPTIONS) for name, claim in claims.items()]
-    return JointSearch(lambda: own, members, DEFAULT), own  # type: ignore[arg-type, return-value]
+    search = JointSearch(lambda: own, members, DEFAULT, guesses_first=guesses_first)  # type: ignore[arg-type, return-value]
+    return search, own
 
 
 def timed(candidate: Candidate, seconds: float | None) -> Trial:
@@ -67,6 +68,30 @@ def test_the_default_comes_first_and_then_the_guess_of_every_implementer() -> No
     assert makers(first) == [TVM, "fast", "slow"]
     assert first[1].configuration == configured("fast", {"rows": 4, "columns": 4})
     assert first[1].payload == TASK.payload
+
+
+class Listed(Tiles):
+    """A claim with five guesses."""
+
+    space = Knobs(
+        knobs=Tiles.space.knobs, guesses=tuple({"rows": 2, "columns": column} for column in range(1, 6))
+    )
+
+
+def test_implementers_guess_in_turn_and_the_default_waits_where_guesses_are_good() -> None:
+    search, _ = joint(guesses_first=True, fast=Listed(), slow=Listed())
+    assert makers(search.select(3)) == ["fast", "slow", "fast"]
+    assert makers(search.select(6)) == ["fast", "slow", "fast", "slow", "slow", TVM]
+
+
+def test_a_seed_is_followed_by_the_first_guesses_and_then_by_other_seeds() -> None:
+    search, _ = joint(guesses_first=True, fast=Listed(), slow=Listed())
+    given = [configured("fast", {"rows": 8, "columns": column}) for column in (2, 3)]
+    search.plant([Seed(origin="transfer:7", configuration=each) for each in given])
+    first = search.select(4)
+    assert makers(first) == ["fast", "fast", "slow", "fast"]
+    assert [one.origin for one in first] == ["transfer:7", "guess", "guess", "transfer:7"]
+    assert [first[0].configuration, first[3].configuration] == given
 
 
 def test_where_claims_stand_alone_schedules_of_tvm_are_never_asked_for() -> None:

@@ -38,10 +38,11 @@ class VtaClaim:
         knobs = {name: tuple(int(value) for value in values) for name, values in space.knobs.items()}
         rows = [{name: int(v) for name, v in space.configuration(p).items()} for p in space.points()]
         fitting = [row for row in rows if not self.refusal(row)]
-        return Knobs(knobs=knobs, guesses=tuple(sorted(fitting, key=self._traffic)[:_GUESSES]))
+        guesses = tuple(sorted(fitting, key=self._traffic)[:_GUESSES])
+        return Knobs(knobs=knobs, guesses=guesses, learned=True)
 
     def refusal(self, configuration: Configuration) -> str:
-        """What building would find out; what only the device finds out is not known here."""
+        """What building would find out, for guesses and what other kernels give; the search is not told."""
         try:
             return refused(Tiling(self.workload, KnobValues.of(configuration), self.accelerator))
         except VtaError as error:

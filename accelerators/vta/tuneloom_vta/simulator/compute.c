@@ -3,8 +3,10 @@
 
 #include "vta.h"
 
-#ifdef __ARM_FEATURE_DOTPROD
+#if defined(__ARM_FEATURE_DOTPROD)
 #include <arm_neon.h>
+#elif defined(__AVX512BW__)
+#include <immintrin.h>
 #endif
 
 void unpack(Machine *machine, int64_t begin, int64_t end) {
@@ -67,7 +69,7 @@ static bool is_published(const Config *config) {
   return config->batch == 1 && config->block_out == 16 && config->block_in == 16;
 }
 
-#ifdef __ARM_FEATURE_DOTPROD
+#if defined(__ARM_FEATURE_DOTPROD)
 /* Blocks of weights are kept as the instruction reads them: four inputs of all outputs behind each other. */
 void load_weights(const Config *config, int8_t *to, const int8_t *from, int64_t count) {
   if (!is_published(config)) {
@@ -102,6 +104,60 @@ static void summed_16(int32_t *sum, const int8_t *inp, const int8_t *wgt, Place 
     for (int i = 0; i < 4; i++) sums[i] = four_sums(sums[i], wgt + 16 * i, row);
   }
   for (int i = 0; i < 4; i++) vst1q_s32(sum + 4 * i, sums[i]);
+}
+#elif defined(__AVX512BW__)
+/* Blocks of weights are kept as they are multiplied: two inputs of all outputs behind each other. */
+void load_weights(const Config *config, int8_t *to, const int8_t *from, int64_t count) {
+  if (!is_published(config)) {
+    memcpy(to, from, (size_t)(count * element_bytes(config, MEM_WGT)));
+    return;
+  }
+  int16_t first[32];
+  for (int i = 0; i < 32; i++) first[i] = (int16_t)(i % 8 * 8 + i / 8); /* of eight outputs: pairs 0 to 3 */
+  const __m512i low = _mm512_loadu_si512(first), high = _mm512_add_epi16(low, _mm512_set1_epi16(4));
+  const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), odd = _mm512_add_epi64(even, _mm512_set1_epi64(4));
+  for (int64_t block = 0; block < count; block++, to += 256, from += 256) {
+    __m512i rows[4], half[4];
+    for (int i = 0; i < 4; i++) rows[i] = _mm512_loadu_si512(from + 64 * i);
+    for (int i = 0; i < 4; i++)
+      half[i] = _mm512_permutex2var_epi16(rows[i % 2 * 2], i < 2 ? low : high, rows[i % 2 * 2 + 1]);
+    for (int i = 0; i < 4; i++) {
+      const __m512i *both = half + i / 2 * 2;
+      _mm512_storeu_si512(to + 64 * i, _mm512_permutex2var_epi64(both[0], i % 2 ? odd : even, both[1]));
+    }
+  }
+}
+
+typedef struct {
+  __m512i pairs[8];
+} Weights;
+
+static inline Weights weights_16(const int8_t *wgt) {
+  Weights found;
+  for (int pair = 0; pair < 8; pair++)
+    found.pairs[pair] = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(wgt + 32 * pair)));
+  return found;
+}
+
+static inline __m512i sums_16(__m512i sum, Weights weights, const int8_t *inp) {
+  __m512i row = _mm512_castsi256_si512(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)inp)));
+  for (int pair = 0; pair < 8; pair++) {
+    __m512i two = _mm512_permutexvar_epi32(_mm512_set1_epi32(pair), row);
+    sum = _mm512_add_epi32(sum, _mm512_madd_epi16(weights.pairs[pair], two));
+  }
+  return sum;
+}
+
+static inline void product_16(int32_t *sum, const int32_t *before, const int8_t *inp, const int8_t *wgt) {
+  _mm512_storeu_si512(sum, sums_16(_mm512_loadu_si512(before), weights_16(wgt), inp));
+}
+
+/* Products that all go to one sum, which stays in a register. */
+static void summed_16(int32_t *sum, const int8_t *inp, const int8_t *wgt, Place step, int64_t count) {
+  __m512i sums = _mm512_loadu_si512(sum);
+  for (int64_t n = 0; n < count; n++, inp += step.src, wgt += step.wgt)
+    sums = sums_16(sums, weights_16(wgt), inp);
+  _mm512_storeu_si512(sum, sums);
 }
 #else
 void load_weights(const Config *config, int8_t *to, const int8_t *from, int64_t count) {
@@ -228,11 +284,19 @@ static void gemm_in_order(Machine *machine, const Instruction *it, int64_t begin
   while (end == it->outer * it->inner && machine->flight->count) land(machine->flight, machine->acc, lanes);
 }
 
-static void products_16(int32_t *sum, const int8_t *inp, const int8_t *wgt, Place step, int64_t count) {
+static inline void products_16(int32_t *sum, const int8_t *inp, const int8_t *wgt, Place step, int64_t count) {
   if (!step.dst) {
     summed_16(sum, inp, wgt, step, count);
     return;
   }
+#ifdef __AVX512BW__
+  if (!step.wgt) {
+    Weights weights = weights_16(wgt);
+    for (int64_t i = 0; i < count; i++, sum += step.dst, inp += step.src)
+      _mm512_storeu_si512(sum, sums_16(_mm512_loadu_si512(sum), weights, inp));
+    return;
+  }
+#endif
   for (int64_t i = 0; i < count; i++, sum += step.dst, inp += step.src, wgt += step.wgt)
     product_16(sum, sum, inp, wgt);
 }
@@ -249,19 +313,22 @@ static void gemm_by_uops(Machine *machine, const Instruction *it, int64_t begin,
   int64_t lanes = config->batch * config->block_out;
   int64_t inp_bytes = element_bytes(config, MEM_INP), wgt_bytes = element_bytes(config, MEM_WGT);
   bool wide = is_published(config);
-  for (int64_t k = it->uop_begin; k < it->uop_end; k++)
-    for (int64_t pair = begin; pair < end;) {
-      int64_t o = pair / it->inner, i = pair % it->inner;
-      int64_t stop = pair + it->inner - i < end ? pair + it->inner - i : end;
-      Place at = machine->places[k];
-      int32_t *sum = machine->acc + (at.dst + o * it->dst_outer + i * it->dst_inner) * lanes;
-      const int8_t *inp = machine->inp + (at.src + o * it->src_outer + i * it->src_inner) * inp_bytes;
-      const int8_t *wgt = machine->wgt + (at.wgt + o * it->wgt_outer + i * it->wgt_inner) * wgt_bytes;
-      Place step = {it->dst_inner * lanes, it->src_inner * inp_bytes, it->wgt_inner * wgt_bytes};
-      if (wide) products_16(sum, inp, wgt, step, stop - pair);
-      else products(config, sum, inp, wgt, step, stop - pair);
-      pair = stop;
+  Place step = {it->dst_inner * lanes, it->src_inner * inp_bytes, it->wgt_inner * wgt_bytes};
+  Place turn = {it->dst_outer * lanes, it->src_outer * inp_bytes, it->wgt_outer * wgt_bytes};
+  int64_t outer = begin / it->inner, skipped = begin % it->inner;
+  for (int64_t k = it->uop_begin; k < it->uop_end; k++) {
+    Place at = machine->places[k];
+    int32_t *sum = machine->acc + at.dst * lanes + outer * turn.dst;
+    const int8_t *inp = machine->inp + at.src * inp_bytes + outer * turn.src;
+    const int8_t *wgt = machine->wgt + at.wgt * wgt_bytes + outer * turn.wgt;
+    for (int64_t pair = begin, i = skipped; pair < end; i = 0, sum += turn.dst, inp += turn.src, wgt += turn.wgt) {
+      int64_t count = it->inner - i < end - pair ? it->inner - i : end - pair;
+      int32_t *sums = sum + i * step.dst;
+      if (wide) products_16(sums, inp + i * step.src, wgt + i * step.wgt, step, count);
+      else products(config, sums, inp + i * step.src, wgt + i * step.wgt, step, count);
+      pair += count;
     }
+  }
 }
 
 /* What an instruction comes to as far as it depends on nothing but micro-ops; programs repeat a few of them. */

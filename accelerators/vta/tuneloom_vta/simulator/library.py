@@ -17,7 +17,8 @@ _SOURCES = Path(__file__).parent
 _PARTS = ("decode.c", "transfers.c", "compute.c", "device.c")
 _WHOLE = "whole.c"
 _FLAGS = ("-O3", "-std=gnu11", "-fPIC")
-_NATIVE = ("-mcpu=native", "-march=native", "")
+_NATIVE = (*(("-mcpu=native",) if platform.machine() == "aarch64" else ()), "-march=native", "")
+"""On x86 compilers accept -mcpu as well, but it only tunes."""
 
 
 def compiler() -> str | None:

@@ -128,7 +128,7 @@ def import_into(store: Store, path: Path, command: str) -> BankImport:
                 reading.take(line)
     except (OSError, EOFError, zlib.error) as error:
         why = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise RecordsError(f"can't read {path}: {why}") from error
+        raise RecordsError(f"can't read {path}: {why}; give a file of `tuneloom bank export`") from error
     return _keep(store, command, reading)
 
 

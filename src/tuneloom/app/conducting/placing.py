@@ -79,8 +79,8 @@ class Placing:
             timeout_s=call.timeout_s,
             worker=resident_of(resource) if owned else call.worker,
             group=call.group,
-            cores=call.cores if owned else offer.cores,
-            alone=not _is_host(offer),
+            cores=call.cores if owned else self._spread(offer) if call.spread else offer.cores,
+            alone=not (_is_host(offer) or call.spread),
             locks=offer.locks,
             memory_bytes=None if owned else call.memory_bytes,
             place=self._places[resource],
@@ -88,6 +88,12 @@ class Placing:
             reads=self._reads.get(job),
             writes=call.writes,
         )
+
+    def _spread(self, offer: Offer) -> frozenset[int] | None:
+        """The cores of a device and of the hosts of its machine; none in particular if it has none."""
+        there = [self._offers[name] for name in self.of_machine(offer.resource.machine)]
+        hosts = [each.cores or frozenset() for each in there if _is_host(each)]
+        return None if offer.cores is None else offer.cores.union(*hosts)
 
     def _device_of(self, worker: str, offer: Offer) -> str:
         """The GPU that a named worker stays with, as long as that is there; empty before its first."""

@@ -43,7 +43,8 @@ def _tell_moved(reservation: Reservation, every: set[int]) -> None:
     by = [str(other) for other in reservation.others() if other.cores & usual]
     if by and usual.isdisjoint(reservation.cores):
         here = ", ".join(map(str, sorted(reservation.cores)))
-        _LOG.warning("%s measures on the last cores; this run measures on core %s", ", ".join(by), here)
+        measure = "measures" if len(by) == 1 else "measure"
+        _LOG.warning("%s %s on the last cores; this run measures on core %s", ", ".join(by), measure, here)
 
 
 class DeviceWatch(Watch):

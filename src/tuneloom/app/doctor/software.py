@@ -11,7 +11,7 @@ from pathlib import Path
 from tuneloom.app.doctor.findings import Finding, broken, good, note, warning
 from tuneloom.compiler.linking import require_linker
 from tuneloom.errors import StoreError, TargetError
-from tuneloom.gpus import Nvml, visible_gpus
+from tuneloom.gpus import InstalledGpu, Nvml, visible_gpus
 from tuneloom.store.opening import find_store
 
 NEEDED = ("tuneloom", "apache-tvm", "numpy")
@@ -30,7 +30,8 @@ def versions() -> Sequence[Finding]:
         findings += broken("packages", f"{', '.join(missing)} missing", "pip install tuneloom")
     absent = [name for name in OPTIONAL if not found[name]]
     if absent:
-        findings += note("optional packages", f"{', '.join(absent)} not installed")
+        remedy = f"pip install {' '.join(absent)}, if models are to be compared with these or to use them"
+        findings += note("optional packages", f"{', '.join(absent)} not installed", remedy)
     return findings
 
 
@@ -49,14 +50,23 @@ def gpus() -> Sequence[Finding]:
     """The GPUs of the machine and who else uses them."""
     found = visible_gpus()
     if not found:
-        return note("GPUs", "none")
+        return note("GPUs", "none", "install NVIDIA's driver if there is one, and give containers --gpus all")
     findings = good("GPUs", "; ".join(f"{gpu.name} ({gpu.arch}, {gpu.memory_mib} MiB)" for gpu in found))
+    findings += _driver(found[0])
     users = Nvml().users()
     if users:
         findings += warning(
             "programs on GPUs", "; ".join(map(str, users)), "they disturb measurements; stop them"
         )
     return findings
+
+
+def _driver(gpu: InstalledGpu) -> Sequence[Finding]:
+    """The driver, which all GPUs of a machine share, and the newest CUDA that it runs."""
+    if not gpu.driver:
+        return note("GPU driver", "tells no version", "update NVIDIA's driver")
+    runs = f", runs CUDA up to {gpu.cuda[0]}.{gpu.cuda[1]}" if gpu.cuda else ""
+    return good("GPU driver", f"{gpu.driver}{runs}")
 
 
 def port() -> Sequence[Finding]:

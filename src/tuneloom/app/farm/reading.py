@@ -140,9 +140,9 @@ def _host(file: TomlFile, table: dict[str, Any], number: int) -> HostEntry:
 
 def _device(file: TomlFile, table: dict[str, Any], number: int) -> DeviceEntry:
     file.require_values(table, _device_fields(), "devices", number)
-    for key in ("key", "kind"):
+    for key, example in (("key", "'my-board'"), ("kind", "'rpc'")):
         if key not in table:
-            raise file.wrong(f"this device has no {key}", "devices", number)
+            raise file.wrong(f"this device has no {key}; add one, as in {key} = {example}", "devices", number)
     kind = device_kind(table["kind"])
     _require_own_fields(file, table, kind, number)
     own = {name: table[name] for name in table if name in _ATTRIBUTES}

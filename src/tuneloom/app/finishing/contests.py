@@ -1,4 +1,4 @@
-"""The best schedules of a task side by side, and the untuned model, which the tuned one is compared with."""
+"""The best schedules of a task side by side."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.app.tuning.stage_calls import STAGES
 from tuneloom.backends.resolving import backend_of_text
 from tuneloom.engine.calls import Call, CallResult, Returned
-from tuneloom.model import Artifact, JobSpec, ModelRecipe, StageKind, Trial
-from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, SlotDemand, StageRequest
+from tuneloom.model import Artifact, JobSpec, StageKind, Trial
+from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequest
 
 CONTESTS = {
     "latency": "tuneloom.tuners.tvm.measuring.contest:contest",
@@ -24,11 +24,18 @@ _CLOSE = 1.25  # times the best: nor can another schedule
 _STEADY_NEAR, _STEADY_CLOSE = 1.3, 1.06  # the same where times repeat; a default was run only once
 HOST_PARTS = frozenset({"plain", "finish/compile", "finish/export"})
 """Parts of a job's end that need a host, even if idle cores of a device were lent to them."""
+AHEAD = "plain/kernels"
+"""How parts are called, before their number, that compile kernels while others are still measured."""
 
 MODEL_LANES = frozenset({"plain", "finish"})
 """Lanes of a job's end that work on the whole model."""
 
 Ended = Callable[[CallResult, float], Sequence[Step] | None]
+
+
+def needs_host(part: str) -> bool:
+    """Whether a part of a job's end runs on hosts."""
+    return part in HOST_PARTS or part.startswith(AHEAD)
 
 
 @dataclass(slots=True)
@@ -164,39 +171,3 @@ def _contenders(progress: TaskProgress, known: Trial | None = None, steady: bool
     if default is not None and default.seconds < near * best_s:
         found.append(default)
     return found
-
-
-_COMPILE = "tuneloom.tuners.tvm.models.making.compiled:compile_plain"
-
-Follow = Callable[[], Sequence[Step]]
-
-
-@dataclass(slots=True)
-class UntunedModel:
-    """Compiles the untuned model once, early or at the end of the job, whoever asks first.
-
-    If it fails, compiling the tuned model tries again and says what is wrong.
-    """
-
-    steps: FinishingSteps
-    recipe: ModelRecipe
-    begun: bool = False
-    running: bool = False
-    _waiting: list[Follow] = field(default_factory=list)
-
-    def begin(self, needs: SlotDemand, expected_s: float, limit_s: float) -> list[Step]:
-        """The step that compiles it; none if that was begun before."""
-        if self.begun:
-            return []
-        self.begun = self.running = True
-        call = Call(function=_COMPILE, arguments=(self.recipe,), worker=self.steps.home, timeout_s=limit_s)
-        kind = StageKind.FINALISE
-        return [self.steps.step("plain", 1, kind, "", needs, lambda: call, self._ended, expected_s)]
-
-    def then(self, follow: Follow) -> None:
-        """Ask for what follows when it is there; only while it is `running`."""
-        self._waiting.append(follow)
-
-    def _ended(self, _result: CallResult, _at_s: float) -> Sequence[Step]:
-        self.running = False
-        return [step for follow in self._waiting for step in follow()]

@@ -5,12 +5,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.finishing.contests import HOST_PARTS, Contests, Ended, FinishingSteps, UntunedModel
-from tuneloom.app.finishing.verdicts import Verdict, fall_back, may_be_handed_over, may_win_whole
+from tuneloom.app.finishing.ahead import UntunedModel
+from tuneloom.app.finishing.contests import HOST_PARTS, Contests, Ended, FinishingSteps
+from tuneloom.app.finishing.verdicts import (
+    Verdict,
+    fall_back,
+    may_be_handed_over,
+    may_win_in_pieces,
+    may_win_whole,
+    share_to_beat,
+)
 from tuneloom.app.tasks.limits import EXPORT_S, OPEN_S, built_s, check_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress, is_borrowed
 from tuneloom.backends.resolving import backend_of_text
 from tuneloom.engine.calls import Call, CallResult, Died, Returned, TimedOut
+from tuneloom.engine.machine import CPU_KEY
 from tuneloom.errors import OutputError, in_short
 from tuneloom.model import (
     CheckResult,
@@ -62,7 +71,7 @@ class Finish:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     untuned: UntunedModel | None = None
     known: Mapping[str, Trial] = field(default_factory=dict)
-    """The best trials of earlier jobs on the very same kernels, where this job has nothing faster."""
+    """The best trials of earlier jobs on the very same kernels, where this job has nothing clearly faster."""
     same: frozenset[tuple[str, str]] = frozenset()
     """Tasks, by key, with origins of what they got from records of the very same kernel and device."""
     guesses: dict[str, str] = field(default_factory=dict)
@@ -133,6 +142,11 @@ class Finish:
         return self._guess_step() if guesses else self._compile_step()
 
     @property
+    def _alone(self) -> bool:
+        """Whether the cores to measure on have nothing to do until the model is compiled."""
+        return not self.spec.budget.trials and self.spec.measures and self.spec.device_key == CPU_KEY
+
+    @property
     def _unmeasured(self) -> set[str]:
         """Tasks that have no schedule, and of which none failed."""
         found = self.verdicts.items()
@@ -151,10 +165,16 @@ class Finish:
     ) -> Step:
         """A part of the end that calls a function with recipe and schedules, in the worker of the model."""
         arguments = (recipe or self.recipe, self.schedules, *more)
+        spread = step == _COMPILES and self._alone
         call = Call(
-            function=function, arguments=arguments, worker=self._worker, timeout_s=limit_s, writes=writes
+            function=function,
+            arguments=arguments,
+            worker=self._worker,
+            timeout_s=limit_s,
+            spread=spread,
+            writes=writes,
         )
-        on_host = f"finish{part}" in HOST_PARTS
+        on_host = f"finish{part}" in HOST_PARTS and not spread
         needs = ANY_CORE if on_host else DeviceDemand(key=self.spec.device_key)
         expected_s = built_s(self.tasks) if step == _COMPILES else None
         kind = StageKind.FINALISE
@@ -164,15 +184,26 @@ class Finish:
         self._steps.models += 1
         self._model_lost = False
         function, limit_s = f"{COMPILING}:compile_model", 2 * compile_s(self.tasks)
-        plain = self.spec.measures
-        return self._step(_COMPILES, "/compile", self._compiled, function, plain, limit_s=limit_s)
+        more = (self.spec.measures, *self._built)
+        return self._step(_COMPILES, "/compile", self._compiled, function, *more, limit_s=limit_s)
+
+    @property
+    def _built(self) -> tuple[list[tuple[str, str]], list[bytes]]:
+        """Tasks with configurations that the model may use, and what was built for their trials."""
+        found: dict[tuple[str, str], bytes] = {}
+        for key, verdict in self.verdicts.items():
+            for contender in (verdict.chosen, verdict.kept, *(own for _, own in verdict.own[:1])):
+                if contender is not None and contender.artifact is not None:
+                    found[key, contender.trial.candidate.configuration] = contender.artifact.payload
+        on_host = backend_of_text(self.spec.target).on_host
+        return (list(found), list(found.values())) if on_host else ([], [])
 
     def _compiled(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
             return self._give_up("compiling the tuned model", result)
         failed: dict[str, str] = result.value
         if failed.keys() <= self._unscheduled:
-            return [self._check_step()] if self.spec.measures else self._export_or_end()
+            return [self._weigh_or_check()] if self.spec.measures else self._export_or_end()
         for key, why in failed.items():
             self._leave_unscheduled(key, why)
         return [self._compile_step()]
@@ -195,9 +226,13 @@ class Finish:
         self.check = check
         if not check.same:
             return [self._guilty_step()]
-        if self._borrowed and not self._weighed and not backend_of_text(self.spec.target).steady:
-            return [self._weigh_step()]
         return self._hand_over_or_export()
+
+    def _weigh_or_check(self) -> Step:
+        """What is weighed may still change, so that it is checked, and compared with others, only then."""
+        if self._borrowed and not self._weighed and not backend_of_text(self.spec.target).steady:
+            return self._weigh_step()
+        return self._check_step()
 
     @property
     def _borrowed(self) -> list[str]:
@@ -216,7 +251,7 @@ class Finish:
     def _weigh_step(self) -> Step:
         limit_s = 3 * compile_s(self.tasks) + check_s(self.tasks)
         more = (self._borrowed, self._instead, self.spec.seed)
-        return self._step(4, "/weigh", self._weighed_up, WEIGH, *more, limit_s=limit_s)
+        return self._step(3, "/weigh", self._weighed_up, WEIGH, *more, limit_s=limit_s)
 
     def _weighed_up(self, result: CallResult, _at_s: float) -> Sequence[Step] | None:
         """Best alone is not best in the model: borrowed schedules that lose there give way."""
@@ -227,23 +262,30 @@ class Finish:
         gone = isinstance(result, Died | TimedOut) or self._model_lost
         if losers or gone:  # a new worker has nothing compiled yet
             return [self._compile_step()]
-        return self._hand_over_or_export()
+        return [self._check_step()]
 
     def _hand_over_or_export(self) -> list[Step]:
         assert self.check is not None
         if self.check.uncompared:
             self.notes.append(f"not compared with the model's own runtime: {self.check.uncompared}")
-        # Left whole, each of many sizes would have all weights once more.
-        kept = self.spec.only_tvm or bool(self.spec.ranges)
-        if kept or not may_be_handed_over(self.check):
+        if self._is_kept or not may_be_handed_over(self.check):
             return self._export_or_end()
-        if self.spec.budget.trials:
-            return [self._hand_over_step()]
         # Who makes no trials wants an answer at once, and pieces have to be compiled.
+        if self.spec.budget.trials and may_win_in_pieces(self.check):
+            return [self._hand_over_step()]
         return [self._hand_over_step(pieces=False)] if self._whole_may_win else self._export_or_end()
 
     def _export_or_end(self) -> list[Step]:
         return [self._export_step()] if self.export_to else self._end()
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether nothing may be left to another runtime: who names a device wants the model there.
+
+        Left whole, each of many sizes would have all weights once more.
+        """
+        on_host = backend_of_text(self.spec.target).on_host
+        return self.spec.only_tvm or bool(self.spec.ranges) or not on_host
 
     @property
     def _whole_may_win(self) -> bool:
@@ -251,7 +293,8 @@ class Finish:
 
     def _hand_over_step(self, pieces: bool = True) -> Step:
         limit_s = 3 * compile_s(self.tasks) + check_s(self.tasks)
-        more = (HAND_OVER, self.spec.seed, pieces)
+        assert self.check is not None
+        more = (HAND_OVER, self.spec.seed, pieces, self._whole_may_win, share_to_beat(self.check))
         if pieces:
             return self._step(4, "/hand-over", self._handed_over, *more, limit_s=limit_s)
         return self._step(4, "/hand-over-whole", self._handed_over_whole, *more, limit_s=limit_s)

@@ -7,13 +7,14 @@ from typing import Any
 
 from tuneloom.app.tasks.progress import Contender, TaskProgress, is_borrowed
 from tuneloom.errors import in_short
-from tuneloom.model import CheckResult, Trial
+from tuneloom.model import CheckResult, OwnRuntime, Trial
 from tuneloom.tuners.tvm.models.rivals.runtimes import RIVALS
 
 _CLEARLY = 1.0  # a short model is worth a closer look only if another runtime was faster at first sight
 _NEAR = 0.8  # a part of the model may be slower even where all of it is faster by less than this
 _HOPELESS = 0.93  # all of the model was faster by more, so it is again
 _SHORT_S, _LONG_S = 1e-4, 1e-3
+PIECES_IN = "onnxruntime"
 _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
 
 
@@ -24,7 +25,8 @@ class Verdict:
     `kept` is the default schedule where nothing tuned beats it; `barren` says that nothing of
     the task could be measured, so that it is left alone. `own` are schedules that no other task
     gave and that beat the default, fastest first, in case a borrowed one fails. `instead_s` is
-    what the kernel takes inside the model after its borrowed schedule was dropped.
+    what the kernel takes inside the model after its borrowed schedule was dropped. `met` are the
+    schedules that were timed side by side, with their times.
     """
 
     chosen: Contender | None = None
@@ -33,6 +35,7 @@ class Verdict:
     tuned_s: float | None = None
     default_s: float | None = None
     instead_s: float | None = None
+    met: list[tuple[float, Contender]] = field(default_factory=list)
     barren: bool = False
     note: str = ""
 
@@ -42,6 +45,12 @@ class Verdict:
         if self.chosen is not None:
             return self.tuned_s
         return self.default_s if self.kept is not None else self.instead_s
+
+    @property
+    def contest(self) -> list[tuple[float, Contender]]:
+        """The schedule that is used and those that were slower beside it, but none that the model refused."""
+        used_s = self.tuned_s if self.chosen is not None and self.met else None
+        return [] if used_s is None else [each for each in self.met if each[0] >= used_s]
 
     def result(self, trials: int) -> dict[str, Any]:
         """What became of the task, as plain data, after so many trials."""
@@ -99,6 +108,8 @@ def decide(
     A schedule that does not beat the default is not used.
     """
     times = [median(seconds) for seconds in rounds]
+    if joules is None and len(times) > 1:
+        verdict.met = list(zip(times, contenders, strict=True))
     spent = [] if joules is None else [each for each in joules if each is not None]
     costs = spent if len(spent) == len(times) else times
     ranked = sorted(zip(costs, times, contenders, strict=True), key=lambda each: each[0])
@@ -129,22 +140,35 @@ def _is_own(contender: Contender, default: Contender | None) -> bool:
 
 
 def may_be_handed_over(check: CheckResult) -> bool:
-    """Whether another runtime, timed in turn, was faster than the tuned model, or near enough for a part.
-
-    A model that takes almost no time is kept: that of a call would decide.
-    """
+    """Whether another runtime, timed in turn, was faster than the tuned model, or near enough for a part."""
     own = check.own_runtime
-    if own is None or own.name not in RIVALS:
-        return False
-    tuned_s = median(own.tuned_s)
+    return own is not None and own.name in RIVALS and _is_near(own)
+
+
+def may_win_in_pieces(check: CheckResult) -> bool:
+    """Whether some pieces may be faster in ONNX Runtime, which alone takes pieces: it was near with all."""
+    own = check.own_runtime
+    return own is not None and any(one.name == PIECES_IN and _is_near(one) for one in own.every)
+
+
+def _is_near(other: OwnRuntime) -> bool:
+    """A model that takes almost no time is kept: that of a call would decide."""
+    tuned_s = median(other.tuned_s)
     limit = _NEAR if tuned_s >= _LONG_S else _CLEARLY
-    return tuned_s > max(_SHORT_S, limit * median(own.seconds))
+    return tuned_s > max(_SHORT_S, limit * median(other.seconds))
 
 
 def may_win_whole(check: CheckResult) -> bool:
     """Whether the whole model may be faster in another runtime: timed in turn, that was not much slower."""
     own = check.own_runtime
     return own is not None and median(own.tuned_s) > _HOPELESS * median(own.seconds)
+
+
+def share_to_beat(check: CheckResult) -> float:
+    """What the fastest other runtime takes, of the tuned model's time; not more than all of that."""
+    own = check.own_runtime
+    assert own is not None
+    return min(1.0, *(median(one.seconds) / median(own.tuned_s) for one in own.every))
 
 
 def fall_back(verdict: Verdict, instead_s: float) -> None:

@@ -28,6 +28,7 @@ from tuneloom.report import (
     ModelResult,
     ReportData,
     ResourceSpan,
+    SearchStory,
     ShownCluster,
     TaskResult,
     TaskTrial,
@@ -35,6 +36,7 @@ from tuneloom.report import (
     failure_counts,
     progress_of,
     render_report,
+    story_of,
     task_result,
 )
 from tuneloom.store import (
@@ -47,6 +49,9 @@ from tuneloom.store import (
     TrialRecord,
     open_existing,
 )
+
+_TELLING = 5
+"""Trials with reasons from which on a search is shown; kernels of models have few beside first guesses."""
 
 
 def known_runs(place: str | None = None, limit: int | None = None) -> list[RunRecord]:
@@ -90,6 +95,7 @@ def report_data(store: Store, name: str) -> ReportData:
         clusters=_clusters(all_tasks),
         gifts=tuple(_gifts(all_tasks, [r for job in jobs for r in results[job.id]])),
         validity=tuple(filter(None, (_validity(job, trials[job.id]) for job in jobs))),
+        stories=tuple(story for job in jobs for story in _stories(job, tasks[job.id], trials[job.id])),
         facts=(
             *measuring_facts([job.spec for job in jobs], _provenances(trials)),
             *disturbed_facts(notes.get("resources")),
@@ -158,6 +164,7 @@ def _model(
         left=_left(job),
         progress=progress_of(results, tried),
         energy_j=job.result.get("energy_j"),
+        layout=job.result.get("layout", {}).get("layout", ""),
     )
 
 
@@ -178,6 +185,18 @@ def _validity(job: JobRecord, records: Sequence[TrialRecord]) -> Validity | None
         return kind_named(str(job.spec.get("tuner", FALLBACK))).validity(job, records)
     except InputError:
         return None
+
+
+def _stories(
+    job: JobRecord, tasks: Sequence[PlannedTask], records: Sequence[TrialRecord]
+) -> list[SearchStory]:
+    """The searches of a job that have more to tell than a few trials, the longest first."""
+    found: list[SearchStory | None] = []
+    for planned in tasks:
+        trials = [record.trial for record in records if record.task_key == planned.task.key]
+        found.append(story_of(job.id, planned.task.key, planned.task.name, trials))
+    told = [story for story in found if story is not None and len(story.choices) >= _TELLING]
+    return sorted(told, key=lambda story: -story.trials)
 
 
 def _clusters(tasks: Sequence[PlannedTask]) -> tuple[ShownCluster, ...]:

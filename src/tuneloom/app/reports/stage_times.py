@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tuneloom.app.finishing.contests import HOST_PARTS
+from tuneloom.app.finishing.contests import needs_host
 from tuneloom.errors import InputError
 from tuneloom.model import StageKind
 from tuneloom.store import SpanRecord, open_existing
@@ -36,6 +36,6 @@ def _line(span: SpanRecord, job: str, keys: Mapping[str, str | None]) -> dict[st
         "kind": kind,
         "seconds": round(span.end_s - span.start_s, 6),
     }
-    on_host = kind in _ON_HOSTS or (kind == StageKind.FINALISE and span.task in HOST_PARTS)
+    on_host = kind in _ON_HOSTS or (kind == StageKind.FINALISE and needs_host(span.task))
     key = None if on_host else keys.get(span.resource)
     return line | ({"device_key": key} if key else {"slots": span.slots})

@@ -11,7 +11,7 @@ from tuneloom.errors import BundleError
 from tuneloom.model import JobSpec
 from tuneloom.tuners.tvm.bundles.loading import read_manifest
 from tuneloom.tuners.tvm.bundles.one_file import opened
-from tuneloom.tuners.tvm.runner import SizeLog
+from tuneloom.tuners.tvm.runner.asked import SizeLog
 
 _KEPT = {"model": "model", "shapes": "shapes", "dtype": "dtype", "device": "device_key"}
 """Fields of a job, and where the provenance of a bundle has them."""

@@ -98,6 +98,8 @@ def job_spec(values: Mapping[str, Any], defaults: Mapping[str, Any] | None = Non
     ranges = ranges_in(given.get("shapes", {}))
     shapes, *more = shape_sets(given.get("shapes", {}))
     told = {"device_key": device_for(given.get("target", "cpu")), **parts[""]}
+    if told.get("self_contained"):
+        told["only_tvm"] = True  # another runtime is a library as well
     spec = JobSpec(
         **{**told, "tuner": kind.name, "shapes": shapes, "more_shapes": tuple(more), "ranges": ranges},
         budget=Budget(**parts["budget"]),

@@ -17,7 +17,7 @@ from tuneloom.app.reuse.planning import (
     TaskPlan,
     make_plan,
 )
-from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tasks.progress import TaskProgress, record_of
 from tuneloom.model import NOWHERE, JobSpec, SearchOptions, Seed, Task, TaskSpace, Trial
 from tuneloom.store import RunStatus, Store, TrialRecord
 from tuneloom.transfer import Donor, FittedSeed, Form, best_sketch, fitted_seeds, form_of, lessons_for
@@ -178,6 +178,21 @@ class JobReuse:
         lessons = lessons_for(space, self._bank.donors(progress.task, TEACHERS)) if space and not only else []
         seed = base.seed + _number(self._job)
         return replace(base, seed=seed, seeds=seeds, lessons=tuple(lessons), only_seeds=only)
+
+    def keep_contests(self, contests: Mapping[str, Sequence[tuple[float, Trial]]]) -> None:
+        """Note what schedules took side by side, by the key of their task: later jobs choose by that.
+
+        Records of others are theirs: a tenant's job notes nothing of a contest in which one took part.
+        """
+        found: dict[int, float] = {}
+        for key, met in contests.items():
+            own = {record.trial.candidate.key: record.id for record in self._store.trials(self._job, key)}
+            ids = [own.get(trial.candidate.key) or record_of(trial.candidate.origin) for _, trial in met]
+            if self._reader is None or all(number in own.values() for number in ids):
+                seconds = (each for each, _ in met)
+                found |= {n: s for n, s in zip(ids, seconds, strict=True) if n is not None}
+        if found:
+            self._store.keep_contests(self._job, found)
 
     def settle(self, tasks: Sequence[TaskProgress], used: Mapping[str, str]) -> None:
         """Note with every task what its gifts were worth; `used` are candidates in the final model."""

@@ -68,7 +68,10 @@ def refused(spec: JobSpec, result: CallResult | Lost) -> InputError | None:
     if isinstance(result, Returned):
         error: InputError | None = result.value
         return error
-    return ModelError(f"{spec.model} can't be imported: {result}; export it again", field="model")
+    why = f"the process that read it was {result}" if str(result).startswith("killed") else str(result)
+    return ModelError(
+        f"{spec.model} can't be imported: {why}; the file may be damaged, export it again", field="model"
+    )
 
 
 def _progress(specs: Sequence[JobSpec], tell: Tell) -> Callable[[], None]:

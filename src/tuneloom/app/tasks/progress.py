@@ -15,6 +15,12 @@ def is_borrowed(origin: str) -> bool:
     return origin.startswith((TRANSFER, SHARE))
 
 
+def record_of(origin: str) -> int | None:
+    """The number of the record that a candidate with this origin came from; None if it came from none."""
+    kind, _, number = origin.partition(":")
+    return int(number) if f"{kind}:" == TRANSFER and number.isdecimal() else None
+
+
 DEFAULT = "default"
 _CONTENDERS = 3
 

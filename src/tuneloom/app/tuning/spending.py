@@ -64,6 +64,8 @@ class Goal:
 
 
 _FIRST_BATCH = 4
+_TRIALS_A_SECOND = 2
+"""What is expected of a job whose seconds are bounded, before it shows its pace."""
 _BUILDS_EACH = 8
 """Builds in vain for each trial of the budget that cost nothing, where builds are looked at by themselves."""
 
@@ -190,8 +192,11 @@ class Spending:
             return GLANCE
         if seeds and self._reuse is not None and self._reuse.knows(progress.task):
             return 1 + seeds
-        most = _FIRST_BATCH * 2 if self._spec.budget.seconds is not None else self.most_trials
-        return max(_FIRST_BATCH, min(most, self.most_trials // (2 * len(self._tasks))), 2 + seeds)
+        each = self.most_trials // (2 * len(self._tasks))
+        if self._spec.budget.seconds is not None:
+            expected = _TRIALS_A_SECOND * self._spec.budget.seconds / (2 * len(self._tasks))
+            each = min(each, 2 * _FIRST_BATCH, int(expected))
+        return max(_FIRST_BATCH, each, 2 + seeds)
 
     def _seeds_for(self, progress: TaskProgress) -> int:
         """How many first gifts the next batch of a task consists of; later ones come along with a batch."""

@@ -1,18 +1,16 @@
 """A tuning job as a program: lanes of select, build, profile, update over its tasks."""
 
-import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.reuse.gifts import Hints
 from tuneloom.app.reuse.job_reuse import JobReuse
 from tuneloom.app.tasks.outcomes import built, profiled
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.allocation import next_task
+from tuneloom.app.tuning.searches import Lane, Searches
 from tuneloom.app.tuning.spending import Spending
 from tuneloom.app.tuning.stage_calls import BuildLimits, StageCalls
-from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
+from tuneloom.engine.calls import Call, CallResult, Returned
 from tuneloom.model import (
     Artifact,
     Candidate,
@@ -20,7 +18,6 @@ from tuneloom.model import (
     JobSpec,
     Measurement,
     Outcome,
-    SearchOptions,
     StageKind,
     Task,
     Trial,
@@ -28,30 +25,11 @@ from tuneloom.model import (
 from tuneloom.scheduling.stages import ANY_CORE, Demand, DeviceDemand, StageRequest
 
 Keep = Callable[[Task, Trial, Artifact | None], None]
-_SEARCH_TRIES = 3
-_MOST_KILLS = 20
-_KILLED = Died(cause=KilledBy(signal.SIGKILL))
-"""Somebody else ended a worker: lack of memory and our own limits are other causes."""
 _CHANCES = 3
 """After so many lost devices and machines, the candidate that ran there is to blame."""
 _EVEN_LATE = 3
 """Builds of a batch that are made after the budget's seconds for a task that has no schedule yet."""
 _SEARCHING = (StageKind.SELECT, StageKind.UPDATE)
-
-
-@dataclass(slots=True)
-class Lane:
-    """One batch of a task on its way; `building` are the numbers of the candidates that build now."""
-
-    name: str
-    progress: TaskProgress
-    planned: int
-    left: int = 0
-    trials: list[Trial] = field(default_factory=list)
-    tries: int = 0
-    kills: int = 0
-    hints: Hints = field(default_factory=Hints)
-    building: set[int] = field(default_factory=set)
 
 
 class TaskTuning:
@@ -80,6 +58,7 @@ class TaskTuning:
         self._keep = keep
         self._most_lanes = lanes
         self._calls = self._stage_calls(workers)
+        self._searches = Searches(spec, tasks, self.spending, self._calls, reuse)
         self._limits = BuildLimits(spec.measuring.build_timeout_s)
         self._lanes: dict[str, Lane] = {}
         self.batches_done = 0
@@ -119,9 +98,7 @@ class TaskTuning:
 
     def worker_lost(self, worker: str) -> None:
         """A worker is gone: the searches it kept are opened again; they then learn all trials anew."""
-        for progress in self.tasks:
-            if self._calls.search_worker(progress) == worker:
-                progress.opened = False
+        self._searches.worker_lost(worker)
 
     def _refill(self, at_s: float) -> list[Step]:
         steps: list[Step] = []
@@ -145,27 +122,9 @@ class TaskTuning:
         self._lanes[lane.name] = lane
         return Step(
             request=self._request(lane, 0, StageKind.SELECT, "", ANY_CORE, ANY_CORE),
-            call=lambda: self._select_call(lane),
+            call=lambda: self._searches.select_call(lane),
             ended=lambda result, at_s: self._selected(lane, result, at_s),
         )
-
-    def _select_call(self, lane: Lane) -> Call:
-        progress = lane.progress
-        if progress.opened:
-            return self._calls.select(progress, lane.planned, lane.hints)
-        progress.opened = True
-        return self._calls.open_and_select(progress, lane.planned, self._options(progress))
-
-    def _options(self, progress: TaskProgress) -> SearchOptions:
-        spec = self._spec
-        base = SearchOptions(
-            seed=spec.seed,
-            trials=self.spending.most_trials,
-            batch=spec.batch,
-            self_contained=spec.self_contained,
-            extra=dict(spec.extra),
-        )
-        return self._reuse.options(progress, base) if self._reuse else base
 
     def _selected(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
         if not isinstance(result, Returned):
@@ -186,24 +145,10 @@ class TaskTuning:
         return steps
 
     def _search_lost(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step] | None:
-        """A search that raises or hangs is given up; one whose worker died is opened again elsewhere."""
-        lane.kills += result == _KILLED
-        lane.tries += result != _KILLED
-        self._close_searches(lane.progress, result)
-        patience = lane.tries < _SEARCH_TRIES and lane.kills < _MOST_KILLS
-        if patience and not isinstance(result, Raised | TimedOut):
+        if not self._searches.given_up(lane, result):
             return None
-        lane.progress.exhausted = True
-        lane.progress.first_error = lane.progress.first_error or f"its search ended: {result}"
         lane.progress.in_flight -= lane.planned
         return self._close_lane(lane, at_s)
-
-    def _close_searches(self, progress: TaskProgress, result: CallResult) -> None:
-        """A search that raised is opened again; a process that died took all its searches along."""
-        if isinstance(result, Raised):
-            progress.opened = False
-        else:
-            self.worker_lost(self._calls.search_worker(progress))
 
     def _build_step(self, lane: Lane, number: int, candidate: Candidate) -> Step:
         def call() -> Call:
@@ -308,7 +253,7 @@ class TaskTuning:
 
     def _updated(self, lane: Lane, result: CallResult, at_s: float) -> Sequence[Step]:
         if not isinstance(result, Returned):
-            self._close_searches(lane.progress, result)
+            self._searches.close(lane.progress, result)
         return self._close_lane(lane, at_s)
 
     def _close_lane(self, lane: Lane, at_s: float) -> list[Step]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
 from tuneloom.backends.cpu.layouts.kernels.dots import FOUR
-from tuneloom.backends.cpu.layouts.rewriter import constant, static_shape
 from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.backends.quantising import Quantiser, Scale
 from tuneloom.compiler.lazy import relax

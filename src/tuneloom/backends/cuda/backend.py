@@ -25,6 +25,7 @@ from tuneloom.backends.cuda.passes.moves import moves_before
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.rms_norms import rms_norms_as_one
+from tuneloom.backends.cuda.passes.scratch import scratch_outside
 from tuneloom.backends.cuda.passes.side_by_side import products_joined
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.summing import summing_loops
@@ -36,13 +37,15 @@ from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.backends.implementers import Implementer
 from tuneloom.backends.watching import ConditionWatch
-from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
+from tuneloom.compiler.fast_import import frames_without_source, load_intrinsics, load_tvm
 from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
 from tuneloom.gpus import visible_gpus
 from tuneloom.model import MeasuringRules
+
+CHANNELS_LAST = "channels_last"
 
 
 class CudaBackend(Backend):
@@ -51,6 +54,7 @@ class CudaBackend(Backend):
     name: ClassVar[str] = "cuda"
     kinds: ClassVar[tuple[str, ...]] = ("cuda",)
     binds_threads: ClassVar[bool] = True
+    layouts: ClassVar[tuple[str, ...]] = (CHANNELS_LAST, "channels_first")
     good_guesses: ClassVar[bool] = True
     steady: ClassVar[bool] = True
     builds_anywhere: ClassVar[bool] = True
@@ -72,6 +76,9 @@ class CudaBackend(Backend):
         return EightQuantiser()
 
     def laying_out(self, target: TargetSpec, dtype: str) -> list[Any]:
+        return self.laying_out_in(CHANNELS_LAST, target, dtype)
+
+    def laying_out_in(self, layout: str, target: TargetSpec, dtype: str) -> list[Any]:
         from tvm.relax import transform
 
         in_half = own_pass("ProductsInHalf", products_in_half)
@@ -91,7 +98,7 @@ class CudaBackend(Backend):
             own_pass("NormsAsOne", rms_norms_as_one),
             own_pass("AttentionAsOne", attention_as_one),
             *(halving if half in HALF else ()),
-            own_pass("ChannelsLast", channels_last),
+            *((own_pass("ChannelsLast", channels_last),) if layout == CHANNELS_LAST else ()),
             transform.EliminateCommonSubexpr(),
             own_pass("ReshapesBehind", reshapes_behind),
             transform.EliminateCommonSubexpr(),
@@ -116,7 +123,8 @@ class CudaBackend(Backend):
         tvm_target, transform = target.to_tvm(), relax.transform
         lowering = [*pipeline.dataflow_lower_passes(tvm_target), *pipeline.finalize_passes(tvm_target)]
         views = [transform.RewriteDataflowReshape(), transform.DeadCodeElimination()]
-        return [*views, default_schedules(), *lowering]
+        outside = own_pass("ScratchOutside", scratch_outside)
+        return [*views, default_schedules(), outside, *lowering]
 
     def default_module(self, module: Any, target: TargetSpec) -> Any:
         copy = load_tvm().IRModule(dict(module.functions.items()))  # the pass would change its argument
@@ -144,8 +152,8 @@ class CudaBackend(Backend):
                 "building for a GPU that is not here needs Triton; pip install 'tuneloom[triton]'"
             )
 
-    def require_memory(self, needed_bytes: int, target: TargetSpec) -> None:
-        require_memory(needed_bytes, target.family)
+    def require_memory(self, weight_bytes: int, value_bytes: int, target: TargetSpec) -> None:
+        require_memory(weight_bytes, value_bytes, target.family)
 
     def watch(self) -> ConditionWatch | None:
         return watch_first()
@@ -161,8 +169,22 @@ def default_schedules() -> Any:
     from tvm.s_tir import dlight
 
     gpu = dlight.gpu
-    rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
-    return dlight.ApplyDefaultSchedule(*rules)
+    rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction())
+    return dlight.ApplyDefaultSchedule(*map(_or_none, rules), gpu.Fallback())
+
+
+def _or_none(rule: Any) -> Any:
+    """A rule that leaves kernels to the next one where it would raise, having taken them for its own."""
+    from tvm.s_tir.dlight import ScheduleRule
+
+    def apply(function: Any, target: Any, tunable: bool) -> Any:
+        try:
+            with frames_without_source():  # a rule for tensor cores imports their instructions
+                return rule.apply(function, target, tunable)
+        except Exception:  # ScheduleError, ValueError, RuntimeError: whatever a rule did not expect
+            return None
+
+    return ScheduleRule.from_callable(type(rule).__name__)(apply)
 
 
 BACKEND = CudaBackend()

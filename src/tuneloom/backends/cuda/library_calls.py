@@ -1,4 +1,8 @@
-"""Kernels that call a library of NVIDIA's, by a C function that loads it when it first runs."""
+"""Kernels that call a library of NVIDIA's, by a C function that loads it when it first runs.
+
+That is never inside the capture of a CUDA graph: TVM runs what it captures once before. Afterwards the
+function allocates nothing; its workspace is the model's (`passes/scratch.py`).
+"""
 
 import shutil
 import subprocess

@@ -72,16 +72,20 @@ def _architecture() -> str:
     return gpus[0].arch
 
 
-def require_memory(needed_bytes: int, arch: str) -> None:
-    """Raise TargetError if none of this machine's GPUs of an architecture can hold so much.
+def require_memory(weight_bytes: int, value_bytes: int, arch: str) -> None:
+    """Raise TargetError if none of this machine's GPUs of an architecture can hold weights and values.
 
     The driver is asked for all GPUs: a process that builds sees none of them.
     """
     largest_mib = max((gpu.memory_mib for gpu in Nvml().gpus() if gpu.arch == arch), default=0)
-    if largest_mib and needed_bytes > largest_mib << 20:
+    whole, weights, values = (
+        each / 2**30 for each in (weight_bytes + value_bytes, weight_bytes, value_bytes)
+    )
+    if largest_mib and whole > largest_mib / 1024:
         raise TargetError(
-            f"the model needs at least {needed_bytes / 2**30:.1f} GiB for its weights, "
-            f"the GPU has {largest_mib / 1024:.1f} GiB; use a smaller type (--dtype float16) or a larger GPU"
+            f"the model needs at least {whole:.1f} GiB ({weights:.1f} for its weights, {values:.1f} for what "
+            f"it computes), the GPU has {largest_mib / 1024:.1f} GiB; use a smaller batch, a smaller type "
+            "(--dtype float16) or a larger GPU"
         )
 
 

@@ -18,7 +18,7 @@ in through an SSH tunnel or in a trusted network.
 
 def add_parser(subparsers: Commands) -> None:
     """Add the commands to the program."""
-    from tuneloom.tuners.tvm.boards.server import add_arguments
+    from tuneloom.tuners.tvm.boards.serving.command import add_arguments
 
     parser = add_command(subparsers, "board", DESCRIPTION)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -31,7 +31,8 @@ def add_parser(subparsers: Commands) -> None:
 def serve(options: argparse.Namespace) -> int:
     """Serve this machine."""
     from tuneloom.errors import InputError
-    from tuneloom.tuners.tvm.boards.server import NotServed, serve_board
+    from tuneloom.tuners.tvm.boards.serving.command import serve_board
+    from tuneloom.tuners.tvm.boards.serving.with_tvm import NotServed
 
     try:
         serve_board(options.host, options.port, options.key)
@@ -42,7 +43,7 @@ def serve(options: argparse.Namespace) -> int:
 
 def print_file(_options: argparse.Namespace) -> int:
     """Print the server's source."""
-    from importlib.resources import files
+    from tuneloom.joining import server_py
 
-    print((files("tuneloom.tuners.tvm.boards") / "server.py").read_text(), end="")
+    print(server_py(), end="")
     return 0

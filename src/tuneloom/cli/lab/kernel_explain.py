@@ -4,14 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from tuneloom.tuners.kernel.search.reasons import ReplayedTrial, Stall
-    from tuneloom.tuners.replay.recording import Recording
+from tuneloom.model import stalls
 
-_LEAST = 15
-"""Trials without a better time from which on a search counts as stuck."""
+if TYPE_CHECKING:
+    from tuneloom.tuners.replay.recording import Recording
+    from tuneloom.tuners.replay.study import ReplayedTrial
+
+_MEMBER = 26
 _COLUMNS = (
-    f"{'trial':>6}{'why':>9}{'expected ms':>20}{'promise':>9}{'risk':>6}{'ms':>11}{'best':>8}  configuration"
+    f"{'trial':>6}{'why':>{_MEMBER + 2}}{'expected ms':>20}{'promise':>9}{'risk':>6}{'ms':>11}{'best':>8}"
+    "  configuration"
 )
 
 
@@ -22,7 +24,7 @@ def explanation(recording: "Recording", steps: "Sequence[ReplayedTrial]") -> Ite
     for number, step in enumerate(steps, 1):
         best_ms = min(best_ms, step.seconds * 1e3 if step.seconds is not None else best_ms)
         yield _row(recording, number, step, best_ms)
-    for stall in _stalls(steps):
+    for stall in stalls(steps):
         yield (
             f"stuck: trials {stall.first} to {stall.last} at {stall.best_s * 1e3:.6g} ms "
             f"({stall.best_s * 1e3 / recording.best_ms:.3f} of the optimum); "
@@ -33,13 +35,7 @@ def explanation(recording: "Recording", steps: "Sequence[ReplayedTrial]") -> Ite
 def explained_json(recording: "Recording", steps: "Sequence[ReplayedTrial]") -> dict[str, Any]:
     """The same as data."""
     rows = [{**asdict(step), "point": recording.space.configuration(step.point)} for step in steps]
-    return {"trials": rows, "stuck": [asdict(stall) for stall in _stalls(steps)]}
-
-
-def _stalls(steps: "Sequence[ReplayedTrial]") -> "list[Stall]":
-    from tuneloom.tuners.kernel.search.reasons import stalls
-
-    return list(stalls(steps, _LEAST))
+    return {"trials": rows, "stuck": [asdict(stall) for stall in stalls(steps)]}
 
 
 def _row(recording: "Recording", number: int, step: "ReplayedTrial", best_ms: float) -> str:
@@ -52,10 +48,12 @@ def _row(recording: "Recording", number: int, step: "ReplayedTrial", best_ms: fl
 def _reason(step: "ReplayedTrial") -> str:
     reason = step.reason
     if reason is None:
-        return f"{'-':>9}{'-':>20}{'-':>9}{'-':>6}"
-    expected, promise = "-", "-"
+        return f"{'-':>{_MEMBER + 2}}{'-':>20}{'-':>9}{'-':>6}"
+    expected, promise, risk = "-", "-", "-"
     if reason.expected_s is not None and reason.error is not None:
         expected = f"{reason.expected_s * 1e3:.5g} ± {reason.error:.1%}"
     if reason.promise is not None:
         promise = f"{reason.promise:.1%}"
-    return f"{reason.purpose:>9}{expected:>20}{promise:>9}{reason.risk:>6.0%}"
+    if reason.risk is not None:
+        risk = f"{reason.risk:.0%}"
+    return f"{reason.member:>{_MEMBER + 2}}{expected:>20}{promise:>9}{risk:>6}"

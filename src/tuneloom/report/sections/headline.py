@@ -54,7 +54,11 @@ def _card(model: ModelResult) -> Markup:
         el("h2", model.name),
         el("p", el("span", number, class_="big"), el("span", verdict, class_="unit"), class_="gain"),
         _before_after(model),
-        el("p", " · ".join(filter(None, (_energy(model), model.device, model.target))), class_="quiet clip"),
+        el(
+            "p",
+            " · ".join(filter(None, (_energy(model), model.layout, model.device, model.target))),
+            class_="quiet clip",
+        ),
         class_="card",
     )
 

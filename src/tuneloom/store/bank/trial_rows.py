@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, select, true
 
-from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Outcome, Trial
+from tuneloom.model import Candidate, Failure, FailureKind, Measurement, Outcome, ProposalReason, Trial
 from tuneloom.store.database.encoding import from_json, from_row, unpack_text
 from tuneloom.store.database.tables import JOBS, PROVENANCES, SUBMISSIONS, TENANTS, TRIALS
 from tuneloom.store.records import Provenance, TrialRecord
@@ -15,6 +15,11 @@ OK = "ok"
 """The outcome of a trial that ended in a measurement; other outcomes are kinds of failure."""
 _COUNTED = "device:"
 """How names of counters begin among the features of a trial."""
+CONTEST = "contest:s"
+"""Where the features of a trial have its time in a contest."""
+_WHY = "search:why"
+"""Where the features of a trial have the reason for which it was proposed."""
+_NO_FEATURES = (_COUNTED, CONTEST, _WHY)
 
 RECORDS = select(
     TRIALS,
@@ -26,22 +31,26 @@ RECORDS = select(
 """All trials with their provenance, to be narrowed down."""
 
 
-def kept_features(features: Mapping[str, float], outcome: Outcome) -> dict[str, float]:
-    """What a row keeps of a build and of a run: what the compiler revealed, and what the device counted."""
+def kept_features(features: Mapping[str, float], trial: Trial) -> dict[str, Any]:
+    """What a row keeps besides times: what the compiler revealed, what the device counted, and the reason."""
+    outcome, reason = trial.outcome, trial.candidate.reason
     counted = outcome.counters if isinstance(outcome, Measurement) else {}
-    return {**features, **{f"{_COUNTED}{name}": value for name, value in counted.items()}}
+    why = {} if reason is None else {_WHY: reason.plain()}
+    return {**features, **{f"{_COUNTED}{name}": value for name, value in counted.items()}, **why}
 
 
 def record_of(row: Row[Any]) -> TrialRecord:
     """The record that one row of RECORDS holds."""
     configuration, features = unpack_text(row.configuration), from_json(row.features)
-    candidate = Candidate(key=row.candidate, configuration=configuration, origin=row.origin)
+    reason = ProposalReason.of(features.get(_WHY))
+    candidate = Candidate(key=row.candidate, configuration=configuration, origin=row.origin, reason=reason)
     return from_row(
         TrialRecord,
         row,
         trial=Trial(candidate=candidate, outcome=_outcome(row, features)),
         provenance=from_row(Provenance, row),
-        features={name: value for name, value in features.items() if not name.startswith(_COUNTED)},
+        contest_s=features.get(CONTEST),
+        features={name: value for name, value in features.items() if not name.startswith(_NO_FEATURES)},
     )
 
 

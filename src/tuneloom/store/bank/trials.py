@@ -1,15 +1,15 @@
 """Trials of jobs in the database."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from tuneloom.errors import StoreError
 from tuneloom.model import Measurement, Outcome, Trial
-from tuneloom.store.bank.trial_rows import OK, RECORDS, kept_features, record_of
-from tuneloom.store.database.encoding import pack_text, printable, to_json
+from tuneloom.store.bank.trial_rows import CONTEST, OK, RECORDS, kept_features, record_of
+from tuneloom.store.database.encoding import from_json, pack_text, printable, to_json
 from tuneloom.store.database.queries import Queries, given, insert_all_once, insert_new, insert_once
 from tuneloom.store.database.tables import PROVENANCES, TASKS, TRIALS
 from tuneloom.store.records import KeptTrial, Provenance, TrialRecord
@@ -54,6 +54,15 @@ class TrialQueries(Queries):
             rows = self._rows(connection, [each for each in kept if each.run not in lost])
             insert_new(connection, TRIALS, rows)
         return sorted(lost)
+
+    def keep_contests(self, job: str, seconds: Mapping[int, float]) -> None:
+        """Note with records, by id, what they took when a job measured the best of a kernel side by side."""
+        known = select(TRIALS.c.id, TRIALS.c.features).where(TRIALS.c.id.in_(seconds))
+        with self._database.writing() as connection:
+            self._guard(connection, job.rpartition(".")[0])
+            for row in connection.execute(known).all():
+                told = to_json(from_json(row.features) | {CONTEST: seconds[row.id]})
+                connection.execute(update(TRIALS).where(TRIALS.c.id == row.id).values(features=told))
 
     def trials(self, job: str, task_key: str | None = None) -> list[TrialRecord]:
         """The trials of a job, or of one task of it, in the order in which they were committed."""
@@ -115,7 +124,7 @@ def _columns(kept: KeptTrial) -> dict[str, Any]:
         "configuration": pack_text(candidate.configuration),
         "origin": printable(candidate.origin),
         "build_s": kept.build_s,
-        "features": to_json(kept_features(kept.features, kept.trial.outcome)),
+        "features": to_json(kept_features(kept.features, kept.trial)),
         **_outcome_columns(kept.trial.outcome),
     }
 

@@ -44,6 +44,8 @@ def _reason(error: SQLAlchemyError) -> str:
         if name.startswith(prefix):
             return remedy
     first_line = str(cause or error).strip().splitlines()[0]
+    if first_line.startswith("connection failed"):
+        return f"{first_line}; check the address, and that the server runs"
     return f"{first_line} ({name})" if name else first_line
 
 

@@ -84,7 +84,8 @@ class Database:
 
     def _postgres(self, url: URL) -> Engine:
         settings = POSTGRES_SETTINGS.format(ms=int(self._patience_s * 1000))
-        arguments: dict[str, Any] = {"connect_timeout": 10, "options": settings}
+        # Databases made under the locale C have no encoding, and would answer in bytes.
+        arguments: dict[str, Any] = {"connect_timeout": 10, "options": settings, "client_encoding": "utf8"}
         return create_engine(url, connect_args=arguments, pool_pre_ping=True, pool_size=1)
 
 

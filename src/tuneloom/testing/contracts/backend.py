@@ -68,14 +68,15 @@ class BackendContract:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert json.loads(done.stdout.splitlines()[-1]) == keys_for(self.target)
 
-    def test_every_kernel_has_a_space_that_begins_with_its_default(self) -> None:
+    def test_every_kernel_begins_with_its_default_unless_guesses_are_good(self) -> None:
         from tuneloom.model import SearchOptions
 
+        good = backend_of(self.spec()).good_guesses
         tasks = extract(self.lowered())
         assert tasks
         for task in tasks:
             search = TvmTuner().open(task, SearchOptions(seed=0, trials=8, batch=4), [])
-            assert search.select(2)[0].origin == "default"
+            assert search.select(2)[0].origin in ({"guess", "default"} if good else {"default"})
 
     def test_a_model_without_schedules_computes_what_its_author_meant(self) -> None:
         self._require_hardware()

@@ -28,7 +28,7 @@ from tuneloom.engine.calls import (
 
 CALLS = "tuneloom.testing.engines.calls"
 _GLANCE_S = 1.0
-_GLANCES = 60
+_GLANCES = 300
 
 
 class EngineContract:

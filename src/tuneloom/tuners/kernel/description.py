@@ -39,9 +39,9 @@ def described(path: Path) -> DescribedKernel:
     try:
         data = tomllib.loads(path.read_text())
     except OSError as error:
-        raise SpaceError(f"{path} can't be read: {error.strerror or error}") from None
+        raise SpaceError(f"{path} can't be read: {error.strerror or error}; check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpaceError(f"{path} is not TOML: {error}") from None
+        raise SpaceError(f"{path} is not TOML: {error}; give a file that describes a kernel") from None
     try:
         return _described(path, data)
     except SpaceError as error:

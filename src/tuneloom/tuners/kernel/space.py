@@ -160,12 +160,16 @@ class Space:
 
     def variations(self, points: Points) -> Points:
         """The allowed points that differ from one of these in exactly one knob; some may be listed twice."""
-        parts = []
+        moved = np.empty((len(points) * sum(self.shape), self.width), dtype=np.int64)
+        changed, begin = np.empty(len(moved), dtype=bool), 0
         for knob, count in enumerate(self.shape):
-            varied = np.repeat(points, count, axis=0)
-            varied[:, knob] = np.tile(np.arange(count), len(points))
-            parts.append(varied[varied[:, knob] != np.repeat(points[:, knob], count)])
-        moved = np.vstack(parts)
+            end = begin + len(points) * count
+            varied, values = moved[begin:end].reshape(len(points), count, -1), np.arange(count)
+            varied[:] = points[:, None]
+            varied[:, :, knob] = values
+            changed[begin:end] = (points[:, knob, None] != values).ravel()
+            begin = end
+        moved = moved[changed]
         return moved[self.allows(moved)]
 
     def configuration(self, point: Sequence[int] | NDArray[np.int64]) -> Configuration:

@@ -11,6 +11,7 @@ from tuneloom.model import (
     Failure,
     Measurement,
     MeasuringRules,
+    ProposalReason,
     SearchOptions,
     Task,
     Trial,
@@ -60,7 +61,8 @@ class KernelSearch:
 
     def select(self, count: int) -> list[Candidate]:
         """Up to `count` candidates never proposed before; none: the space is spent."""
-        return [candidate_of(self._space, point) for point in self.points.propose(count)]
+        points = self.points.propose(count)
+        return [candidate_of(self._space, point, self.points.reason(point)) for point in points]
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Learn from finished trials; a lost worker says nothing about its configuration."""
@@ -88,10 +90,11 @@ class KernelSearch:
             raise SpaceError(f"{candidate.configuration[:80]!r} is not a configuration: {error}") from None
 
 
-def candidate_of(space: Space, point: Point) -> Candidate:
-    """The candidate of a point."""
+def candidate_of(space: Space, point: Point, reason: ProposalReason | None = None) -> Candidate:
+    """The candidate of a point, with the reason for which it was proposed."""
     text = json.dumps(space.configuration(point))
-    return Candidate(key=hashlib.sha256(text.encode()).hexdigest()[:16], configuration=text)
+    key = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Candidate(key=key, configuration=text, reason=reason)
 
 
 def search_of(options: SearchOptions, space: Space) -> KernelSearch:

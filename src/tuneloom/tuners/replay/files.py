@@ -46,11 +46,11 @@ def _text(path: Path) -> str:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
     except (EOFError, zlib.error) as error:
-        raise RecordsError(f"{path} can't be read: {error}") from None
+        raise RecordsError(f"{path} can't be read: {error}; export it again") from None
     except OSError as error:
-        raise RecordsError(f"{path} can't be read: {error.strerror or error}") from None
+        raise RecordsError(f"{path} can't be read: {error.strerror or error}; check the path") from None
     except UnicodeDecodeError:
-        raise RecordsError(f"{path} is not text") from None
+        raise RecordsError(f"{path} is not text; give a file of `tuneloom kernel export`") from None
 
 
 def _loaded(path: Path, text: str) -> Any:

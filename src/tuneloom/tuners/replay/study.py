@@ -7,8 +7,8 @@ from statistics import median
 
 from threadpoolctl import threadpool_limits
 
+from tuneloom.model import ReasonedTrial
 from tuneloom.tuners.kernel.factors import Point
-from tuneloom.tuners.kernel.search.reasons import ReplayedTrial
 from tuneloom.tuners.kernel.search.searches import PointSearch, new_search
 from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.replay.recording import Entry, Recording
@@ -16,6 +16,13 @@ from tuneloom.tuners.replay.recording import Entry, Recording
 CHECKPOINTS = (25, 50, 100, 200)
 CLOSE = 0.05
 """A run has arrived when it is at most this share slower than the optimum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedTrial(ReasonedTrial):
+    """One trial of a run: what was proposed and why, and its time (None: it failed)."""
+
+    point: Point
 
 
 @dataclass(frozen=True, slots=True)

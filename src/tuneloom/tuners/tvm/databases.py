@@ -53,7 +53,9 @@ def read_database(folder: str) -> ForeignDatabase | RecordsError:
     place = Path(folder)
     for name in (WORKLOADS, RECORDS):
         if not (place / name).is_file():
-            return RecordsError(f"{place} is not a MetaSchedule database: {name} is missing")
+            return RecordsError(
+                f"{place} is not a MetaSchedule database: {name} is missing; give the folder that has it"
+            )
     skipped: Counter[str] = Counter()
     modules = [_workload(line, skipped) for line in _lines(place / WORKLOADS)]
     found: dict[tuple[int, str], list[Trial]] = {}
@@ -127,7 +129,7 @@ def write_database(folder: str, tasks: Sequence[tuple[Task, str, Sequence[Trial]
             return OutputError(f"{place} already contains a database; choose another folder")
         return _write(place, tasks)
     except OSError as error:
-        return OutputError(f"can't write {place}: {error.strerror}")
+        return OutputError(f"can't write {place}: {error.strerror}; choose another folder with --to")
 
 
 def _write(place: Path, tasks: Sequence[tuple[Task, str, Sequence[Trial]]]) -> int:

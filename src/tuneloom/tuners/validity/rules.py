@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.tuners.validity.directions import Directions, Matrix
+from tuneloom.tuners.validity.directions import Directions, Matrix, picked
 
 Flags = NDArray[np.bool_]
 _SHARE = 0.3  # of the directions each member may use, so that members differ
@@ -32,7 +32,7 @@ class LimitEnsemble:
     """Members vote on whether a point exceeds a limit; those that a new point contradicts are renewed."""
 
     def __init__(self, directions: Directions, members: int, rng: np.random.Generator) -> None:
-        self._weights = directions.weights
+        self._directions = directions
         self._price = 1 + _PLAINNESS * (directions.knobs - 1)
         self._members: list[list[Limit]] = []
         self._count = members
@@ -43,29 +43,30 @@ class LimitEnsemble:
         """Take in points by their values along all directions; the last one is new."""
         if not self._members:
             self._members = [self._explained(along, valid) for _ in range(self._count)]
-            return
-        self._turn = (self._turn + 1) % self._count
-        for place, limits in enumerate(self._members):
-            beyond = any(along[-1, limit.direction] > limit.valid_to + 1e-9 for limit in limits)
-            if beyond == bool(valid[-1]) or place == self._turn:
-                self._members[place] = self._explained(along, valid)
+        else:
+            self._turn = (self._turn + 1) % self._count
+            for place, limits in enumerate(self._members):
+                beyond = any(along[-1, limit.direction] > limit.valid_to + 1e-9 for limit in limits)
+                if beyond == bool(valid[-1]) or place == self._turn:
+                    self._members[place] = self._explained(along, valid)
+        self._listed = _Listed.of(self._members, self._directions)
 
     def _explained(self, along: Matrix, valid: Flags) -> list[Limit]:
         used = np.flatnonzero(self._rng.random(len(self._price)) < _SHARE)
         if not len(used):
             return []
-        reach = along[valid][:, used].max(axis=0)
-        failed = along[~valid][:, used]
-        exceeds = failed > reach + 1e-9
+        reach = picked(along, np.flatnonzero(valid), used).max(axis=0)
+        failed = picked(along, np.flatnonzero(~valid), used)
+        exceeds = (failed > reach + 1e-9).astype(np.float64)
         price = self._price[used] * (1 + 1e-6 * self._rng.random(len(used)))
         limits: list[Limit] = []
         open_ = np.ones(len(failed), dtype=bool)
         while open_.any():
-            gain = exceeds[open_].sum(axis=0) / price
+            gain = open_.astype(np.float64) @ exceeds / price  # a product counts faster than sums of flags
             best = int(np.argmax(gain))
             if gain[best] <= 0:
                 break
-            beyond = exceeds[:, best]
+            beyond = exceeds[:, best] > 0
             explained = int((beyond & open_).sum())
             limits.append(
                 Limit(int(used[best]), float(reach[best]), float(failed[beyond, best].min()), explained)
@@ -73,23 +74,40 @@ class LimitEnsemble:
             open_ &= ~beyond
         return limits
 
-    def probability(self, inputs: Matrix) -> NDArray[np.float64]:
+    def probability(self, rows: Matrix) -> NDArray[np.float64]:
         """The share of members, softened by their evidence, that see no limit exceeded."""
-        listed = [limit for limits in self._members for limit in limits]
-        if not listed:
-            return np.ones(len(inputs))
-        kept = 1 - _exceeded(inputs @ self._weights[:, [limit.direction for limit in listed]], listed)
-        counts = np.array([len(limits) for limits in self._members if limits])
-        begins = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        unexplained = len(self._members) - len(counts)
-        votes = np.multiply.reduceat(kept, begins, axis=1).sum(axis=1) + unexplained
+        if not any(self._members):
+            return np.ones(len(rows))
+        kept, begins = 1 - self._listed.exceeded(rows), self._listed.begins
+        votes = np.multiply.reduceat(kept, begins, axis=1).sum(axis=1) + len(self._members) - len(begins)
         return np.asarray(votes / len(self._members), dtype=np.float64)
 
 
-def _exceeded(along: Matrix, limits: Sequence[Limit]) -> Matrix:
-    """How surely values exceed limits: not up to where valid points reach, fully where failures begin."""
-    valid_to = np.array([limit.valid_to for limit in limits])
-    gap = np.maximum([limit.fails_from for limit in limits] - valid_to, 1e-9)
-    explained = np.array([limit.explained for limit in limits])
-    trust = explained / (explained + 1)
-    return np.asarray(trust * np.clip((along - valid_to) / gap, 0, 1), dtype=np.float64)
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The limits of all members in arrays, and where those of each member with limits begin."""
+
+    directions: Directions
+    valid_to: Matrix
+    gap: Matrix
+    trust: Matrix
+    begins: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, members: Sequence[Sequence[Limit]], directions: Directions) -> "_Listed":
+        listed = [limit for limits in members for limit in limits]
+        explained = np.array([limit.explained for limit in listed])
+        valid_to = np.array([limit.valid_to for limit in listed])
+        counts = [len(limits) for limits in members if limits]
+        return cls(
+            directions.only(np.array([limit.direction for limit in listed], dtype=np.int64)),
+            valid_to,
+            np.maximum(np.array([limit.fails_from for limit in listed]) - valid_to, 1e-9),
+            explained / (explained + 1),
+            np.cumsum([0, *counts[:-1]]),
+        )
+
+    def exceeded(self, rows: Matrix) -> Matrix:
+        """How surely rows exceed limits: not up to where valid points reach, fully where failures begin."""
+        beyond = np.clip((self.directions.along(rows) - self.valid_to) / self.gap, 0, 1)
+        return np.asarray(self.trust * beyond, dtype=np.float64)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.tuners.validity.directions import Matrix
+from tuneloom.tuners.validity.directions import Directions, Matrix, picked
 from tuneloom.tuners.validity.rules import Flags
 
 _TRIED = 0.3  # share of the directions that a node looks at
@@ -56,28 +56,33 @@ _NO_NODE = (0, float("inf"), 0, 0.0)
 class TreeEnsemble:
     """Extremely randomised trees; those that a new point contradicts are renewed."""
 
-    def __init__(self, directions: Matrix, members: int, rng: np.random.Generator) -> None:
+    def __init__(self, directions: Directions, members: int, rng: np.random.Generator) -> None:
         self._directions, self._rng, self._count = directions, rng, members
         self._trees: list[Trees] = []
         self._turn = 0
+        self._used = np.empty(0, dtype=np.int64)
 
     def learn(self, along: Matrix, valid: Flags) -> None:
         """Take in points by their values along all directions; the last one is new."""
         if not self._trees:
             self._trees = [_grow(along, valid, self._rng) for _ in range(self._count)]
-            return
-        self._turn = (self._turn + 1) % self._count
-        wrong = (Trees.joined(self._trees).reached(along[-1:])[0] >= 0.5) != bool(valid[-1])
-        wrong[self._turn] = True
-        for place in np.flatnonzero(wrong):
-            self._trees[place] = _grow(along, valid, self._rng)
+        else:
+            self._turn = (self._turn + 1) % self._count
+            wrong = (self._forest.reached(along[-1:, self._used])[0] >= 0.5) != bool(valid[-1])
+            wrong[self._turn] = True
+            for place in np.flatnonzero(wrong):
+                self._trees[place] = _grow(along, valid, self._rng)
+        self._join()
 
-    def probability(self, inputs: Matrix) -> NDArray[np.float64]:
-        """The mean share of valid points in the leaves that the inputs reach."""
+    def _join(self) -> None:
+        """Keep the trees as they are asked: all at once, and by the directions that they use."""
         trees = Trees.joined(self._trees)
-        used, place = np.unique(trees.direction, return_inverse=True)
-        narrow = replace(trees, direction=place)
-        return np.asarray(narrow.reached(inputs @ self._directions[:, used]).mean(axis=1))
+        self._used, place = np.unique(trees.direction, return_inverse=True)
+        self._forest, self._asked = replace(trees, direction=place), self._directions.only(self._used)
+
+    def probability(self, rows: Matrix) -> NDArray[np.float64]:
+        """The mean share of valid points in the leaves that rows reach."""
+        return np.asarray(self._forest.reached(self._asked.along(rows)).mean(axis=1))
 
 
 def _grow(along: Matrix, valid: Flags, rng: np.random.Generator) -> Trees:
@@ -107,17 +112,16 @@ def _split(
 ) -> tuple[int, float] | None:
     """The purest of some random cuts, or None where the points can't be told apart."""
     chosen = rng.integers(along.shape[1], size=tried)
-    values = along[np.ix_(rows, chosen)]
+    values = picked(along, rows, chosen)
     low, high = values.min(axis=0), values.max(axis=0)
     cut = low + (high - low) * rng.random(tried)
-    right = values > cut
-    count = right.sum(axis=0)
-    good = (right & valid[rows][:, None]).sum(axis=0)
-    score = _impurity(good, count) + _impurity(valid[rows].sum() - good, len(rows) - count)
+    known = np.stack([np.ones(len(rows)), valid[rows]])  # a product counts faster than sums of flags
+    count, good = known @ (values > cut).astype(np.float64)
+    score = _impurity(good, count) + _impurity(known[1].sum() - good, len(rows) - count)
     score = np.where((high > low) & (count > 0) & (count < len(rows)), score, np.inf)
     best = int(np.argmin(score))
     return None if not np.isfinite(score[best]) else (int(chosen[best]), float(cut[best]))
 
 
-def _impurity(good: NDArray[np.int64], count: NDArray[np.int64]) -> Matrix:
+def _impurity(good: Matrix, count: Matrix) -> Matrix:
     return np.asarray(good * (count - good) / np.maximum(count, 1), dtype=np.float64)

@@ -9,8 +9,9 @@ from typing import Any
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.tasks.outcomes import built
 from tuneloom.app.tasks.progress import TaskProgress
+from tuneloom.app.tuning.searches import Lane
 from tuneloom.app.tuning.stage_calls import StageCalls
-from tuneloom.app.tuning.task_tuning import Lane, TaskTuning
+from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.engine.calls import CallResult, Returned
 from tuneloom.errors import NothingMeasured
 from tuneloom.model import Artifact, Candidate, Failure, Measurement, Outcome, StageKind, Task

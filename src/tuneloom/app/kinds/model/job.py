@@ -1,17 +1,18 @@
 """A model's way through the program: imported, tuned, finished."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.finishing.contests import FinishingSteps, UntunedModel
+from tuneloom.app.finishing.ahead import UntunedModel
+from tuneloom.app.finishing.contests import FinishingSteps
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.kinds.base import JobContext
-from tuneloom.app.kinds.model.references import precision_step, reference_step
+from tuneloom.app.kinds.model.preparing import PreparedModel, moves_are_known
 from tuneloom.app.kinds.model.results import (
     BundleParts,
     check_result,
@@ -21,17 +22,17 @@ from tuneloom.app.kinds.model.results import (
     rejected_handovers,
     sizes_result,
 )
-from tuneloom.app.kinds.tuning_job import TuningJob, nothing_measured
-from tuneloom.app.reuse.job_reuse import JobReuse, follow
-from tuneloom.app.reuse.steps import Preparation
-from tuneloom.app.tasks.limits import OPEN_S, built_s, compile_s
+from tuneloom.app.kinds.tuning_job import nothing_measured
+from tuneloom.app.reuse.donors import CLEARLY
+from tuneloom.app.reuse.job_reuse import follow
+from tuneloom.app.tasks.limits import built_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.backends.resolving import backend_of_text, json_config
 from tuneloom.compiler.target import TargetSpec
-from tuneloom.engine.calls import Call, CallResult
-from tuneloom.errors import OutputError, TuneloomError, in_short
-from tuneloom.model import ModelRecipe, TaskSpace, Trial
+from tuneloom.engine.calls import CallResult
+from tuneloom.errors import OutputError, TuneloomError
+from tuneloom.model import TaskSpace, Trial
 from tuneloom.model.space import TVM
 from tuneloom.scheduling.stages import SlotDemand
 
@@ -40,18 +41,13 @@ _SMALL_PART = 0.05
 _MOST_ROUNDS = 3  # a model is compiled at the end of each
 
 
-class ModelJob(TuningJob):
+class ModelJob(PreparedModel):
     """The program of one model: its kernels are tuned, compiled into it, checked and exported."""
 
     def __init__(self, context: JobContext) -> None:
         super().__init__(context)
-        tenant = context.share.tenant if context.share is not None else None
-        reuse = JobReuse(context.store, context.job, context.spec, tenant)
-        self._reuse = reuse if reuse.wanted else None
         self.finish: Finish | None = None
         self._untuned: UntunedModel | None = None
-        self._reference_s: float | None = None
-        self._moved = ""
         self._known_suffices = False
         self._rounds = 0
 
@@ -65,49 +61,15 @@ class ModelJob(TuningJob):
     def finishing(self) -> bool:
         return self.finish is not None
 
-    @property
-    def recipe(self) -> ModelRecipe:
-        """How a worker opens the model; once it was, under the sizes that were chosen then."""
-        sizes = self.summary.sizes if self.summary is not None else None
-        return super().recipe if sizes is None else super().recipe.at(sizes.programs)
-
-    def open_call(self) -> Call:
-        return Call(
-            function="tuneloom.tuners.tvm.models.opening:open_model",
-            arguments=(self.recipe,),
-            worker=self.model_worker,
-            timeout_s=OPEN_S,
-        )
-
     def worker_lost(self, worker: str) -> None:
         super().worker_lost(worker)
         if self.finish is not None:
             self.finish.worker_lost(worker)
 
-    def cannot_open(self, reason: str) -> TuneloomError:
-        return TuneloomError(f"{self.spec.model} can't be imported: {in_short(reason)}")
-
-    def prepare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
-        """Find out first what a number type does to the outputs, unless that was told when it was opened."""
-        if not self.spec.measures or not self.spec.budget.trials:
-            return self._only_build(tasks)
-        on_host = backend_of_text(self.spec.target).on_host
-        if self.spec.dtype == "float32" or on_host:
-            return self._compare(tasks, at_s)
-
-        def moved(found: str | TuneloomError, later_s: float) -> Sequence[Step]:
-            if isinstance(found, TuneloomError):
-                self.failure = found
-                return []
-            self._moved = found
-            return self._compare(tasks, later_s)
-
-        return [precision_step(self.job, self.spec, self.recipe, self.model_worker, moved)]
-
     def _only_build(self, tasks: Sequence[TaskProgress]) -> Sequence[Step]:
         """Go to the end with what the bank knows."""
         assert self.summary is not None
-        if self.spec.dtype != "float32" and not backend_of_text(self.spec.target).on_host:
+        if not moves_are_known(self.spec):
             self._moved = f"how far {self.spec.dtype} moves the outputs was not measured"
         self.tuning = self.spender(TaskTuning, tasks)
         if self._reuse is not None:
@@ -118,33 +80,6 @@ class ModelJob(TuningJob):
         if self.spec.measures and self.finish is not None:
             self.finish.notes.append(_NO_TRIALS)
         return steps
-
-    def _compare(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
-        if self.spec.budget.goal_ratio is None:
-            return self._look_for_donors(tasks, at_s)
-        assert self.summary is not None
-
-        def timed(found: float | TuneloomError, later_s: float) -> Sequence[Step]:
-            if isinstance(found, TuneloomError):
-                self.failure = found
-                return []
-            self._reference_s = found
-            return self._look_for_donors(tasks, later_s)
-
-        return [reference_step(self.job, self.spec, self.summary, self._context.device_cores, timed)]
-
-    def _look_for_donors(self, tasks: Sequence[TaskProgress], at_s: float) -> Sequence[Step]:
-        if self._reuse is None:
-            return self.begin_tuning(tasks, at_s)
-        assert self.summary is not None
-        preparation = Preparation(
-            self.job,
-            self.model_worker,
-            self._reuse,
-            self.summary,
-            lambda later_s: self.begin_tuning(tasks, later_s),
-        )
-        return preparation.begin()
 
     def make_tuning(self, tasks: Sequence[TaskProgress]) -> TaskTuning:
         tuning = self.spender(TaskTuning, tasks, reuse=self._reuse)
@@ -172,19 +107,25 @@ class ModelJob(TuningJob):
         return tuning.go_on(at_s)
 
     def meanwhile(self) -> list[Step]:
-        """Compile the untuned model once tuning is under way.
+        """Compile the untuned model once tuning is under way, then kernels that no trial has reached.
 
-        A batch has to be through, so that builds tell how long compiling takes. A budget of
-        seconds is for tuning: what takes more than a small part of it waits for the end.
+        Builds have to be through, so that they tell how long compiling takes. A budget of seconds is for
+        tuning: what takes more than a small part of it waits for the end.
         """
-        if self._untuned is not None or self.tuning is None or not self.tuning.batches_done:
+        if self.tuning is None or self.done or self.finishing:
             return []
         tasks, seconds = self.tuning.tasks, self.spec.budget.seconds
-        if self.done or (seconds is not None and built_s(tasks) > _SMALL_PART * seconds):
+        if not self.tuning.batches_done and (seconds is not None or not built_s(tasks)):
             return []
+        if seconds is not None and built_s(tasks) > _SMALL_PART * seconds:
+            return []
+        limit_s = compile_s(tasks)
+        if self._untuned is not None:
+            unmeasured = [each.task.key for each in tasks if not each.trials]
+            return self._closing(self._untuned.guess_kernels(unmeasured, limit_s))
         self._untuned = self._untuned_model()
         # Nothing waits for it yet, so it borrows no cores from measuring. The end of the job may, later.
-        return self._closing(self._untuned.begin(SlotDemand(), built_s(tasks), compile_s(tasks)))
+        return self._closing(self._untuned.begin(SlotDemand(), built_s(tasks), limit_s))
 
     def _untuned_model(self) -> UntunedModel:
         return UntunedModel(FinishingSteps(self.job, home=self.model_worker), self.recipe)
@@ -207,12 +148,12 @@ class ModelJob(TuningJob):
         return self._closing(self.finish.begin())
 
     def _known(self, tasks: Sequence[TaskProgress]) -> dict[str, Trial]:
-        """The best of earlier jobs, for kernels of which no trial of this one was faster."""
+        """The best of earlier jobs, for kernels of which no trial of this one was clearly faster."""
         if self._reuse is None:
             return {}
         makers = self._makers() if self.spec.self_contained else None
         found = ((t, self._reuse.best_known(t.task, makers)) for t in tasks)
-        return {t.task.key: known for t, known in found if known is not None and _is_faster(known, t)}
+        return {t.task.key: known for t, known in found if known is not None and _may_be_faster(known, t)}
 
     def _makers(self) -> set[str]:
         """Whose code runs without further libraries."""
@@ -259,8 +200,9 @@ class ModelJob(TuningJob):
             check = self.finish.check if self.finish is not None else None
             handover = self.finish.handover if self.finish is not None else None
             finished = self.finish.notes if self.finish is not None else ()
-            told = [*self.summary.notes, *filter(None, (self._moved,)), *finished]
-            notes = {"notes": told} if told else {}
+            told = [*self.summary.notes, *filter(None, (self._moved, self._layout_note)), *finished]
+            notes: dict[str, Any] = {"notes": told} if told else {}
+            notes |= {} if self._layout is None else {"layout": asdict(self._layout)}
             parts = foreign_parts(self.summary, check, handover)
             result |= notes | ({"onnxruntime": parts} if parts else {})
         if self.tuning is None or self.finish is None:
@@ -272,12 +214,14 @@ class ModelJob(TuningJob):
         return result | {"kernels": kernel_results(self.tuning, self.finish)} | checked | goal
 
     def settle(self) -> None:
-        """Note what the gifts of other tasks were worth."""
+        """Note what the gifts of other tasks were worth, and which schedules won side by side."""
         if self._reuse is None or self.tuning is None or self.finish is None:
             return
         chosen = {key: verdict.chosen for key, verdict in self.finish.verdicts.items()}
         used = {key: c.trial.candidate.key for key, c in chosen.items() if c is not None}
         self._reuse.settle(self.tuning.tasks, used)
+        met = {key: verdict.contest for key, verdict in self.finish.verdicts.items()}
+        self._reuse.keep_contests({k: [(s, c.trial) for s, c in each] for k, each in met.items() if each})
 
     def complete(self, run: str) -> TuneloomError | None:
         if self.finish is not None and self.finish.failure:
@@ -303,5 +247,5 @@ class ModelJob(TuningJob):
         return None
 
 
-def _is_faster(known: Trial, progress: TaskProgress) -> bool:
-    return not progress.best or (known.seconds or inf) < progress.best[0].seconds
+def _may_be_faster(known: Trial, progress: TaskProgress) -> bool:
+    return not progress.best or (known.seconds or inf) < CLEARLY * progress.best[0].seconds

@@ -1,7 +1,6 @@
 """What came out of a model, as plain data for the store and people, and the last files of its bundle."""
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from tuneloom.app.bundles.folders import discard, show, unfinished
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.errors import OutputError
+from tuneloom.joining import run_py
 from tuneloom.model import (
     Candidate,
     CheckResult,
@@ -24,7 +24,6 @@ from tuneloom.model import (
     VaryingSizes,
 )
 from tuneloom.model.space import implementer_of
-from tuneloom.tuners.tvm import runner
 from tuneloom.tuners.tvm.bundles.loading import FORMAT, MANIFEST, RUNNER, SCHEDULES
 from tuneloom.tuners.tvm.models.sizes.choosing import Dimension, size_table
 
@@ -139,7 +138,9 @@ def interface(summary: ModelSummary | ShapeVariant) -> dict[str, Any]:
     }
 
 
-_MEASURED = ("output_difference", "energy_j", "own_runtime", "left_to_onnxruntime", "not_left_to_onnxruntime")
+_MEASURED = (
+    "output_difference", "energy_j", "layout", "own_runtime", "left_to_onnxruntime", "not_left_to_onnxruntime"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +163,7 @@ def complete(folder: Path, parts: BundleParts) -> None:
     try:
         (place / MANIFEST).write_text(json.dumps(manifest(parts), indent=2) + "\n")
         (place / SCHEDULES).write_text(json.dumps(used, indent=1) + "\n")
-        shutil.copyfile(runner.__file__, place / RUNNER)
+        (place / RUNNER).write_text(run_py())
         show(place, folder.absolute())
     except OSError as error:
         discard(folder)

@@ -7,8 +7,10 @@ Whatever has no blocked form gets its plain tensors back.
 
 from typing import Any
 
-from tuneloom.backends.cpu.layouts.rewriter import IN_GROUPS, Rewriter
+from tuneloom.backends.cpu.layouts.convolutions import IN_GROUPS
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter
 from tuneloom.backends.cpu.layouts.rules import RULES
+from tuneloom.backends.cpu.layouts.shapes.block_sizes import block_size
 from tuneloom.backends.cpu.layouts.shapes.skipping import skip_zeros
 from tuneloom.backends.cpu.powers import spell_out_powers
 from tuneloom.backends.cpu.target import CpuTarget
@@ -41,7 +43,10 @@ def blocking_passes(target: CpuTarget, dtype: str, make: type[Rewriter] = Rewrit
 
     def block(module: Any) -> Any:
         pairs = dtype == "bfloat16"
-        return block_layouts(module, target.lanes, dots, whole, pairs=pairs, tiles=target.tiles, make=make)
+        block = block_size(module, target.lanes) if dtype == "float32" else target.lanes
+        return block_layouts(
+            module, target.lanes, dots, whole, pairs=pairs, tiles=target.tiles, make=make, block=block
+        )
 
     return [
         folding(),
@@ -60,8 +65,11 @@ def block_layouts(
     pairs: bool = False,
     tiles: frozenset[str] = frozenset(),
     make: type[Rewriter] = Rewriter,
+    block: int = 0,
 ) -> Any:
-    """The module with `main` rewritten for vectors of `lanes` floats.
+    """The module with `main` rewritten for vectors of `lanes` floats, so many channels in a `block`.
+
+    A block is one vector unless something else is given.
 
     Products of data that are rounded to the type `dots` work on whole numbers, if there is such a type.
     Products that the model itself has in whole numbers take data of the type `whole`, if there is an
@@ -76,7 +84,7 @@ def block_layouts(
     others = {gvar: one for gvar, one in module.functions.items() if gvar.name_hint != "main"}
     builder = relax.BlockBuilder(type(module)(others))
     made = {binding.var: binding.value for binding in blocks[0].bindings}
-    rewriter = make(builder, lanes, uses(main), made, dots, whole, pairs=pairs, tiles=tiles)
+    rewriter = make(builder, lanes, uses(main), made, dots, whole, pairs=pairs, tiles=tiles, block=block)
     with builder.function("main", params=list(main.params)):
         with builder.dataflow():
             for binding in blocks[0].bindings:

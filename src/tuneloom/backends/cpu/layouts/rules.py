@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
+from tuneloom.backends.cpu.layouts.forms import VOLUME
 from tuneloom.backends.cpu.layouts.kernels import compute
 from tuneloom.backends.cpu.layouts.operators import (
     activations,
@@ -21,7 +23,7 @@ from tuneloom.backends.cpu.layouts.operators import (
     volumes,
     wholes,
 )
-from tuneloom.backends.cpu.layouts.rewriter import VOLUME, Rewriter, Rule, constant, static_shape
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes.values import Array, OpenConcat, OpenConv, Value
 from tuneloom.backends.cpu.layouts.shapes.windows import window_of
 from tuneloom.compiler.lazy import relax
@@ -182,7 +184,7 @@ def _pool_parts(rewriter: Rewriter, var: Any, call: Any, data: OpenConcat) -> bo
 def _concat(rewriter: Rewriter, var: Any, call: Any) -> bool:
     fields = call.args[0].fields if isinstance(call.args[0], relax.Tuple) else ()
     parts = [rewriter.value(one) for one in fields]
-    whole = all(len(part.shape) in (3, 4) and part.shape[1] % rewriter.lanes == 0 for part in parts)
+    whole = all(len(part.shape) in (3, 4) and part.shape[1] % rewriter.block == 0 for part in parts)
     blocked = any(rewriter.is_blocked(part) for part in parts)
     if not parts or not whole or not blocked or int(call.attrs.axis) != 1:
         return False

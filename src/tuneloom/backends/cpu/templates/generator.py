@@ -5,6 +5,7 @@ accumulators that stays in vector registers: tens of trials find a schedule near
 peak of the core. Everything else gets MetaSchedule's general space.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from tuneloom.backends.base import GENERAL_SPACE
@@ -67,25 +68,29 @@ def _default(module: Any, target: CpuTarget) -> Any | None:
     return _attempt(module, lambda sch: default_sketch(sch, target))
 
 
-def sketches_of(module: Any, target: CpuTarget) -> list[Any]:
+def sketches_of(module: Any, target: CpuTarget) -> Iterator[Any]:
     """Schedules whose sampling decisions span the space, and are good guesses themselves.
 
-    The most promising comes first; None stands for a template that does not fit.
+    The most promising comes first, and each is made when it is asked for; None stands for a template that
+    does not fit.
     """
+    return (_attempt(module, template) for template in _templates(module, target))
+
+
+def _templates(module: Any, target: CpuTarget) -> list[Any]:
     if outgrows(module):
         return []
     if is_attention(module):
-        return [_attempt(module, lambda sch: attention_sketch(sch, target))]
+        return [lambda sch: attention_sketch(sch, target)]
     shape = shape_of(module, target.lanes)
     if shape is None:
-        return [_attempt(module, lambda sch: line_sketch(sch, target))]
+        return [lambda sch: line_sketch(sch, target)]
     if is_staged(shape):
-        return [_attempt(module, lambda sch: staged_sketch(sch, shape, target))]
+        return [lambda sch: staged_sketch(sch, shape, target)]
     if shape.anchor is None:
         ways = (elementwise_sketch, uncrossed_sketch)
-        return [_attempt(module, lambda sch, way=way: way(sch, shape, target)) for way in ways]
-    templates = [*tile_templates(module, shape, target), *_tilers(shape, target)]
-    return [_attempt(module, template) for template in templates]
+        return [lambda sch, way=way: way(sch, shape, target) for way in ways]
+    return [*tile_templates(module, shape, target), *_tilers(shape, target)]
 
 
 def _tilers(shape: Shape, target: CpuTarget) -> list[Any]:

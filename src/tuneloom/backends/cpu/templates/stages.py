@@ -34,10 +34,13 @@ def staged_sketch(sch: Any, shape: Shape, target: CpuTarget) -> None:
     if rest:
         stream_sketch(sch, rest, target)
     result = sch.get_sblock(tiled[-1])
-    if single:
-        place = _input_line(sch, result) if to_tiles else _output_line(sch, result, across=across)
+    vectors, lane = _vectors(sch, result, target)
+    if single and to_tiles:
+        place = _input_line(sch, result, vectors, lane)
+    elif single:
+        place = _output_line(sch, result, vectors, lane, across=across)
     else:
-        place = _input_tiles(sch, result) if to_tiles else _output_tiles(sch, result)
+        place = (_input_tiles if to_tiles else _output_tiles)(sch, result, vectors, lane)
         _nest(sch, sch.get_sblock(LINES), place)
     for name in tiled:
         if name.startswith("padded"):
@@ -56,38 +59,50 @@ def _before_and_after(shape: Shape, prefix: str) -> tuple[tuple[str, ...], tuple
     return names[:at], names[at:]
 
 
-def _input_tiles(sch: Any, result: Any) -> Any:
-    point, block, tile, lane = sch.get_loops(result)
+def _vectors(sch: Any, result: Any, target: CpuTarget) -> tuple[list[Any], Any]:
+    """The loop over the vectors of a block of channels, if there are several, and the one over a vector.
+
+    A tile fills all registers with one vector of channels; the next finds the rest of its lines in the cache.
+    """
+    lane = sch.get_loops(result)[-1]
+    if int(sch.get(lane).extent) <= target.lanes:
+        return [], lane
+    vectors, lane = sch.split(lane, [None, target.lanes])
+    return [vectors], lane
+
+
+def _input_tiles(sch: Any, result: Any, vectors: list[Any], lane: Any) -> Any:
+    point, block, tile = sch.get_loops(result)[:3]
     i, j = sch.split(point, [_TILE, _TILE])
     around, tile = sch.split(tile, list(sch.sample_perfect_tile(tile, n=2, max_innermost_factor=1)))
-    sch.reorder(block, around, tile, i, j, lane)
+    sch.reorder(block, around, tile, *vectors, i, j, lane)
     _finish(sch, (i, j), lane)
-    return tile
+    return [tile, *vectors][-1]
 
 
-def _output_tiles(sch: Any, result: Any) -> Any:
-    batch, block, row, col, lane = sch.get_loops(result)
+def _output_tiles(sch: Any, result: Any, vectors: list[Any], lane: Any) -> Any:
+    batch, block, row, col = sch.get_loops(result)[:4]
     down, i = sch.split(row, [None, _OUT])
     across, j = sch.split(col, [None, _OUT])
-    sch.reorder(batch, block, down, across, i, j, lane)
+    sch.reorder(batch, block, down, across, *vectors, i, j, lane)
     _finish(sch, (i, j), lane)
-    return across
+    return [across, *vectors][-1]
 
 
-def _input_line(sch: Any, result: Any) -> Any:
-    point, block, tile, lane = sch.get_loops(result)
-    sch.reorder(block, tile, point, lane)
+def _input_line(sch: Any, result: Any, vectors: list[Any], lane: Any) -> Any:
+    point, block, tile = sch.get_loops(result)[:3]
+    sch.reorder(block, tile, *vectors, point, lane)
     _finish(sch, (point,), lane)
-    return tile
+    return [tile, *vectors][-1]
 
 
-def _output_line(sch: Any, result: Any, *, across: bool) -> Any:
-    batch, block, row, col, lane = sch.get_loops(result)
+def _output_line(sch: Any, result: Any, vectors: list[Any], lane: Any, *, across: bool) -> Any:
+    batch, block, row, col = sch.get_loops(result)[:4]
     tile, inner = sch.split(col if across else row, [None, _OUT])
     order = (row, tile) if across else (tile, col)
-    sch.reorder(batch, block, *order, inner, lane)
+    sch.reorder(batch, block, *order, *vectors, inner, lane)
     _finish(sch, (inner,), lane)
-    return order[-1]
+    return [*order, *vectors][-1]
 
 
 def _nest(sch: Any, block: Any, place: Any) -> None:

@@ -7,7 +7,8 @@ from tuneloom.backends.cuda.library_calls import LibraryImplementer
 from tuneloom.backends.implementers import ModelKernel, Requirement
 
 NEEDED = Requirement(
-    libraries={"libcublasLt.so.13": "nvidia-cublas", "libcublasLt.so.12": "nvidia-cublas-cu12"}
+    libraries={"libcublasLt.so.13": "nvidia-cublas", "libcublasLt.so.12": "nvidia-cublas-cu12"},
+    version="cublasLtGetVersion",
 )
 """The versions that the code looks for (`product.c`), in this order."""
 

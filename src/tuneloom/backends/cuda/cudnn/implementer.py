@@ -6,7 +6,7 @@ from tuneloom.backends.cuda.cudnn.claims import CudnnClaim, cudnn_claim
 from tuneloom.backends.cuda.library_calls import LibraryImplementer
 from tuneloom.backends.implementers import ModelKernel, Requirement
 
-NEEDED = Requirement(libraries={"libcudnn.so.9": "nvidia-cudnn-cu13"})
+NEEDED = Requirement(libraries={"libcudnn.so.9": "nvidia-cudnn-cu13"}, version="cudnnGetVersion")
 """The version that the code looks for (`convolution.c`)."""
 
 

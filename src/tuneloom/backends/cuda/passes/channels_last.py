@@ -81,15 +81,22 @@ def _turned(builder: Any, call: Any, _made: Lookup) -> Any | None:
     if old is None or (str(call.attrs.data_layout), str(call.attrs.kernel_layout)) != old[:2]:
         return None
     data, weights = call.args
-    rank = len(old[0])
+    rank, layout = len(old[0]), _filters(call, old[3])
     image = builder.emit(relax.op.permute_dims(data, _LAST[rank]))
-    filters = _permuted(builder, weights, [old[1].index(axis) for axis in old[3]])
+    filters = _permuted(builder, weights, [old[1].index(axis) for axis in layout])
     make = getattr(relax.op.nn, name.removeprefix("nn."))
     attributes = {one: getattr(call.attrs, one) for one in PRODUCTS[name]}
-    attributes |= {"data_layout": old[2], "kernel_layout": old[3], "out_layout": old[2]}
+    attributes |= {"data_layout": old[2], "kernel_layout": layout, "out_layout": old[2]}
     kind = str(call.attrs.out_dtype or "") or dtype_of(call)
     done = builder.emit(make(image, filters, **attributes, out_dtype=kind))
     return relax.op.permute_dims(done, _FIRST[rank])
+
+
+def _filters(call: Any, layout: str) -> str:
+    """The layout of filters; channels of a depthwise convolution, which are read together, come last."""
+    shape, groups = shape_of(call.args[1]) or (), int(call.attrs.groups)
+    depthwise = groups > 1 and shape[:2] == (groups, 1) and "transpose" not in name_of(call)
+    return f"{layout[1:-1]}OI" if depthwise else layout
 
 
 def _permuted(builder: Any, value: Any, axes: Sequence[int]) -> Any:

@@ -34,13 +34,15 @@ class Template:
 
     `space` returns None, and `program` raises Unfit, for a meaning that it can't write. `refusal`
     says why a configuration would not build or launch, as far as that can be told without
-    building it; it is empty for one that should work.
+    building it; it is empty for one that should work. `added` are knobs that older records don't have,
+    with the values that those stand for.
     """
 
     name: str
     space: Callable[[Meaning, Gpu], KnobChoices | None]
     refusal: Callable[[Meaning, Gpu, Configuration], str]
     program: Callable[[Meaning, Gpu, Configuration], TritonProgram]
+    added: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,7 @@ class TritonClaim:
 
     def refusal(self, configuration: Configuration) -> str:
         """Why a configuration is not worth building; empty if it may work."""
+        configuration = {**self.template.added, **configuration}
         strange = [
             f"{name}={configuration.get(name)}"
             for name, values in self.space.knobs.items()
@@ -65,4 +68,4 @@ class TritonClaim:
 
     def program(self, configuration: Configuration) -> TritonProgram:
         """The kernels of a configuration as text."""
-        return self.template.program(self.meaning, self.gpu, configuration)
+        return self.template.program(self.meaning, self.gpu, {**self.template.added, **configuration})

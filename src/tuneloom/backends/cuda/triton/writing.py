@@ -103,6 +103,10 @@ class Draft:
         """Say that a value is not known any more behind the loop in which it was."""
         del self._known[value]
 
+    def forget_all(self) -> None:
+        """Say that nothing is known any more: what follows computes the same elsewhere."""
+        self._known.clear()
+
     def finish(self) -> None:
         """Write every step behind the known values, and store the outputs."""
         count = len(self.meaning.inputs)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuneloom.model import ProposalReason, Purpose
 from tuneloom.tuners.kernel.factors import Point, Points
 from tuneloom.tuners.kernel.search.encoding import Encoding
 from tuneloom.tuners.kernel.search.pool import Score, Visited, as_point, coded, open_points
-from tuneloom.tuners.kernel.search.reasons import ProposalReason
 from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.kernel.space import Space
 from tuneloom.tuners.validity import spread
@@ -24,7 +24,7 @@ from tuneloom.tuners.validity import spread
 Vector = NDArray[np.float64]
 PLAN = 64
 """Points between two lessons."""
-_AT_RANDOM = int(0.05 * PLAN)
+_RANDOM_SHARE = int(0.05 * PLAN)
 _LESSON = 25  # points that build, and as many that do not
 _BUILDS = 1.0  # added to the rank of points that are known to build
 _PARAMETERS = {
@@ -40,6 +40,9 @@ _PARAMETERS = {
     "nthread": 1,
     "verbosity": 0,
 }
+AT_RANDOM = ProposalReason(member="random", purpose=Purpose.EXPLORE)
+_FAR_APART = ProposalReason(member="far apart, known to build", purpose=Purpose.START)
+_RANKED = ProposalReason(member="ranking trees, annealed", purpose=Purpose.IMPROVE)
 _MOST_ROUNDS, _PATIENCE, _EVERY = 8000, 20, 2
 _WALKERS, _STEPS, _STILL = 128, 500, 50
 
@@ -58,6 +61,8 @@ class AutoTvmSearch:
         self._built: dict[Point, bool] = {}
         self._plan: list[Point] | None = None
         self._at_random, self._due = 0, PLAN
+        self._planned = _FAR_APART
+        self._reasons: dict[Point, ProposalReason] = {}
 
     def propose(self, count: int) -> list[Point]:
         """Up to `count` points never proposed before; none when the space is spent."""
@@ -87,16 +92,20 @@ class AutoTvmSearch:
         return {}
 
     def reason(self, point: Point) -> ProposalReason | None:
-        """Nothing: a plan is made of ranks, which promise no times."""
-        return None
+        """The member that proposed a point; a plan is made of ranks, which promise no times."""
+        return self._reasons.get(point)
 
     def _next(self, plan: list[Point]) -> Point | None:
         while plan and plan[0] in self._proposed:
             plan.pop(0)
         if len(plan) > self._at_random:
-            return plan.pop(0)
+            return self._because(self._planned, plan.pop(0))
         pool = open_points(self._space, self._proposed, self._rng)
-        return as_point(pool[0]) if len(pool) else None
+        return self._because(AT_RANDOM, as_point(pool[0])) if len(pool) else None
+
+    def _because(self, reason: ProposalReason, point: Point) -> Point:
+        self._reasons[point] = reason
+        return point
 
     def _first_plan(self) -> list[Point]:
         """Points that build, far from each other; none where nothing was built beforehand."""
@@ -121,7 +130,7 @@ class AutoTvmSearch:
         speeds = np.array(list(self._speeds.values()))
         self._ranking.fit(self._encoding.plain(points), speeds / speeds.max())
         self._plan = self._annealing.best(self._looked_up() or self._score, self._proposed)
-        self._at_random = _AT_RANDOM
+        self._at_random, self._planned = _RANDOM_SHARE, _RANKED
         self._due += PLAN
 
     def _looked_up(self) -> Score | None:

@@ -5,8 +5,9 @@ logarithms the effect of a knob is learned from all points, however much other k
 differ; what knobs do together is learned from points that are near each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +104,7 @@ class Towards:
         return shared
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Spacing:
     """Squared distances between points: over each group of columns, and level by level."""
 
@@ -113,13 +114,26 @@ class Spacing:
     def under(self, likeness: Likeness) -> "Shared":
         """What the points share if they are so alike."""
         whole = matern(np.tensordot(likeness.lengths**-2, self.squares, 1))
-        apart, slopes = np.zeros(self.squares.shape[1:]), []
+        nearness = len(self.squares) * likeness.lengths**-2.0
+        near = [(nearness[level.groups, None, None] * level.squares).ravel() for level in self.levels]
+        values, slopes = matern(np.concatenate([np.empty(0), *near]))
+        shared = [
+            of.sum(axis=0) @ level.has.T for level, of in zip(self.levels, self.split(values), strict=True)
+        ]
+        apart = self.has @ np.vstack([np.empty((0, len(whole[0]))), *shared])
+        return Shared(self, likeness, whole, apart / len(self.squares), list(self.split(slopes)))
+
+    @cached_property
+    def has(self) -> Matrix:
+        """Which values of all knobs each point has."""
+        return np.hstack([np.empty((self.squares.shape[1], 0)), *(level.has for level in self.levels)])
+
+    def split(self, listed: Vector) -> Iterator[Matrix]:
+        """Numbers for all pairs of values, level by level."""
+        first = 0
         for level in self.levels:
-            nearness = len(self.squares) * likeness.lengths[level.groups] ** -2.0
-            values, slope = matern(nearness[:, None, None] * level.squares)
-            apart += level.has @ values.sum(axis=0) @ level.has.T
-            slopes.append(slope)
-        return Shared(self, likeness, whole, apart / len(self.squares), slopes)
+            yield listed[first : first + level.squares.size].reshape(level.squares.shape)
+            first += level.squares.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +155,9 @@ class Shared:
         """Half the sum of `slack` times the derivatives by the logarithms of lengths, together, apart."""
         shape, slope = self.together
         by_length = self.likeness.together * np.einsum("gij,ij->g", self.spacing.squares, slack * slope)
+        pulled, first = self.spacing.has.T @ slack, 0
         for level, slopes in zip(self.spacing.levels, self.slopes, strict=True):
-            shared = level.has.T @ slack @ level.has
+            shared = pulled[first : (first := first + level.has.shape[1])] @ level.has
             # the number of groups cancels out: once in the mean, once in the distance
             by_length[level.groups] += self.likeness.apart * np.einsum(
                 "ij,gij,gij->g", shared, level.squares, slopes

@@ -8,13 +8,13 @@ of the best, and walks uphill from the most promising ones.
 import numpy as np
 from numpy.typing import NDArray
 
+from tuneloom.model import ProposalReason, Purpose
 from tuneloom.tuners.kernel.factors import Point, Points
 from tuneloom.tuners.kernel.search.caution import Caution
 from tuneloom.tuners.kernel.search.encoding import Encoding
 from tuneloom.tuners.kernel.search.gaussian import GaussianProcess
 from tuneloom.tuners.kernel.search.pool import Visited, as_point, best_point, open_points, unseen
 from tuneloom.tuners.kernel.search.promise import log_improvement, promising
-from tuneloom.tuners.kernel.search.reasons import ProposalReason, Purpose
 from tuneloom.tuners.kernel.search.targets import TargetScale
 from tuneloom.tuners.kernel.search.terms import StartingPoint, Terms
 from tuneloom.tuners.kernel.space import Space
@@ -28,6 +28,8 @@ _CANDIDATES = 1000  # of the pool, in choosing where to start
 _ORDINARY = 300  # points that tell how likely a point drawn by chance is to be valid
 _HORIZON = 20  # trials ahead whose failures are allowed for, where builds that fail are no trials
 _FEW = 40  # observations up to which the model's scales are fitted anew every time
+_DEFAULT, _RANDOM, _LIKELY = "default", "random", "random, likely to be valid"
+_SPREAD, _INNER, _MODEL = "far from all tried", "known to build", "Gaussian process"
 
 
 class GuidedSearch:
@@ -67,10 +69,10 @@ class GuidedSearch:
         self._proposed.add(point)
         self._pending.pop(point, None)
         self._validity.observe(self._encoding.plain(np.array([point]))[0], seconds is not None)
-        if seconds is None:
-            self._failed += 1
-        else:
+        if seconds is not None:
             self._times[point] = seconds
+        elif self._times:  # nobody could know of limits before anything ran: those failures are not its fault
+            self._failed += 1
 
     def hear(self, point: Point, builds: bool) -> None:
         """Take in whether a point builds; one that does not is never proposed."""
@@ -122,8 +124,8 @@ class GuidedSearch:
         if not self._starting():
             return self._guided(pool)
         first = not self._proposed and self._terms.start is StartingPoint.DEFAULT
-        point = self._default(pool) if first else self._start_point(pool)
-        self._reasons[point] = ProposalReason(purpose=Purpose.START, risk=self._risk(point))
+        member, point = (_DEFAULT, self._default(pool)) if first else self._start_point(pool)
+        self._reasons[point] = ProposalReason(member=member, purpose=Purpose.START, risk=self._risk(point))
         return point
 
     def _risk(self, point: Point) -> float:
@@ -138,22 +140,22 @@ class GuidedSearch:
         known = len(self._times)
         return len(self._proposed) < _START or known < 2 or len(self._pending) > _UNDER_WAY * known
 
-    def _start_point(self, pool: Points) -> Point:
-        """A random point, or one that is far from all tried and likely to be valid.
+    def _start_point(self, pool: Points) -> tuple[str, Point]:
+        """Who chose, and a random point, or one that is far from all tried and likely to be valid.
 
         What is far from all others lies in a corner, and corners of a space are seldom fast:
         of many that run at once only the first are sent there.
         """
         if self._terms.start is StartingPoint.RANDOM or not self._proposed:
-            return as_point(pool[0])
+            return _RANDOM, as_point(pool[0])
         if self._terms.screens and (inner := self._inner()):
-            return inner
+            return _INNER, inner
         candidates = pool[:_CANDIDATES]
         chances = self.validity(candidates)
         if self._pending and len(self._proposed) >= _START:
-            return as_point(candidates[int(np.argmax(chances >= chances.mean()))])
+            return _LIKELY, as_point(candidates[int(np.argmax(chances >= chances.mean()))])
         tried = self._encoding.smooth(np.array(list(self._proposed)))
-        return as_point(candidates[spread(self._encoding.smooth(candidates), tried, chances)])
+        return _SPREAD, as_point(candidates[spread(self._encoding.smooth(candidates), tried, chances)])
 
     def _inner(self) -> Point | None:
         """A point that is known to build, from the middle of those that do; None where none is known."""
@@ -196,6 +198,7 @@ class GuidedSearch:
         mean, deviation = (float(values[0]) for values in self._process.predict(np.array([point])))
         gap = np.array([(lowest - mean) / deviation])
         return ProposalReason(
+            member=_MODEL,
             purpose=Purpose.IMPROVE,
             risk=self._risk(point),
             expected_s=self._scale.seconds(mean),

@@ -6,11 +6,11 @@ from typing import Protocol
 import numpy as np
 
 from tuneloom.errors import InputError
+from tuneloom.model import ProposalReason, Purpose
 from tuneloom.tuners.kernel.factors import Point
-from tuneloom.tuners.kernel.search.autotvm import AutoTvmSearch
+from tuneloom.tuners.kernel.search.autotvm import AT_RANDOM, AutoTvmSearch
 from tuneloom.tuners.kernel.search.guided import GuidedSearch
 from tuneloom.tuners.kernel.search.pool import Visited, as_point, open_points, unseen
-from tuneloom.tuners.kernel.search.reasons import ProposalReason
 from tuneloom.tuners.kernel.search.terms import Terms
 from tuneloom.tuners.kernel.space import Space
 
@@ -31,7 +31,10 @@ class PointSearch(Protocol):
         """How strongly the time depends on each knob, as shares of one; empty without a model."""
 
     def reason(self, point: Point) -> ProposalReason | None:
-        """Why a point was proposed; None where a search does not tell."""
+        """Why a point was proposed, at least by which member; None for one that was not."""
+
+
+_STEP = ProposalReason(member="step to a neighbour", purpose=Purpose.IMPROVE)
 
 
 class RandomSearch:
@@ -40,6 +43,7 @@ class RandomSearch:
     def __init__(self, space: Space, seed: int) -> None:
         self._space, self._rng = space, np.random.default_rng([seed, 41])
         self._proposed = Visited(space.width)
+        self._reasons: dict[Point, ProposalReason] = {}
 
     def propose(self, count: int) -> list[Point]:
         points: list[Point] = []
@@ -51,6 +55,7 @@ class RandomSearch:
             drawn = [as_point(pool[i]) for i in order]
             for point in drawn:
                 self._proposed.add(point)
+                self._reasons[point] = AT_RANDOM
             points += drawn
         return points
 
@@ -65,7 +70,7 @@ class RandomSearch:
         return {}
 
     def reason(self, point: Point) -> ProposalReason | None:
-        return None
+        return self._reasons.get(point)
 
 
 class LocalSearch(RandomSearch):
@@ -83,6 +88,7 @@ class LocalSearch(RandomSearch):
             point = self._around.pop()
             if point not in self._proposed:
                 self._proposed.add(point)
+                self._reasons[point] = _STEP
                 points.append(point)
         if points:
             return points

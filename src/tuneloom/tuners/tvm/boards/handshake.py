@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from tuneloom.model.resource import Board
-from tuneloom.tuners.tvm.boards.server import ACCEPTED, HELLO, MAGIC, OTHER_KEY
+from tuneloom.tuners.tvm.boards.serving.callers import ACCEPTED, HELLO, MAGIC, OTHER_KEY
 
 PATIENCE_S = 5.0
 _PAUSE_S = 0.25

@@ -10,7 +10,7 @@ import numpy as np
 from tuneloom.errors import InputError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.models.compiling.running import Array
-from tuneloom.tuners.tvm.runner import cut, fits, padded_to
+from tuneloom.tuners.tvm.runner.padding import cut, fits, padded_to
 
 Shape = tuple[int, ...]
 

@@ -15,7 +15,10 @@ from tuneloom.tuners.tvm.bundles.one_file import opened
 from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY, CompiledModel, load_compiled
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel, timed_for
 from tuneloom.tuners.tvm.models.compiling.shapes import variant_folder
-from tuneloom.tuners.tvm.runner import KeptState, Refused, Sizes, load_libraries
+from tuneloom.tuners.tvm.runner.machine import load_libraries
+from tuneloom.tuners.tvm.runner.refused import Refused
+from tuneloom.tuners.tvm.runner.sizes import Sizes
+from tuneloom.tuners.tvm.runner.state import KeptState
 
 MANIFEST = "bundle.json"
 SCHEDULES = "schedules.json"
@@ -93,13 +96,20 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise BundleError(f"{folder / MANIFEST} does not describe a bundle; tune the model again")
     if manifest.get("format") not in FORMATS:
         known = f"{', '.join(map(str, _OLDER))} and {FORMAT}"
-        raise BundleError(f"{folder} has format {manifest.get('format')!r}; this version reads {known}")
+        words = f"{folder} has format {manifest.get('format')!r}; this version reads {known}"
+        raise BundleError(f"{words}: {_remedy(manifest.get('format'))}")
     target = manifest.get("target")
     missing = [name for name in _NEEDED if name not in manifest]
     missing += [name for name in _OF_TARGET if not isinstance(target, dict) or name not in target]
     if missing:
         raise BundleError(f"{folder / MANIFEST} is damaged: it has no {missing[0]!r}; tune the model again")
     return manifest
+
+
+def _remedy(found: Any) -> str:
+    """What to do about a bundle of this format: only a later version can have written a greater number."""
+    is_later = isinstance(found, int) and found > FORMAT
+    return "update Tuneloom, or tune the model again" if is_later else "tune the model again"
 
 
 def load_bundle(folder: Path) -> Bundle:

@@ -13,7 +13,7 @@ from tuneloom.tuners.tvm.models.compiling.compiled import LIBRARY
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.running import Array, BoardModel, timed_for
 from tuneloom.tuners.tvm.models.rivals.runtimes import open_rival, rival_of
-from tuneloom.tuners.tvm.runner import stored_parameters
+from tuneloom.tuners.tvm.runner.weights import stored_parameters
 
 
 def evaluate_on_board(folder: str, seconds: float) -> dict[str, Any] | TuneloomError:

@@ -1,6 +1,7 @@
 """A bundle as one file: a zip archive whose members are not compressed, so that weights can be mapped."""
 
 import atexit
+import io
 import json
 import shutil
 import tempfile
@@ -10,7 +11,8 @@ from pathlib import Path
 
 from tuneloom.errors import BundleError
 from tuneloom.tuners.tvm.models.compiling.storing import PARAMETERS
-from tuneloom.tuners.tvm.runner import ALIGNMENT, ASKED, ASKED_ELSEWHERE, ELSEWHERE
+from tuneloom.tuners.tvm.runner.asked import ASKED, ASKED_ELSEWHERE
+from tuneloom.tuners.tvm.runner.weights import ALIGNMENT, ELSEWHERE
 
 SUFFIX = ".tlb"
 _HEADER_BYTES, _SIZES_BYTES = 30, 20
@@ -52,6 +54,20 @@ def opened(path: Path) -> Path:
     return _unpacked(path.absolute(), found.st_size, found.st_mtime_ns)
 
 
+def unpacked(content: bytes) -> Path:
+    """The folder of a bundle whose file has this content; it lasts as long as this process.
+
+    Raises BundleError for what is no bundle.
+    """
+    folder = _temporary()
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            archive.extractall(folder)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise BundleError(f"these {len(content)} bytes are not a bundle: {error}") from error
+    return folder
+
+
 def copy(bundle: Path, place: Path) -> None:
     """Copy a bundle, a folder or a file, to one or the other: the name says to which."""
     if not bundle.is_file():
@@ -63,10 +79,16 @@ def copy(bundle: Path, place: Path) -> None:
             archive.extractall(place)
 
 
-@cache
-def _unpacked(path: Path, _size: int, _changed_ns: int) -> Path:
+def _temporary() -> Path:
+    """A new folder that lasts as long as this process."""
     folder = Path(tempfile.mkdtemp(prefix="tuneloom-bundle-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def _unpacked(path: Path, _size: int, _changed_ns: int) -> Path:
+    folder = _temporary()
     (folder / ASKED_ELSEWHERE).write_text(json.dumps(f"{path}.{ASKED}"))
     try:
         with zipfile.ZipFile(path) as archive:

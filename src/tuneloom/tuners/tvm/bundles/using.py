@@ -11,7 +11,7 @@ from tuneloom.errors import InputError, ModelError, OutputError, TuneloomError
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.measuring.energy import energy_of
 from tuneloom.tuners.tvm.measuring.profiling import undisturbed, watch_of
-from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.models.compiling.running import Array, clock_of
 from tuneloom.tuners.tvm.models.rivals.runtimes import Comparable, competitors
 from tuneloom.tuners.tvm.models.rivals.turns import Beside, all_in_turn, opened_beside
 
@@ -56,7 +56,7 @@ def compare_bundle(folder: str, against: str, seconds: float, threads: int) -> d
     if not opened:
         return ModelError("; ".join(f"{name}: {why}" for name, why in found.items()))
     timers = [bundle.model.timer(values), *(each.timer for each in opened.values())]
-    ours_s, *theirs = all_in_turn(timers, seconds)
+    ours_s, *theirs = all_in_turn(timers, seconds, now=clock_of(bundle.model))
     rivals: list[dict[str, Any]] = [
         {"name": name, "difference": each.difference, "seconds": times}
         for (name, each), times in zip(opened.items(), theirs, strict=True)

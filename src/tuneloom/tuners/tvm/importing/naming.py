@@ -4,8 +4,8 @@ import mmap
 from pathlib import Path
 
 from tuneloom.compiler.lazy import onnx
+from tuneloom.model.job import ZOO
 
-ZOO = "zoo:"
 _LOCATION = b"location"
 
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneloom.backends.base import PLAIN, USUAL, Backend
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.compiler.tensor_expressions import kernels_made_once
-from tuneloom.model import TensorInfo
+from tuneloom.model import LAYOUTS, TensorInfo
 from tuneloom.tuners.tvm.importing.relax import ForeignPart, KeptValue
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.meanings import Meanings, marked
@@ -18,13 +19,13 @@ from tuneloom.tuners.tvm.lowering.passes import fusing_passes, preparing_passes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerOptions:
-    """How a model is laid out: `blocked`, which is as its backend likes it best, or `plain` as it came."""
+    """How a model is laid out: as its backend likes it best, as it came, or in a layout of the backend's."""
 
-    layout: str = "blocked"
+    layout: str = USUAL
 
     def __post_init__(self) -> None:
-        if self.layout not in ("blocked", "plain"):
-            raise ValueError(f"layout must be 'blocked' or 'plain', got {self.layout!r}")
+        if self.layout not in LAYOUTS:
+            raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {self.layout!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +48,12 @@ class LoweredModel:
 def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | None = None) -> LoweredModel:
     """Simplify, lay out and fuse a model for a target."""
     chosen = options or LowerOptions()
-    layout = chosen.layout if chosen.layout == "plain" else backend_of(target).layout
+    backend = backend_of(target)
+    usual = chosen.layout in (USUAL, *backend.layouts[:1])
+    layout = backend.layout if usual else chosen.layout
     meanings = Meanings()
     module = lowered_module(imported.module, target, chosen, imported.dtype, meanings)
-    attributes = backend_of(target).product_attributes(imported.dtype)
+    attributes = backend.product_attributes(imported.dtype)
     module, known = marked(module, meanings.known, attributes) if attributes else (module, meanings.known)
     return LoweredModel(
         name=imported.name,
@@ -75,8 +78,19 @@ def lowered_module(
 ) -> Any:
     """The module as calls of fused kernels, products in this type; raises whatever TVM raises."""
     tvm = load_tvm()
-    first = [] if options.layout == "plain" else backend_of(target).laying_out(target, dtype)
-    wanted = meanings if backend_of(target).implementers(target) else None
-    passes = [*first, *preparing_passes(), *fusing_passes(target, wanted)]
+    backend = backend_of(target)
+    wanted = meanings if backend.implementers(target) else None
+    passes = [
+        *_laying_out(backend, options.layout, target, dtype),
+        *preparing_passes(),
+        *fusing_passes(target, wanted),
+    ]
     with target.to_tvm(), tvm.transform.PassContext(opt_level=3), kernels_made_once():
         return tvm.transform.Sequential(passes)(module)
+
+
+def _laying_out(backend: Backend, layout: str, target: TargetSpec, dtype: str) -> list[Any]:
+    if layout == PLAIN:
+        return []
+    named = layout in backend.layouts
+    return backend.laying_out_in(layout, target, dtype) if named else backend.laying_out(target, dtype)

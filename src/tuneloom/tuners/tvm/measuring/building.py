@@ -2,6 +2,7 @@
 
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,15 @@ def build_insert(kernel: ModelKernel, insert: Insert) -> Artifact | Failure:
 def _built(kernel: ModelKernel, module: Any, compiled: Any, started: float) -> Artifact:
     target = kernel.target
     arguments = _arguments(module)
-    library = _shared_object(compiled, target.linker)
+    library, code = _shared_object(compiled, target.linker)
     lengths = 0 if kernel.meaning is None else steps_of(kernel.meaning)
-    built = BuiltKernel(device=target.device, arguments=arguments, library=library, lengths=lengths)
+    built = BuiltKernel(
+        device=target.device,
+        arguments=arguments,
+        library=library,
+        lengths=lengths,
+        code=code if backend_of(target).on_host else b"",
+    )
     return Artifact(
         payload=built.to_bytes(),
         features={"library_bytes": float(len(library))},
@@ -76,8 +83,15 @@ def _arguments(module: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((str(info.dtype), tuple(int(extent) for extent in info.shape)) for info in infos)
 
 
-def _shared_object(built: Any, linker: str) -> bytes:
+def _shared_object(built: Any, linker: str) -> tuple[bytes, bytes]:
+    """The kernel as a library, and the object file in it if that is one."""
+    objects: list[bytes] = []
+
+    def link(output: str, files: Sequence[str], **more: Any) -> None:
+        objects.extend(Path(file).read_bytes() for file in files)
+        link_with(linker)(output, files, **more)
+
     with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
         path = Path(folder) / "kernel.so"
-        built.export_library(str(path), fcompile=link_with(linker))
-        return path.read_bytes()
+        built.export_library(str(path), fcompile=link)
+        return path.read_bytes(), objects[0] if len(objects) == 1 else b""

@@ -22,7 +22,7 @@ def rebuild_kernel(payload: bytes, configuration: str) -> Artifact | Failure:
         return _of_implementer(kernel, configuration)
     if configuration == NO_TRACE:
         module = backend_of(kernel.target).default_module(kernel.module, kernel.target)
-        return build_kernel(pack_kernel(module, kernel.target))
+        return build_kernel(pack_kernel(module, kernel.target, kernel.meaning))
     return _replayed(kernel, configuration)
 
 
@@ -50,4 +50,4 @@ def _replayed(kernel: ModelKernel, trace: str) -> Artifact | Failure:
         s_tir.Trace.apply_json_to_schedule(json.loads(trace), schedule)
     except Exception as error:
         return Failure(kind=FailureKind.BUILD_ERROR, message=f"the trace does not fit: {error}")
-    return build_kernel(pack_kernel(schedule.mod, kernel.target))
+    return build_kernel(pack_kernel(schedule.mod, kernel.target, kernel.meaning))

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from tuneloom.backends.finding import backend_of
 from tuneloom.model import CheckResult, ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
@@ -18,11 +17,13 @@ from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.making.compiled import compile_plain, plain_model, tuned_model
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_of
 from tuneloom.tuners.tvm.models.precision.samples import values_for
-from tuneloom.tuners.tvm.models.rivals.turns import against_runtimes, against_torch_compile, summed
+from tuneloom.tuners.tvm.models.rivals.turns import against_gpu_runtimes, against_runtimes, summed
 
 _TIMING_S = 0.5
-_LONG_S = 4.0
+_LONG_S = 1.0
 _MOST_RUNS = 300
+_HOST = "cpu"
+"""What TVM calls the device of models that run on the CPU, with or without an accelerator beside it."""
 
 
 def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> CheckResult:
@@ -50,8 +51,7 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, *, rivals:
     energy_j = energy_of(tuned.timer(values), watch)
     own: OwnRuntime | str = ""
     if rivals and board_session() is None:  # on a board the own runtime would not run here
-        on_host = backend_of(lowered_model(recipe).target).on_host
-        compare = against_runtimes if on_host else against_torch_compile
+        compare = against_runtimes if compiled.device == _HOST else against_gpu_runtimes
         own = compare(recipe, compiled, tuned, values, _TIMING_S)
     return CheckResult(
         difference=difference,
@@ -131,7 +131,7 @@ def time_in_turn(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Runs of both models, one after the other, for half a second each; of the tuned one at least three.
 
-    A plain model whose first run took many seconds is not run again.
+    A plain model whose first run took more than a second is not run again: that time is good enough.
     """
     timers = (tuned.timer(values), plain.timer(values))
     long = first_s > _LONG_S

@@ -10,6 +10,7 @@ from tuneloom.tuners.tvm.models.compiling.kernel_times import kernel_times
 from tuneloom.tuners.tvm.models.compiling.running import Array, RunningModel
 from tuneloom.tuners.tvm.models.making.compiled import tuned_model
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model
+from tuneloom.tuners.tvm.models.making.made import MODELS
 from tuneloom.tuners.tvm.models.precision.samples import values_for
 
 _TURNS = 5
@@ -48,7 +49,8 @@ def _slower(
     tuned = tuned_model(recipe, schedules)
     lowered = lowered_model(recipe)
     values = values_for(recipe, lowered.inputs, seed)
-    other = build_model(lowered, instead, guess=True)
+    objects = MODELS.of(recipe).objects
+    other = build_model(lowered, instead, guess=True, objects=objects, kept=MODELS.kept)
     given, own = times_in_turn(tuned.open_here(), other.open_here(), values)
     names: dict[str, list[str]] = {}
     for name in kernel_calls(lowered.module):

@@ -13,9 +13,11 @@ from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_calls
 from tuneloom.tuners.tvm.measuring.canary import canary_payload
 from tuneloom.tuners.tvm.models.compiling.compiled import foreign_entries
 from tuneloom.tuners.tvm.models.compiling.facts import target_facts
+from tuneloom.tuners.tvm.models.compiling.memory import activation_bytes
 from tuneloom.tuners.tvm.models.compiling.parameters import weight_bytes
+from tuneloom.tuners.tvm.models.layouts import possible_layouts
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model
-from tuneloom.tuners.tvm.models.remembering import keep, recall
+from tuneloom.tuners.tvm.models.remembering import keep, recall, recall_layout
 from tuneloom.tuners.tvm.models.sizes.probing import chosen_sizes
 
 
@@ -26,11 +28,13 @@ def open_model(recipe: ModelRecipe) -> ModelSummary | InputError:
     sizes it is compiled for are chosen now. If all that was kept when
     it was opened before, the model is imported only when it is to be compiled.
     """
-    known = recall(recipe)
-    if known is not None:
+    known: ModelSummary | InputError | None = recall(recipe)
+    if known is None:
+        with nothing_collected():
+            known = _opened(recipe)
+    if not isinstance(known, ModelSummary) or not known.layouts:
         return known
-    with nothing_collected():
-        return _opened(recipe)
+    return replace(known, chosen=recall_layout(recipe))
 
 
 def _opened(asked: ModelRecipe) -> ModelSummary | InputError:
@@ -39,8 +43,7 @@ def _opened(asked: ModelRecipe) -> ModelSummary | InputError:
         sizes = chosen_sizes(recipe) if recipe.ranges else None
         recipe = recipe if sizes is None else recipe.at(sizes.programs)
         all_lowered = [lowered_model(variant) for variant in recipe.variants()]
-        lowered = all_lowered[0]
-        backend_of(lowered.target).require_memory(weight_bytes(lowered.module["main"]), lowered.target)
+        _require_memory(all_lowered)
     except InputError as error:
         return error
     try:
@@ -52,6 +55,13 @@ def _opened(asked: ModelRecipe) -> ModelSummary | InputError:
         return ModelError(f"{recipe.source}: {_nothing(summary)}")
     keep(asked, summary)
     return summary
+
+
+def _require_memory(all_lowered: Sequence[LoweredModel]) -> None:
+    """Raise InputError if the device can't hold the weights, and what the largest variant computes."""
+    first = all_lowered[0]
+    needs = (weight_bytes(first.module["main"]), max(activation_bytes(one.module) for one in all_lowered))
+    backend_of(first.target).require_memory(*needs, first.target)
 
 
 def _require_work(recipe: ModelRecipe, all_lowered: Sequence[LoweredModel]) -> None:
@@ -98,6 +108,7 @@ def _summary(all_lowered: Sequence[LoweredModel], declared: Sequence[dict[str, A
         target=lowered.target.text,
         family=lowered.target.family,
         relatives=lowered.target.relatives,
+        layouts=possible_layouts(lowered),
         tvm_version=str(load_tvm().__version__),
         tasks=tuple(merged([extract(one) for one in all_lowered])),
         inputs=lowered.inputs,

@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import tuneloom
+from tuneloom.backends.resolving import resolve_target
 from tuneloom.model import (
+    CALIBRATED,
+    LayoutChoice,
     ModelRecipe,
     ModelSummary,
     Shapes,
@@ -39,7 +42,7 @@ _MOST = 200
 
 def recall(recipe: ModelRecipe) -> ModelSummary | None:
     """What a model lowered to when it was opened before; None if it was not, or if that can't be read."""
-    if not recipe.lowered_folder or recipe.samples:  # what samples tell may have changed
+    if not recipe.lowered_folder or recipe.dtype in CALIBRATED:  # what samples tell may have changed
         return None
     try:
         data = json.loads(gzip.decompress((Path(recipe.lowered_folder) / _name(recipe)).read_bytes()))
@@ -50,18 +53,45 @@ def recall(recipe: ModelRecipe) -> ModelSummary | None:
 
 def keep(recipe: ModelRecipe, summary: ModelSummary) -> None:
     """Keep what a model lowered to; without a word if there is no place for it. The oldest give way."""
-    if not recipe.lowered_folder or recipe.samples:
+    if not recipe.lowered_folder or recipe.dtype in CALIBRATED:
         return
     folder = Path(recipe.lowered_folder)
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / _name(recipe)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_bytes(gzip.compress(json.dumps(_data(summary)).encode(), compresslevel=3))
-        unfinished.replace(path)
+        _write(folder / _name(recipe), gzip.compress(json.dumps(_data(summary)).encode(), compresslevel=3))
         shapes = (recipe.shapes, *recipe.more_shapes)
         (folder / _mark(recipe.source, shapes, recipe.target, recipe.only_tvm)).touch()
         _forget_old(folder)
+
+
+def recall_layout(recipe: ModelRecipe) -> LayoutChoice | None:
+    """The layout that was chosen for a model before; None if none was, or if that can't be read."""
+    if not recipe.lowered_folder:
+        return None
+    try:
+        return LayoutChoice(**json.loads(_chosen(recipe).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def keep_layout(recipe: ModelRecipe, choice: LayoutChoice) -> None:
+    """Keep the layout that was chosen for a model; without a word if there is no place for it."""
+    if recipe.lowered_folder:
+        with suppress(OSError):
+            Path(recipe.lowered_folder).mkdir(parents=True, exist_ok=True)
+            _write(_chosen(recipe), json.dumps(asdict(choice)).encode())
+
+
+def _chosen(recipe: ModelRecipe) -> Path:
+    """Where the choice of a layout is kept, for the architecture that the target has now."""
+    place = hashlib.blake2b(f"{_name(recipe)} {resolve_target(recipe.target).family}".encode())
+    return Path(recipe.lowered_folder) / f"{place.hexdigest()[:40]}.layout"
+
+
+def _write(path: Path, content: bytes) -> None:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
 
 
 def was_taken(folder: str, source: str, shapes: Sequence[Shapes], target: str, only_tvm: bool) -> bool:
@@ -148,7 +178,7 @@ def _summary(data: dict[str, Any]) -> ModelSummary:
                 part[name] = base64.b64decode(part[name])
     tasks = tuple(Task(**task) for task in data["tasks"])
     variants = tuple(ShapeVariant(**_tensors(one), foreign=tuple(one["foreign"])) for one in data["variants"])
-    lists = {name: tuple(data[name]) for name in ("notes", "foreign", "state", "relatives")}
+    lists = {name: tuple(data[name]) for name in ("notes", "foreign", "state", "relatives", "layouts")}
     sizes = data["sizes"] and VaryingSizes.from_json(data["sizes"])
     known = {"tasks": tasks, "variants": variants, "sizes": sizes}
     return ModelSummary(**{**data, **_tensors(data), **lists, **known})

@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice, product
 from math import inf
 
 import numpy as np
 
-from tuneloom.backends.implementers import Claim, Configuration
+from tuneloom.backends.implementers import Claim, Configuration, Knobs
 from tuneloom.errors import SpaceError
 from tuneloom.model import Candidate, SearchOptions, Seed, Task, Trial
 from tuneloom.model.space import configured, values_in
@@ -27,6 +28,7 @@ class ClaimSearch:
         self.name, self._claim, self._payload = name, claim, task.payload
         rows = _allowed(claim, options.seed)
         self._guesses = [dict(one) for one in claim.space.guesses if not claim.refusal(one)]
+        self._all_guesses = len(self._guesses)
         rows += [one for one in self._guesses if one not in rows]
         names = list(claim.space.knobs)
         self._space = Space.of_rows(names, [[row[knob] for knob in names] for row in rows])
@@ -45,6 +47,11 @@ class ClaimSearch:
         return 0 if self._only_seeds else len(self._guesses)
 
     @property
+    def untried(self) -> bool:
+        """Whether the first of its guesses is left to try."""
+        return self.guesses == self._all_guesses
+
+    @property
     def planted(self) -> int:
         """How many seeds are left to try."""
         return len(self._seeds)
@@ -54,6 +61,13 @@ class ClaimSearch:
         while len(chosen) < count and (candidate := self._next()) is not None:
             chosen.append(candidate)
         return chosen
+
+    def guess(self) -> Candidate | None:
+        """The next of its own guesses; None if none is left."""
+        candidate = None
+        while candidate is None and self.guesses:
+            candidate = self._candidate(self._guesses.pop(0), GUESS_ORIGIN)
+        return candidate
 
     def plant(self, seeds: Sequence[Seed]) -> None:
         self._seeds = [*seeds, *self._seeds]
@@ -75,14 +89,13 @@ class ClaimSearch:
             )
             if candidate is not None:
                 return candidate
-        while self.guesses:
-            candidate = self._candidate(self._guesses.pop(0), GUESS_ORIGIN)
-            if candidate is not None:
-                return candidate
+        candidate = self.guess()
+        if candidate is not None:
+            return candidate
         for point in iter(lambda: [] if self._only_seeds else self._points.propose(1), []):
             candidate = self._candidate(_whole(self._space.configuration(point[0])), "search")
             if candidate is not None:
-                return candidate
+                return replace(candidate, reason=self._points.reason(point[0]))
         return None
 
     def _candidate(self, values: Configuration | None, origin: str) -> Candidate | None:
@@ -112,20 +125,25 @@ class ClaimSearch:
             return None
         if all(values[name] in knobs[name] for name in knobs) and not self._claim.refusal(values):
             return _whole(values)  # also where only a part of the space was listed
+        return next((near for near in self._by_distance(values) if not self._claim.refusal(near)), None)
+
+    def _by_distance(self, values: Configuration) -> Iterator[Configuration]:
+        """The configurations of the space, those first that differ from these values in the fewest steps."""
         points = self._space.points()
         away = np.zeros(len(points))
         for column, (name, choices) in enumerate(self._space.knobs.items()):
             place = min(range(len(choices)), key=lambda n: abs(float(choices[n]) - float(values[name])))
             away += np.abs(points[:, column] - place)
-        return _whole(self._space.configuration(points[int(np.argmin(away))]))
+        yield from (_whole(self._space.configuration(points[n])) for n in np.argsort(away, kind="stable"))
 
 
 def _allowed(claim: Claim, seed: int) -> list[Configuration]:
-    """All configurations that the claim does not refuse, or some of them where there are too many to list."""
+    """What the search may propose, or a part of it where there is too much to list."""
     knobs = claim.space.knobs
     total = int(np.prod([float(len(values)) for values in knobs.values()]))
     rows = _every(claim) if total <= _DRAWN else _drawn(claim, seed)
-    return list(islice((row for row in rows if not claim.refusal(row)), _MOST_LISTED))
+    learned = isinstance(claim.space, Knobs) and claim.space.learned
+    return list(islice((row for row in rows if learned or not claim.refusal(row)), _MOST_LISTED))
 
 
 def _every(claim: Claim) -> Iterator[Configuration]:

@@ -18,7 +18,7 @@ _BEHIND = 1.3
 _TRIED = 8
 """... once it has had so many."""
 _FIRST = 4
-"""How many of each claim's guesses go before everything else."""
+"""How many of each claim's guesses go before everything else, the first of everybody in front."""
 _PATIENCE = 24
 """TVM's schedules, the slowest to propose and to build, wait until the claims had so many trials."""
 
@@ -34,11 +34,13 @@ def open_search(task: Task, options: SearchOptions, known: Sequence[Trial]) -> S
     if not claims:
         return TvmSearch(task, own, known)
     members = [ClaimSearch(name, claim, task, options) for name, claim in claims]
+    backend = backend_of(kernel.target)
     joint = JointSearch(
         lambda: TvmSearch(task, replace(own, seeds=()), ()),
         members,
         default_candidate(kernel),
-        alone=backend_of(kernel.target).claims_alone,
+        alone=backend.claims_alone,
+        guesses_first=backend.good_guesses,
     )
     joint.plant(options.seeds)
     joint.update(known)
@@ -53,7 +55,8 @@ class JointSearch:
     """The search of a task: TVM's schedules and the claims of other implementers.
 
     TVM's space is opened by `own` when it is first asked for: that takes seconds on some targets. With
-    `alone` it is not asked for anything but the default.
+    `alone` it is not asked for anything but the default. With `guesses_first` the default, which takes long
+    to build and hardly ever wins then, waits for the claims' guesses.
     """
 
     def __init__(
@@ -63,8 +66,9 @@ class JointSearch:
         default: Candidate,
         *,
         alone: bool = False,
+        guesses_first: bool = False,
     ) -> None:
-        self._open, self._alone = own, alone
+        self._open, self._alone, self._guesses_first = own, alone, guesses_first
         self._claims = {claim.name: claim for claim in claims}
         self._given = {claim.name: 0 for claim in claims}
         self._default: Candidate | None = default
@@ -73,17 +77,37 @@ class JointSearch:
         self._best_s = inf
 
     def select(self, count: int) -> list[Candidate]:
-        chosen = [self._default] if self._default is not None and count else []
-        self._default = None
+        chosen = [] if self._guesses_first else self._defaulted(count)
+        chosen += self._seeded(min(1, count - len(chosen)))
+        chosen += self._guessed(
+            [claim for claim in self._claims.values() if claim.untried], count - len(chosen)
+        )
         chosen += self._seeded(count - len(chosen))
-        for claim in self._claims.values():
-            wanted = min(claim.guesses, _FIRST - self._given[claim.name], count - len(chosen))
-            chosen += self._from(claim, wanted)
+        for _ in range(_FIRST):
+            early = [claim for claim in self._claims.values() if self._given[claim.name] < _FIRST]
+            chosen += self._guessed(early, count - len(chosen))
+        chosen += self._defaulted(count - len(chosen))
         for share, member in self._shares(count - len(chosen)):
             chosen += self._from(member, share)
         if self._alone or len(chosen) >= count:
             return chosen
         return chosen + self._from(self._own, count - len(chosen))
+
+    def _defaulted(self, count: int) -> list[Candidate]:
+        """The default, unless it was given."""
+        chosen = [self._default] if self._default is not None and count > 0 else []
+        self._default = self._default if count <= 0 else None
+        return chosen
+
+    def _guessed(self, claims: Sequence[ClaimSearch], count: int) -> list[Candidate]:
+        """One guess of each of some claims."""
+        chosen: list[Candidate] = []
+        for claim in claims:
+            guess = claim.guess() if len(chosen) < count else None
+            if guess is not None:
+                self._given[claim.name] += 1
+                chosen.append(guess)
+        return chosen
 
     def plant(self, seeds: Sequence[Seed]) -> None:
         if not self._alone:

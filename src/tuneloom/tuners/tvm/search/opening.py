@@ -4,6 +4,7 @@ from typing import Any
 
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import ModelKernel
+from tuneloom.compiler.fast_import import load_intrinsics
 from tuneloom.compiler.lazy import ms
 
 _SEED = 1  # replaying traces involves no chance, but TVM wants to know
@@ -28,6 +29,8 @@ def is_template(generator: Any) -> bool:
 
 
 def _generated(kernel: ModelKernel, generator: Any) -> tuple[Any, list[Any]]:
+    if isinstance(generator, str):  # a space of TVM's, whose rules look up instructions by their names
+        load_intrinsics(kernel.target.kind)
     context = ms.TuneContext(
         mod=kernel.module,
         target=kernel.target.to_tvm(),

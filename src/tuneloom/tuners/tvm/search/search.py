@@ -251,5 +251,5 @@ class TvmSearch:
 def default_candidate(kernel: ModelKernel) -> Candidate:
     """The kernel as it runs when nobody tuned it."""
     module = backend_of(kernel.target).default_module(kernel.module, kernel.target)
-    payload = pack_kernel(module, kernel.target)
+    payload = pack_kernel(module, kernel.target, kernel.meaning)
     return Candidate(key=key_of(NO_TRACE), configuration=NO_TRACE, payload=payload, origin=DEFAULT_ORIGIN)

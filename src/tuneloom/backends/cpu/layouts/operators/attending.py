@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tuneloom.backends.cpu.layouts.expressions import scalar, static_shape
 from tuneloom.backends.cpu.layouts.kernels.attention import attention, pays
-from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, scalar, static_shape
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes import matrices
 
 

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
 from tuneloom.backends.cpu.layouts.kernels import compute
 from tuneloom.backends.cpu.layouts.operators.products import with_constant
-from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, constant, static_shape
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes import matrices
 from tuneloom.backends.cpu.layouts.shapes.values import pack_window
 from tuneloom.backends.cpu.layouts.shapes.windows import Window, window_of

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
 from tuneloom.backends.cpu.layouts.kernels import compute, transposed
 from tuneloom.backends.cpu.layouts.kernels.transposed import Transposed
-from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, constant, static_shape
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes.values import Array, pack_weight
 from tuneloom.compiler.lazy import relax, topi
 
@@ -29,7 +30,7 @@ def _conv2d_transpose(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 
 def _emit_transposed(rewriter: Rewriter, var: Any, call: Any, form: Transposed, weight: Array) -> None:
-    packed = relax.const(form.pack(weight, rewriter.lanes))
+    packed = relax.const(form.pack(weight, rewriter.block))
     data = rewriter.blocked(rewriter.value(call.args[0]))
     options = {"form": form, "size": _size(var)}
     phases = rewriter.kernel(transposed.conv2d_transposed, [data, packed], "conv2d_transposed", **options)
@@ -38,7 +39,7 @@ def _emit_transposed(rewriter: Rewriter, var: Any, call: Any, form: Transposed, 
 
 def _emit_woven(rewriter: Rewriter, var: Any, call: Any, form: Transposed, weight: Array) -> None:
     """Few outputs would leave most of a vector empty: all their phases go into it."""
-    packed = relax.const(pack_weight(form.as_ordinary(weight), rewriter.lanes))
+    packed = relax.const(pack_weight(form.as_ordinary(weight), rewriter.block))
     data, size = rewriter.value(call.args[0]), _size(var)
     window = form.window((data.shape[2], data.shape[3]), size)
     phases = rewriter.kernel(compute.conv2d, [rewriter.blocked(data), packed], "conv2d", window=window)
@@ -66,7 +67,7 @@ def _resize2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
         [rewriter.blocked(data)],
         "resize2d",
         size=(shape[2], shape[3]),
-        lanes=rewriter.lanes,
+        lanes=rewriter.block,
         method=method,
         mode=str(attrs.coordinate_transformation_mode),
         rounding=str(attrs.rounding_method),

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
 from tuneloom.backends.cpu.layouts.kernels import dots, pairs
-from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, constant, static_shape
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes import matrices
 from tuneloom.backends.cpu.layouts.shapes.values import Array, Quantised, Restored, pack_matrix
 from tuneloom.compiler.lazy import relax

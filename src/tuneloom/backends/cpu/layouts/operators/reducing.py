@@ -4,8 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tuneloom.backends.cpu.layouts.expressions import static_shape
+from tuneloom.backends.cpu.layouts.forms import VOLUME
 from tuneloom.backends.cpu.layouts.kernels import compute, lines
-from tuneloom.backends.cpu.layouts.rewriter import VOLUME, Rewriter, Rule, static_shape
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes.values import Value
 from tuneloom.compiler.lazy import relax
 

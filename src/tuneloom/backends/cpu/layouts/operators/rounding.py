@@ -5,7 +5,8 @@ Only where that was asked for: a model that has such pairs itself is computed as
 
 from typing import Any
 
-from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, scalar, static_shape, whole_number
+from tuneloom.backends.cpu.layouts.expressions import scalar, static_shape, whole_number
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes.values import Quantised, Restored
 from tuneloom.backends.quantising import Scale
 

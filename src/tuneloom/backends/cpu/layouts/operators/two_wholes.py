@@ -5,14 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.cpu.layouts.expressions import scalar, static_shape, whole_number
 from tuneloom.backends.cpu.layouts.kernels import dots, wholes
-from tuneloom.backends.cpu.layouts.rewriter import (
-    Rewriter,
-    Rule,
-    scalar,
-    static_shape,
-    whole_number,
-)
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes import matrices
 from tuneloom.compiler.lazy import relax
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, constant, static_shape
+from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes.values import Array, OpenConv, Value, blocks
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
 from tuneloom.compiler.lazy import te, tirx
@@ -56,7 +57,7 @@ def _conv3d(rewriter: Rewriter, var: Any, call: Any) -> bool:
     planes = rewriter.blocked(data)
     if not depth.plain:
         planes = rewriter.kernel(depth.gathered, [planes], "gathered_planes")
-    batch, width = shape[0] * depth.results, blocks(data.shape[1], rewriter.lanes) * rewriter.lanes
+    batch, width = shape[0] * depth.results, blocks(data.shape[1], rewriter.block) * rewriter.block
     images = Value(shape=(batch, depth.kernel * width, *data.shape[3:]), blocked=planes)
     rewriter.bind(var, OpenConv(shape=shape, data=images, weight=_flat(weight, width), window=window))
     return True

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.cpu.layouts.expressions import static_shape, whole_numbers
 from tuneloom.backends.cpu.layouts.kernels import compute, dots, wholes
-from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule, static_shape, whole_numbers
+from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes import matrices, values
 from tuneloom.backends.cpu.layouts.shapes.groups import Groups
 from tuneloom.backends.cpu.layouts.shapes.values import Centred, Value
@@ -101,7 +102,7 @@ def _extreme(rewriter: Rewriter, var: Any, call: Any) -> bool:
     data, attrs = rewriter.value(call.args[0]), call.attrs
     if attrs.axis is not None or attrs.keepdims or not rewriter.is_blocked(data):
         return False
-    if len(data.shape) not in (3, 4) or data.shape[1] % rewriter.lanes:
+    if len(data.shape) not in (3, 4) or data.shape[1] % rewriter.block:
         return False
     rewriter.bind_plain(var, rewriter.emit(rewriter.with_args(call, [rewriter.blocked(data)])))
     return True
@@ -141,14 +142,14 @@ def _fits_dots(rewriter: Rewriter, conv: _Conv) -> bool:
 def _dots(rewriter: Rewriter, conv: _Conv) -> Any:
     data, zero = _for_dots(rewriter, conv.data)
     totals = conv.weight.sum(axis=(1, 2, 3), dtype=np.int32)
-    packed = dots.pack_dots(conv.weight.astype(np.int8), rewriter.lanes)
+    packed = dots.pack_dots(conv.weight.astype(np.int8), rewriter.block)
     arguments = [rewriter.blocked(data), relax.const(packed), rewriter.channel_constant(totals, 0)]
     return _kernel(rewriter, wholes.conv2d_dots, arguments, zero, "conv2d_dots", window=conv.window)
 
 
 def _by_lanes(rewriter: Rewriter, conv: _Conv) -> Any:
     """One product in every lane: for groups, images of few channels, and CPUs without dot products."""
-    lanes, weight, narrow = rewriter.lanes, conv.weight, conv.data.narrow
+    lanes, weight, narrow = rewriter.block, conv.weight, conv.data.narrow
     rest: dict[str, Any] = {}
     first = not rewriter.is_blocked(narrow) and narrow.shape[1] < lanes
     if conv.groups == weight.shape[0] and weight.shape[1] == 1:

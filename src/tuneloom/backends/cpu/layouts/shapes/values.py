@@ -36,6 +36,12 @@ class OpenConv(Value):
         """Whether every output channel sees one input channel, its own."""
         return bool(self.groups == self.weight.shape[0] and self.weight.shape[1] == 1)
 
+    @property
+    def skips_points(self) -> bool:
+        """Whether every output sees one point of the image, and some points are seen by none."""
+        points = Window(kernel=(1, 1), stride=self.window.stride)
+        return self.groups == 1 and self.window == points and max(points.stride) > 1
+
     def scale(self, factor: Array) -> None:
         """Multiply the result per channel."""
         self.weight = self.weight * factor.reshape(-1, 1, 1, 1)

@@ -19,6 +19,8 @@ from tuneloom.backends.meaning import Meaning, TensorType
 GATES = {"tuneloom.lstm": 4, "tuneloom.gru": 3}
 _MOST_WEIGHTS = 128
 """How many numbers of the matrix a thread keeps."""
+_FEW_UNITS = 32
+"""One block computes a step of so many units sooner than several meet."""
 _SIGMOID = "(1.0 / (1.0 + tl.exp(-({}))))"
 _TANH = "(1.0 - 2.0 / (tl.exp(2.0 * ({})) + 1.0))"
 
@@ -85,7 +87,8 @@ def _space(meaning: Meaning, gpu: Gpu) -> KnobChoices | None:
         "warps": (2, 4, 8, 16),
     }
     alone = [(found.padded, 16), (found.padded, 8)]  # one block has nobody to wait for
-    sizes = [*alone, (16, 4), (16, 8), (8, 4), (32, 8), (8, 2), (32, 16), (64, 16), (16, 2), (128, 16)]
+    several = [(16, 4), (32, 4), (8, 4), (16, 2), (8, 2), (16, 8), (32, 8), (32, 16), (64, 16)]
+    sizes = [*alone, *several] if found.padded <= _FEW_UNITS else [*several, *alone]
     guesses = [{"units": min(units, knobs["units"][-1]), "warps": warps} for units, warps in sizes]
     fitting = [
         each for n, each in enumerate(guesses) if each not in guesses[:n] and not _refusal(meaning, gpu, each)

@@ -8,7 +8,7 @@ from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.functions import CHANGED
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import CleanGraph
-from tuneloom.tuners.tvm.runner import onnx_session
+from tuneloom.tuners.tvm.runner.runtimes import onnx_session
 
 _BEFORE_MORE_TYPES = (27, 21)
 """With the versions of ONNX after these many operators got another type, and most of them nothing else."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.compiler.lazy import relax
-from tuneloom.tuners.tvm.importing.tflite.spectra import spectrum
+from tuneloom.tuners.tvm.importing.spectra import spectrum
 
 TRANSPOSED = "Convolution2DTransposeBias"
 KNOWN_CUSTOM = ("TFLite_Detection_PostProcess", TRANSPOSED)

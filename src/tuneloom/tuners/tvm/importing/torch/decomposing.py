@@ -20,17 +20,19 @@ class NotTraceableError(Exception):
 
 def decomposed(program: Any, table: Any, whole: Collection[str]) -> Any:
     """The program in core operators, those named `whole` as they are; the program itself stays as it is."""
-    import torch
-
     try:
-        graph = Decomposition(program, table, whole).graph()
+        from torch.fx import _lazy_graph_module as lazy
+
+        with lazy._use_lazy_graph_module(True):  # nobody calls the graphs, so no Python code is made for them
+            graph = Decomposition(program, table, whole).graph()
+            module = lazy._make_graph_module(program.graph_module, graph)
     except Exception:  # whatever a single node fails at is told by the whole program, if it fails too
         found = program.run_decompositions(table)
         found.graph.eliminate_dead_code(_is_needed)
         return found
 
     found = copy.copy(program)
-    found._graph_module = torch.fx.GraphModule(program.graph_module, graph)
+    found._graph_module = module
     return found
 
 

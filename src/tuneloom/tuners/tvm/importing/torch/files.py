@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.compiler.fast_import import frames_without_source, load_tvm
 from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.importing.packages import needed
 from tuneloom.tuners.tvm.importing.relax import (
@@ -25,15 +25,15 @@ from tuneloom.tuners.tvm.importing.relax import (
 from tuneloom.tuners.tvm.importing.torch.decomposing import decomposed
 from tuneloom.tuners.tvm.importing.torch.recurrent import OPERATORS, torch_recurrent
 from tuneloom.tuners.tvm.importing.torch.through_onnx import through_onnx
-from tuneloom.tuners.tvm.importing.torch.types import typed_importer
 
 EXPORT_WORDS = "torch.export.save(torch.export.export(model.eval(), (x,)), 'net.pt2')"
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-def write_module(module: Any, example_inputs: Sequence[Any], path: Path) -> None:
+def write_module(module: Any, example_inputs: Sequence[Any], path: Path, dynamic_shapes: Any = None) -> Any:
     """Export a `torch.nn.Module` in evaluation mode to a `.pt2` file; the module stays as it was.
 
+    Returns the exported program; `dynamic_shapes` are as for `torch.export.export`.
     Raises ModelError when torch is missing, when this is no module, or when it can't be exported.
     """
     torch = needed("torch", "a torch module")
@@ -44,7 +44,9 @@ def write_module(module: Any, example_inputs: Sequence[Any], path: Path) -> None
     modes = [(part, part.training) for part in module.modules()]
     try:
         with _silence():
-            torch.export.save(torch.export.export(module.eval(), tuple(example_inputs)), path)
+            program = torch.export.export(module.eval(), tuple(example_inputs), dynamic_shapes=dynamic_shapes)
+            torch.export.save(program, path)
+            return program
     except Exception as error:
         raise ModelError(f"torch can't export {type(module).__name__}: {first_line(error)}") from error
     finally:
@@ -57,7 +59,7 @@ def read_exported(path: Path, content: bytes) -> Any:
     _check_archive(path, content)
     torch = needed("torch", f"{path.name}: reading it")
     try:
-        with _silence(), _hints_kept():
+        with _silence(), _hints_kept(), frames_without_source():
             return torch.export.load(path)
     except Exception as error:
         raise ModelError(
@@ -120,8 +122,14 @@ def _opened(program: Any, where: str) -> OpenProgram:
             return OpenProgram(program=program, refusal=reason)
 
 
+def _importer() -> Any:
+    from tuneloom.tuners.tvm.importing.torch.converting import TypedImporter
+
+    return TypedImporter()
+
+
 def _module(program: Any) -> Any:
-    return typed_importer().from_exported_program(
+    return _importer().from_exported_program(
         program,
         keep_params_as_input=False,
         unwrap_unit_return_tuple=True,
@@ -174,7 +182,7 @@ def _check_trained(program: Any, where: str) -> None:
 
 def _refusal(program: Any) -> str | None:
     """What TVM would stop at without saying where."""
-    known = {*typed_importer().convert_map, *OPERATORS}
+    known = {*_importer().convert_map, *OPERATORS}
     for node in program.graph.nodes:
         if node.op == "call_function" and node.target.__name__ not in known:
             return f"TVM does not import operator {node.target.__name__} ({_place(node)})"

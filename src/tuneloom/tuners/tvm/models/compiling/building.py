@@ -1,7 +1,9 @@
 """The last step of compiling: scheduled kernels put into a model, and that made an executable."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from tuneloom.backends.finding import backend_of
@@ -11,20 +13,36 @@ from tuneloom.errors import ModelError, reason_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.measuring.building import kernel_settings
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel, linked
-from tuneloom.tuners.tvm.models.compiling.kernels import failing, with_schedules
+from tuneloom.tuners.tvm.models.compiling.kept_kernels import KeptKernels
+from tuneloom.tuners.tvm.models.compiling.kernels import (
+    built_before,
+    failing,
+    kernels_by_name,
+    with_schedules,
+)
 from tuneloom.tuners.tvm.models.compiling.parameters import split_parameters
-from tuneloom.tuners.tvm.models.compiling.side_by_side import built
+from tuneloom.tuners.tvm.models.compiling.side_by_side import built, compiled_ahead
 
 
-def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> CompiledModel:
+def build_model(
+    lowered: LoweredModel,
+    schedules: Mapping[str, str],
+    *,
+    guess: bool = False,
+    objects: Mapping[tuple[str, str], bytes] = MappingProxyType({}),
+    kept: KeptKernels | None = None,
+) -> CompiledModel:
     """Compile a model with these schedules (task key → trace as JSON text).
 
     Kernels without a schedule are compiled as they are, or with `guess` by the template's
-    first guess. A schedule that TVM can't compile is not used, and the model's `unscheduled`
-    says why. Raises ModelError if TVM can't compile the model without it either.
+    first guess. Those of which there are `objects`, by task key and trace, built alone for the same target,
+    are linked as they are, and so is what was `kept` of models compiled before. A schedule that TVM can't
+    compile is not used, and the model's `unscheduled` says why. Raises ModelError if TVM can't compile the
+    model without it either.
     """
+    made = built_before(lowered, schedules, objects) if backend_of(lowered.target).on_host else {}
     try:
-        return _built(lowered, with_schedules(lowered, schedules, guess=guess))
+        return _built(lowered, with_schedules(lowered, schedules, guess=guess, built=made), made, kept)
     except Exception as error:
         failed = failing(lowered, schedules, guess=guess)
         if not failed:
@@ -36,16 +54,17 @@ def build_model(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: b
         raise ModelError(f"TVM can't compile {lowered.name}: {reason_of(error)}") from error
 
 
-def _built(lowered: LoweredModel, scheduled_module: Any) -> CompiledModel:
-    tvm = load_tvm()
+def _built(
+    lowered: LoweredModel,
+    scheduled_module: Any,
+    made: Mapping[str, bytes] = MappingProxyType({}),
+    kept: KeptKernels | None = None,
+) -> CompiledModel:
     module, parameters = split_parameters(scheduled_module)
-    target = lowered.target.to_tvm()
-    backend = backend_of(lowered.target)
-    settings = {**kernel_settings(lowered.target), **backend.model_settings(lowered.target)}
-    with target, tvm.transform.PassContext(opt_level=3, config=settings):
-        module = tvm.transform.Sequential(backend.finishing(lowered.target))(module)
-        if backend.on_host:
-            executable = built(module, target)
+    with _compiling(lowered) as target:
+        module = _finished(lowered, module)
+        if backend_of(lowered.target).on_host:
+            executable = built(module, target, made, kept)
         else:
             executable = relax.build(module, target, relax_pipeline=None)
     return CompiledModel(
@@ -57,6 +76,36 @@ def _built(lowered: LoweredModel, scheduled_module: Any) -> CompiledModel:
         threads=lowered.target.cores,
         device=lowered.target.device,
     )
+
+
+@contextmanager
+def _compiling(lowered: LoweredModel) -> Iterator[Any]:
+    """The target of a model, and the settings that its kernels are compiled with."""
+    target, backend = lowered.target.to_tvm(), backend_of(lowered.target)
+    settings = {**kernel_settings(lowered.target), **backend.model_settings(lowered.target)}
+    with target, load_tvm().transform.PassContext(opt_level=3, config=settings):
+        yield target
+
+
+def _finished(lowered: LoweredModel, module: Any) -> Any:
+    return load_tvm().transform.Sequential(backend_of(lowered.target).finishing(lowered.target))(module)
+
+
+def guess_ahead(lowered: LoweredModel, keys: Collection[str]) -> tuple[Any, dict[str, str]]:
+    """A model's module with first guesses for these tasks, and the keys of their kernels by name."""
+    keys_of = kernels_by_name(lowered)
+    names = {name: key for name, key in keys_of.items() if key in keys}
+    guesses = with_schedules(lowered, {}, guess=True, built=keys_of.keys() - names.keys())
+    with _compiling(lowered):
+        return _finished(lowered, split_parameters(guesses)[0]), names
+
+
+def compile_ahead(
+    lowered: LoweredModel, module: Any, names: Collection[str], kept: KeptKernels, seconds: float
+) -> bool:
+    """Compile kernels of such a module for so long; whether none of these is left."""
+    with _compiling(lowered) as target:
+        return compiled_ahead(module, names, target, kept, seconds)
 
 
 def build_plain(lowered: LoweredModel) -> CompiledModel:

@@ -17,7 +17,7 @@ from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.models.compiling.foreign import ForeignModel, provide
 from tuneloom.tuners.tvm.models.compiling.running import Array, BoardModel, OpenModel, RunningModel
 from tuneloom.tuners.tvm.models.compiling.storing import PARAMETERS, write_parameters
-from tuneloom.tuners.tvm.runner import stored_parameters
+from tuneloom.tuners.tvm.runner.weights import stored_parameters
 
 LIBRARY = "model.so"
 SHARED = "shared.json"

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.compiler.lazy import relax, tvm
+from tuneloom.compiler.renewing import function_variable
 
 
 def with_arguments_converted(module: Any, replaced: Mapping[str, Any]) -> Any:
@@ -17,7 +18,7 @@ def with_arguments_converted(module: Any, replaced: Mapping[str, Any]) -> Any:
     changed = {str(call.args[0].name_hint) for call in _calls(module["main"]) if _differing(call, takes)}
     if not changed:
         return module
-    callees = {name: _callee(name, replaced[name]) for name in changed}
+    callees = {name: function_variable(name, replaced[name]) for name in changed}
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     @mutator
@@ -46,13 +47,6 @@ def with_arguments_converted(module: Any, replaced: Mapping[str, Any]) -> Any:
     made = converter.builder_.get()
     functions = {callees.get(str(gvar.name_hint), gvar): one for gvar, one in made.functions.items()}
     return type(module)(functions, attrs=module.attrs)
-
-
-def _callee(name: str, function: Any) -> Any:
-    """A variable for a function: it knows the types of its parameters."""
-    made = relax.GlobalVar(name)
-    relax.expr._update_type(made, function.ty)
-    return made
 
 
 def _calls(function: Any) -> list[Any]:

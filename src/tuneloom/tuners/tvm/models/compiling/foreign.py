@@ -9,14 +9,9 @@ from tuneloom.errors import BundleError, ModelError, reason_of
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.models.compiling.running import timer_of
-from tuneloom.tuners.tvm.runner import (
-    Refused,
-    WholeModel,
-    onnx_session,
-    run_by,
-    run_by_interpreter,
-    run_by_session,
-)
+from tuneloom.tuners.tvm.runner.parts import run_by_interpreter, run_by_session
+from tuneloom.tuners.tvm.runner.refused import Refused
+from tuneloom.tuners.tvm.runner.runtimes import WholeModel, onnx_session, run_by
 
 
 class ForeignModel(WholeModel):

@@ -2,29 +2,43 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from ctypes import c_size_t
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from tuneloom.backends.finding import backend_of
-from tuneloom.backends.implementers import Implementer, Insert, ModelKernel
+from tuneloom.backends.implementers import Implementer, Insert, ModelKernel, Requirement
 from tuneloom.model import ExportedModel, Failure
 from tuneloom.model.space import implementer_of
 from tuneloom.tuners.tvm.inserting import inserted, symbol_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.tasks import kernel_module
 from tuneloom.tuners.tvm.models.compiling.side_by_side import done_ahead
+from tuneloom.tuners.tvm.runner.machine import shared_library
 
 
 def told(implementers: Iterable[Implementer]) -> ExportedModel:
     """What a bundle says of those whose code is in it, each once."""
     known = list({one.name: one for one in implementers}.values())
     requires = [
-        {"libraries": dict(needed.libraries), "implementer": one.name}
+        {"libraries": dict(needed.libraries), "implementer": one.name, **_version(needed)}
         for one in known
         for needed in one.requirements
     ]
     return ExportedModel(implementers=tuple(one.name for one in known), requires=tuple(requires))
+
+
+def _version(needed: Requirement) -> dict[str, str]:
+    """The version of the library that code was measured with here; nothing where there is none."""
+    found = (shared_library(name, package) for name, package in needed.libraries.items())
+    library = next((one for one in found if one is not None), None)
+    ask = getattr(library, needed.version, None) if needed.version else None
+    if ask is None:
+        return {}
+    ask.restype = c_size_t
+    number = ask()
+    return {"version": f"{number // 10_000}.{number // 100 % 100}.{number % 100}"}
 
 
 class Inserts:

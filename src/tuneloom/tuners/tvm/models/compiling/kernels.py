@@ -9,6 +9,7 @@ from tuneloom.backends.implementers import Implementer
 from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.lazy import s_tir
+from tuneloom.compiler.objects import renamed
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import reason_of
 from tuneloom.model.space import TVM, implementer_of
@@ -18,18 +19,29 @@ from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_modu
 from tuneloom.tuners.tvm.models.compiling.converting import with_arguments_converted
 from tuneloom.tuners.tvm.models.compiling.inserts import Inserts
 
+_ENTRY = "__tvm_ffi_"
+"""How symbols of functions that TVM calls begin."""
+
 
 def with_schedules(
-    lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False, without: Collection[str] = ()
+    lowered: LoweredModel,
+    schedules: Mapping[str, str],
+    *,
+    guess: bool = False,
+    without: Collection[str] = (),
+    built: Collection[str] = (),
 ) -> Any:
-    """The model's module with scheduled kernels in place of plain ones; tasks in `without` keep theirs."""
+    """The model's module with scheduled kernels in place of plain ones.
+
+    Tasks in `without` keep theirs, and so do kernels that are `built` already, by their names.
+    """
     replaced, inserts = dict(lowered.module.functions.items()), Inserts(lowered)
     foreign: dict[str, Any] = {}
     named = [(str(gvar.name_hint), key) for gvar, key, _ in _kernels(lowered) if key not in without]
     inserts.compile_ahead((name, key, schedules[key]) for name, key in named if _foreign(schedules.get(key)))
     for gvar, key, function in _kernels(lowered):
         text, name = schedules.get(key), str(gvar.name_hint)
-        if key in without:
+        if key in without or name in built:
             continue
         if _foreign(text):
             foreign[name] = inserts.function(name, key, text or "")
@@ -37,6 +49,21 @@ def with_schedules(
     plain = load_tvm().IRModule(replaced, attrs=lowered.module.attrs)
     module = with_arguments_converted(plain, foreign)
     return module.with_attr("external_mods", inserts.modules) if inserts.modules else module
+
+
+def built_before(
+    lowered: LoweredModel, schedules: Mapping[str, str], objects: Mapping[tuple[str, str], bytes]
+) -> dict[str, bytes]:
+    """Kernels, by name, that were built alone with their schedules: object files under the model's names."""
+    found: dict[str, bytes] = {}
+    if not objects or any(_foreign(text) for text in schedules.values()):
+        return found
+    for gvar, key, _ in _kernels(lowered):
+        name = str(gvar.name_hint)
+        code = renamed(objects.get((key, schedules.get(key, "")), b""), f"{_ENTRY}main", f"{_ENTRY}{name}")
+        if code is not None:
+            found[name] = code
+    return found
 
 
 def failing(lowered: LoweredModel, schedules: Mapping[str, str], *, guess: bool = False) -> dict[str, str]:
@@ -70,6 +97,11 @@ def meanings_by_key(lowered: LoweredModel) -> dict[str, Meaning]:
     """What kernels compute, by the key of their task, where that is known."""
     named = ((str(gvar.name_hint), key) for gvar, key, _ in _kernels(lowered))
     return {key: lowered.meanings[name] for name, key in named if name in lowered.meanings}
+
+
+def kernels_by_name(lowered: LoweredModel) -> dict[str, str]:
+    """The key of each kernel's task, for those that may have a schedule."""
+    return {str(gvar.name_hint): key for gvar, key, _ in _kernels(lowered)}
 
 
 def _kernels(lowered: LoweredModel) -> Iterator[tuple[Any, str, Any]]:

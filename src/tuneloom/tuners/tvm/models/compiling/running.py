@@ -11,7 +11,8 @@ from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.threads import use_own_cores
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.boards.session import BoardSession
-from tuneloom.tuners.tvm.runner import InputTensors, array_of, on_device
+from tuneloom.tuners.tvm.runner.tensors import InputTensors, array_of
+from tuneloom.tuners.tvm.runner.weights import on_device
 
 Array = NDArray[Any]
 DEVICE_CLOCK = "tuneloom_device_clock"
@@ -111,6 +112,11 @@ def _device_clock(machine: Any) -> Callable[[], float]:
     except AttributeError:
         return lambda: 0.0
     return lambda: float(found())
+
+
+def clock_of(model: OpenModel) -> Callable[[], float]:
+    """The clock by which runs of a model are timed beside those of other programs in this process."""
+    return model.now if isinstance(model, RunningModel) else time.perf_counter
 
 
 class BoardModel:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.tuners.tvm.models.compiling.running import Array
-from tuneloom.tuners.tvm.runner import ALIGNMENT, TYPES
+from tuneloom.tuners.tvm.runner.weights import ALIGNMENT, TYPES
 
 PARAMETERS = "parameters.safetensors"
 _NAMES = {dtype: name for name, dtype in TYPES.items()}
@@ -28,4 +28,5 @@ def write_parameters(path: Path, arrays: Mapping[str, Array]) -> None:
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in ordered:
-            np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).tofile(file)
+            # not tofile(), which does not say why it stopped when a disk is full
+            file.write(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data)

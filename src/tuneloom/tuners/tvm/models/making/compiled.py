@@ -1,39 +1,92 @@
 """Models of this process, compiled with their schedules and as they came in."""
 
 import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import Implementer
 from tuneloom.errors import OutputError
 from tuneloom.model import ExportedModel, ModelRecipe
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.importing.sources import whole_file
-from tuneloom.tuners.tvm.models.compiling.building import build_model, build_plain
+from tuneloom.tuners.tvm.measuring.artifacts import BuiltKernel
+from tuneloom.tuners.tvm.models.compiling.building import (
+    build_model,
+    build_plain,
+    compile_ahead,
+    guess_ahead,
+)
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 from tuneloom.tuners.tvm.models.compiling.inserts import told
 from tuneloom.tuners.tvm.models.compiling.kernels import implementers_in
 from tuneloom.tuners.tvm.models.compiling.shapes import export_all
+from tuneloom.tuners.tvm.models.compiling.side_by_side import made_beside
 from tuneloom.tuners.tvm.models.making.lowered import lowered_in, lowered_model
 from tuneloom.tuners.tvm.models.making.made import MODELS
 
 
-def compile_model(recipe: ModelRecipe, schedules: dict[str, str], plain: bool = True) -> dict[str, str]:
+def compile_model(
+    recipe: ModelRecipe,
+    schedules: dict[str, str],
+    plain: bool = True,
+    kernels: Sequence[tuple[str, str]] = (),
+    payloads: Sequence[bytes] = (),
+) -> dict[str, str]:
     """Compile the model with its schedules and, if `plain`, as it came in unless that was done.
 
-    Kernels nobody tuned get the first guess of their template. Returns which tasks have neither, because
-    TVM can't compile it, and why.
+    Kernels nobody tuned get the first guess of their template. `payloads` are kernels as they were built for
+    measuring, of these tasks and configurations: they are linked, not compiled again. Returns which
+    tasks have neither, because TVM can't compile it, and why.
     """
     failed: dict[str, str] = {}
+    codes = (BuiltKernel.from_bytes(payload).code for payload in payloads)
+    objects = {kernel: code for kernel, code in zip(kernels, codes, strict=True) if code}
     for variant in recipe.variants():
-        failed |= _compile_tuned(variant, schedules).unscheduled
+        MODELS.of(variant).objects |= objects
+    if objects:
+        MODELS.keep_kernels()
+    with _plain_begun(recipe) if plain else nullcontext():
+        for variant in recipe.variants():
+            failed |= _compile_tuned(variant, schedules).unscheduled
     if plain:
         compile_plain(recipe)
     return failed
 
 
+def compile_guesses(recipe: ModelRecipe, keys: Sequence[str], seconds: float) -> bool:
+    """Compile first guesses of these tasks' kernels before the model is, for so long; whether none is left.
+
+    Kernels that a first guess can't be compiled of are found when the model is compiled.
+    """
+    lowered, made = lowered_model(recipe), MODELS.of(recipe)
+    if recipe.more_shapes or not backend_of(lowered.target).on_host:
+        return True
+    made.guesses = made.guesses or guess_ahead(lowered, keys)
+    module, keys_of = made.guesses
+    names = [name for name, key in keys_of.items() if key in keys]
+    return compile_ahead(lowered, module, names, MODELS.keep_kernels(), seconds)
+
+
+@contextmanager
+def _plain_begun(recipe: ModelRecipe) -> Iterator[None]:
+    """Compile the model as it came in on another core meanwhile, if there is one."""
+    made, lowered = MODELS.of(recipe), lowered_model(recipe)
+    if made.plain is not None or not backend_of(lowered.target).on_host:
+        yield
+        return
+    wait = made_beside(lambda: plain_model(recipe))
+    try:
+        yield
+    finally:
+        made.plain = wait()
+
+
 def _compile_tuned(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:
     made, lowered = MODELS.of(recipe), lowered_model(recipe)
-    made.tuned = build_model(lowered, schedules, guess=True)
+    objects = MODELS.of(recipe.whole).objects
+    made.tuned = build_model(lowered, schedules, guess=True, objects=objects, kept=MODELS.kept)
     made.schedules = dict(schedules)
     return made.tuned
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tuneloom.backends.base import PLAIN, USUAL
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
@@ -37,14 +38,16 @@ def imported_model(
 def lowered_model(recipe: ModelRecipe) -> LoweredModel:
     """The model as kernels; raises InputError if it can't be imported."""
     made = MODELS.of(recipe)
-    if made.lowered is None:
-        made.lowered = lowered_in(recipe, recipe.layout)
+    if made.lowered is None or made.layout != recipe.layout:
+        made.lowered, made.layout = lowered_in(recipe, recipe.layout), recipe.layout
     return made.lowered
 
 
 def lowered_in(recipe: ModelRecipe, layout: str) -> LoweredModel:
     """The model lowered in a layout, imported if it was not before; raises InputError if it can't be."""
     spec, options = resolve_target(recipe.target, cores=recipe.cores), LowerOptions(layout=layout)
+    if layout not in (USUAL, PLAIN):
+        backend_of(spec).require_layout(layout, spec)
     model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left)
     if recipe.dtype != "float32" and layout != "plain":
         return lower(_quantised(recipe, model, spec), spec, options)

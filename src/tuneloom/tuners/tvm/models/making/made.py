@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tuneloom.model import ModelRecipe, Shapes
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
+from tuneloom.tuners.tvm.models.compiling.kept_kernels import KeptKernels
 
 Source = tuple[str, str]
 """A file, and how it was asked for."""
@@ -17,16 +19,31 @@ def source_of(source: str, shapes: Shapes, only_tvm: bool, left: Sequence[str]) 
     return source, repr((dict(shapes), only_tvm, tuple(left)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InLayout:
+    """A model in one memory layout, compiled without trials."""
+
+    lowered: LoweredModel
+    model: CompiledModel
+
+
 @dataclass(slots=True)
 class MadeModel:
     """What was made of one model under one set of shapes; None until it was."""
 
     quantised: ImportedModel | None = None
     lowered: LoweredModel | None = None
+    layout: str = ""
+    """The layout that it was asked for in when it was lowered."""
     plain: CompiledModel | None = None
     tuned: CompiledModel | None = None
     schedules: dict[str, str] | None = None
     """Those that `tuned` was compiled with."""
+    objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    """Object files of kernels that were built alone, by the key of their task and their configuration."""
+    guesses: tuple[Any, dict[str, str]] | None = None
+    """A module of first guesses that are compiled ahead, and the keys of its kernels' tasks by name."""
+    in_layouts: dict[str, InLayout] = field(default_factory=dict)
     sources: set[Source] = field(default_factory=set)
 
 
@@ -36,6 +53,8 @@ class MadeModels:
     def __init__(self) -> None:
         self._imported: dict[Source, ImportedModel] = {}
         self._made: dict[str, MadeModel] = {}
+        self.kept: KeptKernels | None = None
+        """What was compiled of kernels, in a process that compiles a model more than once."""
 
     def __len__(self) -> int:
         return len(self._imported) + len(self._made)
@@ -51,6 +70,11 @@ class MadeModels:
         if source not in self._imported:
             self._imported[source] = how()
         return self._imported[source]
+
+    def keep_kernels(self) -> KeptKernels:
+        """Keep what is compiled of kernels from now on."""
+        self.kept = KeptKernels() if self.kept is None else self.kept
+        return self.kept
 
     def replace_import(self, source: Source, model: ImportedModel) -> None:
         """Use another model from now on where this file is asked for."""

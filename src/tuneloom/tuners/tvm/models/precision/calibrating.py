@@ -18,7 +18,8 @@ from tuneloom.tuners.tvm.lowering.graph import LoweredModel, lower
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.running import Array
-from tuneloom.tuners.tvm.models.precision.samples import read_samples
+from tuneloom.tuners.tvm.models.precision.layers import Conversion
+from tuneloom.tuners.tvm.models.precision.samples import samples_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,20 +32,25 @@ class QuantisedModel:
     """For how many of the samples, as a share, the largest output is the same; None without classes."""
     samples: int
     points: int
+    drawn: bool = False
+    """Whether the samples are random, since the user gave none."""
 
     @property
     def note(self) -> str:
         """What the user should know."""
         text = (
             f"{self.model.dtype}: outputs differ by {self.difference:.1%} from those in float32 "
-            f"on {self.samples} samples"
+            f"on {self.samples} {'random inputs, as no --samples were given' if self.drawn else 'samples'}"
         )
         return text + ("" if self.agreeing is None else f", the largest is the same on {self.agreeing:.0%}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantising:
-    """What the user said about it: which type, where the samples are, and how far outputs may be off."""
+    """What the user said about it: which type, where the samples are, and how far outputs may be off.
+
+    Without a place of samples they are random.
+    """
 
     dtype: str = "int8"
     samples: str
@@ -61,7 +67,7 @@ def quantise(imported: ImportedModel, target: TargetSpec, how: Quantising) -> Qu
     backend_of(target).require_dtype(how.dtype, target)
     host = target if backend_of(target).on_host else resolve_target("cpu")
     quantiser = backend_of(target).quantiser(target)
-    samples = read_samples(how.samples, imported.inputs)
+    samples = samples_of(how.samples, imported.inputs)
     folded = replace(imported, module=fold_constants(imported.module))
     sources = quantiser.sources(folded.module)
     if not sources:
@@ -73,20 +79,20 @@ def quantise(imported: ImportedModel, target: TargetSpec, how: Quantising) -> Qu
     module = quantiser.rounded(folded.module, scales)
     made = replace(folded, module=module, digest=f"{imported.digest}-{how.dtype}", dtype=how.dtype)
     got = _outputs(lower(made, host), samples)
-    difference = max(
-        relative_difference(a, b) for a, b in zip(_stacked(got), _stacked(expected), strict=True)
-    )
+    difference = max(map(relative_difference, _stacked(got), _stacked(expected)))
     if not difference <= how.tolerance:
-        raise InputError(
-            f"{how.dtype} changes the outputs of {imported.name} by {difference:.1%}, more than the "
-            f"tolerance of {how.tolerance:.1%}; raise --tolerance, or omit --dtype"
+        worst = samples[_worst(got, expected)]
+        conversion = Conversion(
+            made=made, original=folded, outputs=lambda model: _outputs(lower(model, host), [worst])[0]
         )
+        raise conversion.refusal(difference, how.tolerance, shown=".1%")
     return QuantisedModel(
         model=made,
         difference=difference,
         agreeing=_agreeing(got, expected),
         samples=len(samples),
         points=len(sources),
+        drawn=not how.samples,
     )
 
 
@@ -119,6 +125,12 @@ def _outputs(lowered: LoweredModel, samples: Sequence[Sequence[Array]]) -> list[
 
 def _stacked(found: Sequence[Sequence[Array]]) -> list[Array]:
     return [np.stack(one) for one in zip(*found, strict=True)]
+
+
+def _worst(got: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> int:
+    """The sample whose outputs are furthest off, at least as far as those of all together."""
+    moved = [max(map(relative_difference, *pair)) for pair in zip(got, expected, strict=True)]
+    return int(np.argmax(moved))
 
 
 def _agreeing(got: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> float | None:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuneloom.errors import InputError
-from tuneloom.model import ModelRecipe, TensorInfo
+from tuneloom.model import CALIBRATED, ModelRecipe, TensorInfo
 from tuneloom.tuners.tvm.measuring.profiling import random_values
 
 Array = NDArray[Any]
 MOST = 64
 """How many samples are looked at."""
+_DRAWN = 8
 
 
 def values_for(recipe: ModelRecipe, inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:
@@ -23,9 +24,14 @@ def values_for(recipe: ModelRecipe, inputs: tuple[TensorInfo, ...], seed: int) -
 
     Values that were not calibrated for would tell nothing about the outputs.
     """
-    if not recipe.samples:
+    if recipe.dtype not in CALIBRATED:
         return seeded_inputs(inputs, seed)
-    return read_samples(recipe.samples, inputs)[0]
+    return samples_of(recipe.samples, inputs)[0]
+
+
+def samples_of(path: str, inputs: tuple[TensorInfo, ...]) -> list[list[Array]]:
+    """The samples of an archive, or the same random ones every time where none is named."""
+    return read_samples(path, inputs) if path else [seeded_inputs(inputs, seed) for seed in range(_DRAWN)]
 
 
 def seeded_inputs(inputs: tuple[TensorInfo, ...], seed: int) -> list[Array]:

@@ -7,6 +7,7 @@ with all installed runtimes that run it alone.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -38,19 +39,30 @@ _LEAST_S = 1e-3
 RUNTIME = "onnxruntime"
 
 
-def choose(recipe: ModelRecipe, schedules: dict[str, str], seed: int, pieces: bool = True) -> RuntimeChoice:
-    """What to leave to other runtimes: the whole model, some `pieces`, if these are wanted, or nothing.
+def choose(
+    recipe: ModelRecipe,
+    schedules: dict[str, str],
+    seed: int,
+    pieces: bool = True,
+    whole: bool = True,
+    share: float = 1.0,
+) -> RuntimeChoice:
+    """What to leave to other runtimes: the `whole` model, some `pieces`, if these are wanted, or nothing.
 
-    If pieces were chosen, the model is compiled then under the recipe that leaves them.
+    Pieces are tried if they promise that the model takes less than a `share` of its time, such as that of the
+    fastest other runtime. If they were chosen, the model is compiled then under the recipe that leaves them.
     """
     proposals = [Handover.of(name) for name in installed_rivals(recipe.source)]
-    notes = []
+    notes, cut = [], False
     if pieces and RUNTIME in (one.runtime for one in proposals):
         try:
-            proposals += _pieces(recipe, schedules, seed)
+            found = _pieces(recipe, schedules, seed, share)
+            proposals, cut = [*proposals, *found], bool(found)
         except Exception as error:  # the choice between all and nothing remains
             notes.append(f"pieces of the model could not be tried in ONNX Runtime: {reason_of(error)}")
             MODELS.forget(recipe.leaving(()))
+    if not whole and not cut:
+        return RuntimeChoice(notes=tuple(notes))
     tried = _tried(recipe, proposals, schedules, seed)
     best = taken(tried, tolerance_of(recipe))
     for one in tried:
@@ -95,17 +107,18 @@ def _quiet(times: Sequence[float]) -> float:
     return float(np.percentile(times, _QUIET))
 
 
-def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> list[Handover]:
+def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int, share: float) -> list[Handover]:
     """The pieces of a model that ONNX Runtime runs faster; none under several shapes or in int8."""
     if recipe.more_shapes or recipe.dtype != "float32":
         return []
     tuned = tuned_model(recipe, schedules)
     values = values_for(recipe, tuned.inputs, seed)
-    run = _run(tuned, values)
+    opened = tuned.open_here()
+    run = partial(opened.run, values)
     warmed(run)
     if median(all_in_turn([run], 0.0)[0]) < _LEAST_S:
         return []
-    found = slower_nodes(recipe, clean_graph(recipe.source, recipe.shapes), schedules, values)
+    found = slower_nodes(recipe, clean_graph(recipe.source, recipe.shapes), opened, values, share)
     if not found:
         return []
     MODELS.forget(recipe.leaving(found))

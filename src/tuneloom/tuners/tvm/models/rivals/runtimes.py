@@ -13,7 +13,8 @@ from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.models.compiling.foreign import entry_of
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.rivals.torch_programs import EAGER, HOST, TorchProgram, all_modes, computes_on
-from tuneloom.tuners.tvm.runner import PACKAGES, Refused, onnx_session, run_by
+from tuneloom.tuners.tvm.runner.refused import Refused
+from tuneloom.tuners.tvm.runner.runtimes import PACKAGES, onnx_session, run_by
 
 Run = Callable[[Sequence[Array]], list[Array]]
 _ZOO = "zoo:"

@@ -1,11 +1,15 @@
-"""A graph cut into a few pieces, each timed in both runtimes: where does TVM lose?"""
+"""A graph cut into a few pieces, each timed in ONNX Runtime: where is that faster than TVM's kernels?
+
+Nothing is compiled for that: a piece takes in TVM what its kernels take inside the tuned model.
+"""
 
 import math
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from tuneloom.backends.resolving import resolve_target
@@ -14,10 +18,12 @@ from tuneloom.tuners.tvm.importing.onnx.cleaning import CleanGraph
 from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured, first_output
 from tuneloom.tuners.tvm.importing.sources import import_model
-from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
-from tuneloom.tuners.tvm.models.compiling.building import build_model
+from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
+from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_key
 from tuneloom.tuners.tvm.models.compiling.foreign import opened
-from tuneloom.tuners.tvm.models.compiling.running import Array
+from tuneloom.tuners.tvm.models.compiling.kernel_times import kernel_times
+from tuneloom.tuners.tvm.models.compiling.running import Array, RunningModel
+from tuneloom.tuners.tvm.models.making.lowered import lowered_model
 from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, warmed
 
 MOST = 8
@@ -94,21 +100,25 @@ def _segment(graph: CleanGraph, start: int, end: int) -> Segment:
 
 
 def slower_nodes(
-    recipe: ModelRecipe, graph: CleanGraph, schedules: dict[str, str], values: Sequence[Array]
+    recipe: ModelRecipe, graph: CleanGraph, tuned: RunningModel, values: Sequence[Array], share: float = 1.0
 ) -> tuple[str, ...]:
-    """The nodes of all pieces that ONNX Runtime runs clearly faster; none if that saves little."""
+    """The nodes of all pieces that ONNX Runtime runs clearly faster; none if that saves little.
+
+    The whole model has to take less than this share of its time in TVM alone.
+    """
     pieces = segments_of(graph)
     passed = {name for piece in pieces for name in (*piece.inputs, *piece.outputs)}
     if len(pieces) < 2 or any(graph.shape(name) is None for name in passed):
         return ()
-    known = _known_values(graph, pieces, values, recipe.cores)
-    times = [_times(recipe, graph, piece, schedules, known) for piece in pieces]
-    total = sum(tvm_s for tvm_s, _ in times)
+    times = _times(recipe, graph, pieces, tuned, values)
+    total, saved = sum(tvm_s for tvm_s, _ in times), 0.0
     found: list[str] = []
     for piece, (tvm_s, other_s) in zip(pieces, times, strict=True):
         if tvm_s > _CLEARLY * other_s and tvm_s - other_s > _WORTHWHILE * total:
             found += [first_output(node) for node in piece.nodes]
-    return tuple(found) if len(found) < len(graph.nodes) else ()  # all of it is another proposal
+            saved += tvm_s - other_s
+    # All of it is another proposal.
+    return tuple(found) if len(found) < len(graph.nodes) and total - saved < share * total else ()
 
 
 def _known_values(
@@ -124,23 +134,62 @@ def _known_values(
 def _times(
     recipe: ModelRecipe,
     graph: CleanGraph,
-    piece: Segment,
-    schedules: dict[str, str],
-    known: dict[str, Array],
-) -> tuple[float, float]:
-    """Seconds of a piece in TVM and in ONNX Runtime, taken in turn; TVM's are none where it can't take it."""
-    content = part_of(graph, piece.nodes, piece.inputs, piece.outputs).SerializeToString()
-    session = opened(content, recipe.cores)
-    feeds = {name: known[name] for name in piece.inputs}
+    pieces: Sequence[Segment],
+    tuned: RunningModel,
+    values: Sequence[Array],
+) -> list[tuple[float, float]]:
+    """Seconds of every piece in TVM and in ONNX Runtime, the least of several runs of both."""
+    known = _known_values(graph, pieces, values, recipe.cores)
+    contents = [
+        part_of(graph, piece.nodes, piece.inputs, piece.outputs).SerializeToString() for piece in pieces
+    ]
+    sessions = [opened(content, recipe.cores) for content in contents]
+    feeds = [{name: known[name] for name in piece.inputs} for piece in pieces]
+    runs = [partial(session.run, None, feed) for session, feed in zip(sessions, feeds, strict=True)]
+    for run in runs:
+        warmed(run)
+    kernels = kernel_times(tuned, values)
+    other_s = all_in_turn(runs, _SECONDS)
+    kernels = {name: min(seconds, kernels[name]) for name, seconds in kernel_times(tuned, values).items()}
+    ours = shared_out(kernels, lowered_model(recipe), [_lowered(recipe, content) for content in contents])
+    return [(tvm_s, min(theirs)) for tvm_s, theirs in zip(ours, other_s, strict=True)]
+
+
+def _lowered(recipe: ModelRecipe, content: bytes) -> LoweredModel:
     with tempfile.TemporaryDirectory(prefix="tuneloom-") as folder:
         path = Path(folder) / "piece.onnx"
         path.write_bytes(content)
         target = resolve_target(recipe.target, cores=recipe.cores)
-        lowered = lower(import_model(str(path)), target, LowerOptions(layout=recipe.layout))
-    running = build_model(lowered, schedules, guess=True).open_here()
-    ordered = [known[info.name] for info in lowered.inputs]
-    runs = [lambda: running.run(ordered), lambda: session.run(None, feeds)]
-    for run in runs:
-        warmed(run)
-    tvm_s, other_s = all_in_turn(runs, _SECONDS)
-    return median(tvm_s), median(other_s)
+        return lower(import_model(str(path)), target, LowerOptions(layout=recipe.layout))
+
+
+def shared_out(
+    kernels: Mapping[str, float], whole: LoweredModel, pieces: Sequence[LoweredModel]
+) -> list[float]:
+    """The time of a model's kernels, by piece.
+
+    Kernels across a cut are none of any piece: those that have others there share their time evenly.
+    """
+    calls = _calls(whole)
+    seconds = {key: max(kernels.get(name, 0.0) for name in names) for key, names in _names(whole).items()}
+    inside = [_calls(piece) for piece in pieces]
+    taken = [sum(seconds.get(key, 0.0) * n for key, n in each.items()) for each in inside]
+    matched = {key for each in inside for key in each}
+    rest = sum(seconds[key] * n for key, n in calls.items() if key not in matched)
+    cut = [any(key not in seconds for key in each) for each in inside]
+    return [own + rest * at_cut / max(1, sum(cut)) for own, at_cut in zip(taken, cut, strict=True)]
+
+
+def _calls(lowered: LoweredModel) -> Counter[str]:
+    """How often a model calls its kernels, by the keys of their tasks."""
+    found: Counter[str] = Counter()
+    for name, count in kernel_calls(lowered.module).items():
+        found[kernel_key(lowered.module[name], lowered.target)] += count
+    return found
+
+
+def _names(lowered: LoweredModel) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for name in kernel_calls(lowered.module):
+        names.setdefault(kernel_key(lowered.module[name], lowered.target), []).append(name)
+    return names

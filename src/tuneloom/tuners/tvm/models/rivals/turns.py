@@ -9,13 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.errors import TuneloomError, reason_of
+from tuneloom.errors import InputError, TuneloomError, reason_of
 from tuneloom.model import ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
-from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel, timer_of
-from tuneloom.tuners.tvm.models.rivals.runtimes import installed_rivals, open_rival, rival_of
+from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel, clock_of, timer_of
+from tuneloom.tuners.tvm.models.rivals.runtimes import (
+    Comparable,
+    competitors,
+    installed_rivals,
+    open_rival,
+    rival_of,
+)
 from tuneloom.tuners.tvm.models.rivals.torch_programs import (
     TorchProgram,
     compiled_modes,
@@ -73,7 +79,7 @@ def against_runtimes(
         return next(iter(refusals), "")
     ours = warmed(lambda: running.run(values))
     runs = [lambda: running.run(values), *(run for run, _ in opened.values())]
-    tuned_s, *theirs = all_in_turn(runs, seconds, is_clear)
+    tuned_s, *theirs = all_in_turn(runs, seconds, is_clear, now=clock_of(running))
     return OwnRuntime.fastest(
         [
             OwnRuntime(
@@ -87,23 +93,23 @@ def against_runtimes(
     )
 
 
-def against_torch_compile(
+def against_gpu_runtimes(
     recipe: ModelRecipe,
     compiled: CompiledModel,
     running: OpenModel,
     values: Sequence[Array],
     seconds: float,
 ) -> OwnRuntime | str:
-    """The same for a program of PyTorch on a GPU, against the fastest that torch.compile makes of it.
+    """The same on a GPU: against the best that torch.compile makes of a program, or ONNX Runtime of a file.
 
-    Inputs stay on the GPU. Empty for other models, and where PyTorch can't use that GPU.
+    Inputs stay on the GPU. A text says what is missing for that; it is empty for other models.
     """
-    device = compiled.device
-    modes = compiled_modes(compiled.inputs, device)
-    if rival_of(recipe.source) != "torch" or not modes or not computes_on(device):
+    try:
+        ways = _on_gpu(recipe, compiled)
+    except TuneloomError as error:
+        return str(error)
+    if not ways:
         return ""
-    how: dict[str, Any] = {"device": device, "threads": recipe.cores, "dtype": recipe.dtype}
-    ways = {mode.name: partial(TorchProgram, recipe.source, mode, **how) for mode in modes}
     found = opened_beside(running, values, ways)
     opened = {name: each for name, each in found.items() if isinstance(each, Beside)}
     if not opened:
@@ -112,13 +118,33 @@ def against_torch_compile(
     tuned_s, *theirs = all_in_turn(timers, seconds)
     times = dict(zip(opened, theirs, strict=True))
     best = min(times, key=lambda name: median(times[name]))
-    tf32 = "on" if recipe.dtype == "tf32" else "off"
     return OwnRuntime(
-        name=f"{best.removesuffix(')')}, TF32 {tf32})",
+        name=f"{best.removesuffix(')')}, {_precision(recipe)})",
         difference=opened[best].difference,
         seconds=tuple(times[best]),
         tuned_s=tuple(tuned_s),
     )
+
+
+def _on_gpu(recipe: ModelRecipe, compiled: CompiledModel) -> Mapping[str, Callable[[], OpenModel]]:
+    """What somebody would run on the GPU instead; raises InputError if that is not installed."""
+    device, runtime = compiled.device, rival_of(recipe.source)
+    how: dict[str, Any] = {"device": device, "threads": recipe.cores, "dtype": recipe.dtype}
+    if runtime == "onnxruntime":
+        return competitors(
+            runtime,
+            Comparable(model=recipe.source, inputs=compiled.inputs, outputs=compiled.outputs, **how),
+        )
+    modes = compiled_modes(compiled.inputs, device) if runtime == "torch" else []
+    if modes and not computes_on(device):
+        raise InputError("PyTorch can't use this GPU; install a PyTorch for it: https://pytorch.org")
+    return {mode.name: partial(TorchProgram, recipe.source, mode, **how) for mode in modes}
+
+
+def _precision(recipe: ModelRecipe) -> str:
+    """In which numbers the other runtime computes, where its name does not say it."""
+    halved = recipe.dtype not in ("float32", "tf32") and rival_of(recipe.source) == "onnxruntime"
+    return f"{'in float32, ' if halved else ''}TF32 {'on' if recipe.dtype == 'tf32' else 'off'}"
 
 
 def opened_beside(
@@ -160,19 +186,20 @@ def all_in_turn(
     seconds: float,
     clear: Callable[[Times], bool] = lambda _: False,
     stolen: Callable[[], int] = stolen_ticks,
+    now: Callable[[], float] = time.perf_counter,
 ) -> Times:
     """What a run of each takes, turn by turn, for so long or until it is clear; at least five turns.
 
     A turn begins when the threads of the one before have come to rest, and with a run that does not
     count: a pool of threads waits for its next work by spinning, on cores that now belong to another.
     Turns in which a hypervisor took the cores away don't count if five others are there, for which it
-    may take twice as long.
+    may take twice as long. `now` is the clock by which runs are timed.
     """
     turns = _Turns()
     begun = time.perf_counter()
     while turns.are_missing(time.perf_counter() - begun, seconds) and not clear(turns.counting()):
         before = stolen()
-        turn = tuple(_one_side(run) for run in runs)
+        turn = tuple(_one_side(run, now) for run in runs)
         (turns.quiet if stolen() == before else turns.disturbed).append(turn)
     return turns.counting()
 
@@ -214,10 +241,10 @@ def summed(times: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(map(sum, zip(*times, strict=False)))
 
 
-def _one_side(run: Callable[[], Any]) -> float:
+def _one_side(run: Callable[[], Any], now: Callable[[], float]) -> float:
     wait_for_rest()
     run()
-    return _one_turn(run)
+    return _one_turn(run, now)
 
 
 def wait_for_rest() -> None:
@@ -229,9 +256,9 @@ def wait_for_rest() -> None:
             return
 
 
-def _one_turn(run: Callable[[], Any]) -> float:
+def _one_turn(run: Callable[[], Any], now: Callable[[], float]) -> float:
     """The median of a few runs without a pause."""
-    timer = timer_of(run)
+    timer = timer_of(run, now)
     times: list[float] = []
     while sum(times) < _TURN_S:
         times.append(timer())

@@ -29,7 +29,7 @@ from tuneloom.tuners.tvm.models.sizes.choosing import (
     interpolated,
     most_programs,
 )
-from tuneloom.tuners.tvm.runner import Sizes
+from tuneloom.tuners.tvm.runner.sizes import Sizes
 
 _COPIES = 3  # of its weights are in memory for every program: lowered, tuned and untuned
 _TIMING_S = 0.2

@@ -35,14 +35,15 @@ class AttentionKernel:
         draft.line(f"q = {draft.raw(found.first.operands[0], self._query_place(width))}")
         if self._knobs["descriptors"]:
             self._describe()
-        draft.line(f"peak = tl.full(({tile_m}, 1), float('-inf'), tl.float32)")
-        draft.line(f"total = tl.zeros(({tile_m}, 1), tl.float32)")
+        # One number a row: a thread would compute a column of them once for each column it has of a tile.
+        draft.line(f"peak = tl.full(({tile_m},), float('-inf'), tl.float32)")
+        draft.line(f"total = tl.zeros(({tile_m},), tl.float32)")
         draft.line(f"sums = tl.zeros(({tile_m}, {padded(found.value_width)}), tl.float32)")
         self._loops()
         if self._split > 1:
             self._keep_parts()
             return TritonProgram(kernels=(self._text(), self._put_together()), scratch=self._parts)
-        self._finish()
+        self._finish("total[:, None]")
         return TritonProgram(kernels=(self._text(),))
 
     def _text(self) -> KernelText:
@@ -50,11 +51,11 @@ class AttentionKernel:
         warps, stages = self._knobs["warps"], self._knobs["stages"]
         return self._draft.text("attention", grid, warps=warps, stages=stages)
 
-    def _finish(self) -> None:
+    def _finish(self, total: str) -> None:
         """Divide by the weights; rows that see no key are zeros."""
-        whole = "total"
+        whole = total
         if self._may_hide:
-            whole = self._draft.named("tl.where(total == 0.0, 1.0, total)")
+            whole = self._draft.named(f"tl.where({total} == 0.0, 1.0, {total})")
         self._draft.know(self._found.result, self._result_place(), self._draft.named(f"sums / {whole}"))
         self._draft.finish()
 
@@ -78,7 +79,7 @@ class AttentionKernel:
         part = Variable("tl.program_id(2)", self._split).whole()
         sums, single, _ = self._parts
         self._draft.write("scratch0", sums, (*self._part_place(part), self._out.whole()), "sums")
-        for number, text in ((1, "peak"), (2, "total")):
+        for number, text in ((1, "peak[:, None]"), (2, "total[:, None]")):
             self._draft.write(f"scratch{number}", single, self._part_place(part), text)
 
     def _put_together(self) -> KernelText:
@@ -101,7 +102,7 @@ class AttentionKernel:
             weight = draft.named(f"tl.exp2({peak} - base)")
             draft.line(f"total += {weight} * {draft.load('scratch2', single, place)}")
             draft.line(f"sums += {weight} * {draft.load('scratch0', sums, (*place, self._out.whole()))}")
-        self._finish()
+        self._finish("total")
         return draft.text("together", (ceil(found.queries / tile_m), found.batch, 1), warps=4)
 
     def _loops(self) -> None:
@@ -152,16 +153,15 @@ class AttentionKernel:
         valid = [each for each in (key.mask, f"(j <= i + {causal})" if causal is not None else "") if each]
         if valid:
             scores = draft.named(f"tl.where({' & '.join(valid)}, {scores}, float('-inf'))")
-        peak = f"tl.max({scores}, axis=1)[:, None] * {factor!r}"
-        draft.line(f"high = tl.maximum(peak, {peak})")
+        draft.line(f"high = tl.maximum(peak, tl.max({scores}, axis=1) * {factor!r})")
         if guarded or causal is not None:
             draft.line("base = tl.where(high == float('-inf'), 0.0, high)")
         else:
             draft.line("base = high")
-        weights = draft.named(f"tl.exp2({scores} * {factor!r} - base)")
+        weights = draft.named(f"tl.exp2({scores} * {factor!r} - base[:, None])")
         draft.line("fade = tl.exp2(peak - base)")
-        draft.line(f"total = total * fade + tl.sum({weights}, axis=1)[:, None]")
-        draft.line("sums = sums * fade")
+        draft.line(f"total = total * fade + tl.sum({weights}, axis=1)")
+        draft.line("sums = sums * fade[:, None]")
         if described:
             values = draft.named("matrix_v.load([begin, 0])")
         else:

@@ -15,6 +15,18 @@ CHANGED = frozenset(
 """Operators that got another meaning with some version: most others only got more types."""
 
 
+_MISREAD = {"STFT": {"onesided": 1}}
+"""Defaults that ONNX derives types without, although it documents them."""
+
+
+def say_defaults(node: Any) -> None:
+    """Give a node the attributes that its types depend on."""
+    given = {attribute.name for attribute in node.attribute}
+    for name, value in _MISREAD.get(node.op_type, {}).items() if node.domain in ("", "ai.onnx") else ():
+        if name not in given:
+            node.attribute.append(onnx.helper.make_attribute(name, value))
+
+
 def body_of(node: Any, types: Mapping[str, Any], versions: Mapping[str, int]) -> Any | None:
     """The function that defines a node, with the node's attributes put in.
 

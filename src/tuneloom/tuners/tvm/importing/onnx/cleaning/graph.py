@@ -114,9 +114,10 @@ class Cleaner:
     def take(self, node: Any, scope: Scope) -> None:
         """One node: computed, dissolved into simpler ones, or kept."""
         from tuneloom.tuners.tvm.importing.onnx.cleaning.control import dissolve
-        from tuneloom.tuners.tvm.importing.onnx.cleaning.functions import body_of
+        from tuneloom.tuners.tvm.importing.onnx.cleaning.functions import body_of, say_defaults
 
         inner = renamed(node, scope)
+        say_defaults(inner)
         if self._is_known(inner):
             self._rename_outputs(node, inner, scope)
             return

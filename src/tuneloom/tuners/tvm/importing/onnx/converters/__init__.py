@@ -10,6 +10,7 @@ from tuneloom.tuners.tvm.importing.onnx.converters.lacking import lacking
 from tuneloom.tuners.tvm.importing.onnx.converters.quantised import QUANTISED
 from tuneloom.tuners.tvm.importing.onnx.converters.quantised_contrib import CONTRIB
 from tuneloom.tuners.tvm.importing.onnx.converters.recurrent import RECURRENT
+from tuneloom.tuners.tvm.importing.onnx.converters.spectral import spectral
 from tuneloom.tuners.tvm.importing.onnx.converters.types import typed
 
 
@@ -33,6 +34,7 @@ def own_converters(frontend: Any) -> dict[str, Any]:
         **elementwise(frontend),
         **guarded(frontend),
         **lacking(frontend),
+        **spectral(),
         **RECURRENT,
         **QUANTISED,
         **CONTRIB,

@@ -1,0 +1,110 @@
+"""What the options of `torch.compile(backend="tuneloom")` do."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch = pytest.importorskip("torch")
+import tuneloom
+from tuneloom.backends.cpu.backend import CpuBackend
+from tuneloom.backends.resolving import resolve_target
+from tuneloom.pytorch import tuning
+from tuneloom.pytorch.options import JOB, TUNED
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+X = torch.randn(4, 16)
+MANY = 100_000
+"""Trials that no test waits for."""
+
+
+def linear() -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Linear(16, 16).eval()
+
+
+def tuned(home: Path, **options: Any) -> dict[str, Any]:
+    """The manifest of the bundle of a graph that was tuned under these options; its answers are right."""
+    model = linear()
+    compiled = torch.compile(model, backend="tuneloom", options={"mode": "wait", **options})
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(X), model(X), rtol=0.1, atol=0.1)
+    (manifest,) = home.glob(f"pytorch/*/{TUNED}/bundle.json")
+    found: dict[str, Any] = json.loads(manifest.read_text())
+    return found
+
+
+@pytest.mark.parametrize("options", [{"seconds": 1.0}, {"goal": 1e6}], ids=["seconds", "goal"])
+def test_tuning_ends_before_its_trials_do(tmp_path: Path, options: dict[str, float]) -> None:
+    """It returns at all: so many trials would take days."""
+    assert tuned(tmp_path / "home", trials=MANY, **options)["target"]["device"] == "cpu"
+
+
+def test_a_target_may_name_an_instruction_set(tmp_path: Path) -> None:
+    target = json.dumps({"kind": "llvm", "mcpu": "x86-64-v2"})
+    assert tuned(tmp_path / "home", trials=1, target=target)["target"]["mcpu"] == "x86-64-v2"
+
+
+def test_products_of_bfloat16_need_its_instructions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    if "bfloat16" in CpuBackend().dtypes(resolve_target("cpu")):
+        assert "bfloat16" in json.dumps(tuned(tmp_path / "home", trials=1, dtype="bfloat16"))
+        return
+    model = linear()
+    with torch.no_grad():
+        compiled = torch.compile(model, backend="tuneloom", options={"mode": "wait", "dtype": "bfloat16"})
+        assert torch.equal(compiled(X), model(X))
+    (message,) = [one.getMessage() for one in caplog.records if one.name == "tuneloom.pytorch"]
+    assert "Linear stays in PyTorch: bfloat16 needs" in message and "\n" not in message
+
+
+class Server:
+    """Keeps what was submitted, and hands out an empty bundle."""
+
+    submitted: list[tuple[str, str, dict[str, Any]]] = []
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, model: str, **wanted: Any) -> "Server":
+        assert Path(model).is_file()
+        self.submitted.append((self._address, Path(model).suffix, wanted))
+        return self
+
+    def wait(self) -> "Server":
+        return self
+
+    def fetch(self, out: Path) -> None:
+        out.mkdir()
+
+
+def test_a_server_tunes_instead_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneloom.client.Client", Server)
+    ordered: list[Any] = []
+    monkeypatch.setattr("tuneloom.pytorch.compiling.WORKSHOP.add", ordered.append)
+    options: dict[str, Any] = {"server": "http://tuner:8000", "trials": 7, "seconds": 9.0, "goal": 2.0}
+    with torch.no_grad():
+        tuneloom.compile(linear(), X, **options)
+    ordered[0].write()
+    tuning._make(ordered[0].folder, json.loads((ordered[0].folder / JOB).read_text()))
+    ((address, suffix, wanted),) = Server.submitted
+    assert (address, suffix) == ("http://tuner:8000", ".pt2")
+    assert wanted == {
+        "name": "Linear",
+        "target": "cpu",
+        "dtype": "float32",
+        "trials": 7,
+        "seconds": 9.0,
+        "goal_ms": 2.0,
+    }
+    assert (ordered[0].folder / TUNED).is_dir()
