@@ -85,7 +85,10 @@ class LocalEngine:
         self._ready_nursery()
 
     def start(self, call_id: str, call: Call) -> None:
-        call = call if self._watch is None else self._watch.fitted(call)
+        if self._watch is not None:
+            call = self._watch.fitted(call)
+            if call.alone:  # with whom it shares its device is said now: a short run ends before the next look
+                self._reports += self._watch.look()
         worker = self._worker_for(call)
         self._by_call[call_id] = worker
         if worker.current is None:

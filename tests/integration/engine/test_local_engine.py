@@ -28,6 +28,7 @@ from tuneloom.engine.calls import (
 from tuneloom.engine.local import LocalEngine, Watch
 from tuneloom.engine.sharing.locks import holding
 from tuneloom.engine.workers import MOST_CALLS, MOST_IDLE_S
+from tuneloom.errors import EngineError
 from tuneloom.testing.contracts.engine import EngineContract
 
 CALLS = "tuneloom.testing.engines.calls"
@@ -263,6 +264,32 @@ def test_what_a_watch_finds_is_reported_in_its_turn() -> None:
         assert list(engine.poll(30)) == [ResourceLeft(name="gpu0", reason="unplugged")]
 
 
+def test_what_a_watch_learns_from_a_call_that_measures_is_reported_before_its_end() -> None:
+    shared = ResourceShared(name="cpu0", by="somebody")
+
+    class Sharing(Watch):
+        """A watch that knows with whom a device is shared once something is measured there."""
+
+        def __init__(self) -> None:
+            self.found: list[ResourceShared] = []
+
+        def look(self) -> list[ResourceShared]:
+            found, self.found = self.found, []
+            return found
+
+        def fitted(self, call: Call) -> Call:
+            self.found += [shared] if call.alone else []
+            return call
+
+    with closing(LocalEngine(watch=Sharing())) as engine:
+        assert list(engine.poll(0)) == [], "the next look is some time away"
+        engine.start("it", Call(function="os:getpid", alone=True))
+        reports: list[EngineReport] = []
+        while not any(isinstance(report, CallEnded) for report in reports):
+            reports += engine.poll(30)
+    assert reports[0] == shared
+
+
 def value_of(engine: LocalEngine, call: Call) -> int:
     result = result_of(engine, call)
     assert isinstance(result, Returned)
@@ -341,6 +368,15 @@ def test_an_idle_process_that_is_killed_costs_no_call(engine: LocalEngine) -> No
     os.kill(where.value[0], signal.SIGKILL)
     engine.poll(30)
     assert counted(engine, "builds") == 1
+
+
+def test_when_the_parent_of_all_workers_is_killed_the_engine_says_so_and_can_be_closed() -> None:
+    with closing(LocalEngine()) as engine:
+        engine.start("it", Call(function="time:sleep", arguments=(600,)))
+        assert engine._nursery is not None
+        engine._nursery._process.kill()
+        with pytest.raises(EngineError, match=r"the process that starts workers has died.*; try again"):
+            engine.poll(None)
 
 
 def test_a_process_that_nobody_needs_any_more_is_ended(engine: LocalEngine) -> None:
