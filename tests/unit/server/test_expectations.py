@@ -16,8 +16,9 @@ def finish_one(served: Served, after_ms: float, seconds: float = 40.0, **changes
     """An earlier job of the weavers that took so long and became so fast."""
     job = served.client.post("/api/v1/jobs", headers=served.headers(), json=JOB | changes).json()["id"]
     clock = served.store._clock  # type: ignore[attr-defined]
-    served.store.set_job(f"{job}.1", JobStatus.RUNNING)
     started = clock()
+    served.store._clock = lambda: started  # type: ignore[attr-defined]
+    served.store.set_job(f"{job}.1", JobStatus.RUNNING)
     served.store._clock = lambda: started + seconds  # type: ignore[attr-defined]
     served.store.set_job(f"{job}.1", JobStatus.FINISHED, {"latency_after_s": after_ms / 1e3, "trials": 8})
     served.store._clock = clock  # type: ignore[attr-defined]
