@@ -32,6 +32,7 @@ from tuneloom.errors import EngineError
 from tuneloom.testing.contracts.engine import EngineContract
 
 CALLS = "tuneloom.testing.engines.calls"
+PATIENCE_S = 300.0
 
 
 @pytest.fixture
@@ -114,31 +115,39 @@ def reports(engine: LocalEngine) -> Iterator[EngineReport]:
         yield from engine.poll(30)
 
 
+@pytest.fixture
+def secluded(tmp_path: Path) -> Iterator[LocalEngine]:
+    """An engine whose workers have a folder for temporary files that families of other tests do not tidy."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    with closing(LocalEngine(environment={"TMPDIR": str(folder)})) as opened:
+        yield opened
+
+
 def test_what_a_killed_worker_left_in_temporary_folders_goes_with_it(
-    engine: LocalEngine, tmp_path: Path
+    secluded: LocalEngine, tmp_path: Path
 ) -> None:
     note = tmp_path / "note"
     assert isinstance(
-        result_of(engine, Call(function=f"{CALLS}:litter_and_crash", arguments=(str(note),))), Died
+        result_of(secluded, Call(function=f"{CALLS}:litter_and_crash", arguments=(str(note),))), Died
     )
     left = Path(note.read_text())
     assert not left.exists()
-    assert left.parent.parent.exists()
-    engine.close()
+    assert left.parent.parent.parent == tmp_path / "temporary" and left.parent.parent.exists()
+    secluded.close()
     assert not left.parent.parent.exists()
 
 
-def test_what_a_dead_family_of_workers_left_is_removed_by_the_next() -> None:
-    with closing(LocalEngine()) as living:
-        kept = result_of(living, Call(function=f"{CALLS}:litter"))
-        assert isinstance(kept, Returned)
-        family = Path(kept.value).parent.parent
-        dead = family.with_name("tuneloom-workers-dead")
-        (dead / "1").mkdir(parents=True)
-        with closing(LocalEngine()) as other:
-            result_of(other, Call(function=f"{CALLS}:where"))
-            assert not dead.exists()
-            assert family.exists()
+def test_what_a_dead_family_of_workers_left_is_removed_by_the_next(secluded: LocalEngine) -> None:
+    kept = result_of(secluded, Call(function=f"{CALLS}:litter"))
+    assert isinstance(kept, Returned)
+    family = Path(kept.value).parent.parent
+    dead = family.with_name("tuneloom-workers-dead")
+    (dead / "1").mkdir(parents=True)
+    with closing(LocalEngine(environment={"TMPDIR": str(dead.parent)})) as other:
+        result_of(other, Call(function=f"{CALLS}:where"))
+        assert not dead.exists()
+        assert family.exists()
 
 
 def test_megabytes_on_stdout_disturb_nobody(engine: LocalEngine, capfd: pytest.CaptureFixture[str]) -> None:
@@ -227,7 +236,8 @@ def test_no_worker_outlives_the_engine(engine: LocalEngine) -> None:
 def test_ended_workers_are_reaped_while_the_engine_goes_on(engine: LocalEngine) -> None:
     first = value_of(engine, Call(function="os:getpid"))
     later = {value_of(engine, Call(function="os:getpid"))}
-    while os.path.exists(f"/proc/{first}") and len(later) < 200:
+    until_s = engine.now_s() + PATIENCE_S
+    while os.path.exists(f"/proc/{first}") and engine.now_s() < until_s:
         later.add(value_of(engine, Call(function="os:getpid")))
     assert first not in later and not os.path.exists(f"/proc/{first}")
 
@@ -331,19 +341,26 @@ def counted(engine: LocalEngine, group: str | None) -> object:
     return result.value
 
 
-def test_calls_of_a_group_have_a_process_in_turn_until_it_has_served_enough(engine: LocalEngine) -> None:
-    assert [counted(engine, "builds") for _ in range(MOST_CALLS + 1)] == [*range(1, MOST_CALLS + 1), 1]
+@pytest.fixture
+def patient(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> LocalEngine:
+    """An engine that ends no process for being idle while other calls take their time."""
+    monkeypatch.setattr("tuneloom.engine.workers.MOST_IDLE_S", 3600.0)
+    return engine
 
 
-def test_groups_share_no_process_with_others(engine: LocalEngine) -> None:
-    assert [counted(engine, group) for group in ("mine", "yours", None, "mine", None)] == [1, 1, 1, 2, 1]
+def test_calls_of_a_group_have_a_process_in_turn_until_it_has_served_enough(patient: LocalEngine) -> None:
+    assert [counted(patient, "builds") for _ in range(MOST_CALLS + 1)] == [*range(1, MOST_CALLS + 1), 1]
 
 
-def test_a_call_that_is_told_its_device_shares_no_process(engine: LocalEngine) -> None:
+def test_groups_share_no_process_with_others(patient: LocalEngine) -> None:
+    assert [counted(patient, group) for group in ("mine", "yours", None, "mine", None)] == [1, 1, 1, 2, 1]
+
+
+def test_a_call_that_is_told_its_device_shares_no_process(patient: LocalEngine) -> None:
     told = Call(function=f"{CALLS}:count", arguments=("all",), group="builds", environment={"DEVICE": "7"})
-    assert counted(engine, "builds") == 1
-    assert [result_of(engine, told) for _ in range(2)] == [Returned(value=1)] * 2
-    assert counted(engine, "builds") == 2
+    assert counted(patient, "builds") == 1
+    assert [result_of(patient, told) for _ in range(2)] == [Returned(value=1)] * 2
+    assert counted(patient, "builds") == 2
 
 
 def test_calls_of_a_group_at_the_same_time_have_a_process_each(engine: LocalEngine) -> None:
@@ -362,12 +379,12 @@ def test_a_call_that_goes_wrong_ends_its_groups_process(engine: LocalEngine, bad
     assert counted(engine, "builds") == 1
 
 
-def test_an_idle_process_that_is_killed_costs_no_call(engine: LocalEngine) -> None:
-    where = result_of(engine, Call(function=f"{CALLS}:where", group="builds"))
+def test_an_idle_process_that_is_killed_costs_no_call(patient: LocalEngine) -> None:
+    where = result_of(patient, Call(function=f"{CALLS}:where", group="builds"))
     assert isinstance(where, Returned)
     os.kill(where.value[0], signal.SIGKILL)
-    engine.poll(30)
-    assert counted(engine, "builds") == 1
+    patient.poll(PATIENCE_S)
+    assert counted(patient, "builds") == 1
 
 
 def test_when_the_parent_of_all_workers_is_killed_the_engine_says_so_and_can_be_closed() -> None:

@@ -9,6 +9,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -79,6 +80,7 @@ def _take_surroundings(folder: str, environment: Mapping[str, str]) -> None:
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     random.seed()
+    tempfile.tempdir = None
     sys.path[:0] = [place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place]
     importlib.invalidate_caches()
 
