@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from support.commands import Workplace
+from support.ending import ending
 from support.warm import WarmInterpreter
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.asking import control
@@ -39,6 +40,12 @@ def _quiet(place: str) -> Any:
     return server
 
 
+def _stands_still(pid: int) -> bool:
+    """Whether all threads of a process are stopped."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
@@ -58,6 +65,12 @@ class Executors:
         self.started.append(self._workplace.start("executor", "--store", self._place, *words))
         return self.started[-1]
 
+    def killed_at(self, trials: int) -> None:
+        """Start an executor that is killed when it has made so many trials, and wait for that."""
+        words = ending(trials, signal.SIGKILL, "executor", "--store", self._place)
+        self.started.append(self._workplace.start_python(*words))
+        assert self.started[-1].wait(PATIENCE_S) == -signal.SIGKILL
+
     def wait_until(self, true: Callable[[], bool]) -> None:
         """Wait for something to happen while at least one of them lives."""
         end_s = time.monotonic() + PATIENCE_S
@@ -72,6 +85,7 @@ class Executors:
         """Stop an executor while it does not write: in the middle of that it would keep the store locked."""
         with closing(_quiet(self._place)) as connection:
             process.send_signal(signal.SIGSTOP)
+            self.wait_until(lambda: _stands_still(process.pid))
             connection.execute("ROLLBACK")
 
     def end(self) -> None:
@@ -106,10 +120,7 @@ def test_when_one_executor_is_killed_another_goes_on_and_nothing_is_lost_or_made
     store: Store, executors: Executors, place: str
 ) -> None:
     runs = [submit(store, [job("a"), job("b")], RunSettings()).id for _ in range(2)]
-    first = executors.start()
-    executors.wait_until(lambda: trials(store, runs[0]) >= 5)
-    first.send_signal(signal.SIGKILL)
-    first.wait()
+    executors.killed_at(5)
     kept = {run: {r.id for job in store.jobs(run) for r in store.trials(job.id)} for run in runs}
     assert store.run(runs[0]).status is RunStatus.INTERRUPTED
     others = [executors.start("--until-idle") for _ in range(2)]

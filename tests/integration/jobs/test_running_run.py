@@ -61,6 +61,11 @@ class Running:
         job = self.job(name)
         return job.status if job else None
 
+    def stage(self, name: str) -> str:
+        """What a job does, as people see it."""
+        view = self.store.view(self.store.runs(1)[0].id) or {}
+        return next((job["stage"] for job in view.get("jobs", ()) if job["name"] == name), "")
+
     def until(self, condition: Callable[[], bool]) -> None:
         """Wait for something to happen while the run goes on."""
         end_s = time.monotonic() + PATIENCE_S
@@ -108,6 +113,7 @@ def test_a_paused_job_does_nothing_until_it_goes_on(running: Running) -> None:
     job_control.add_jobs("last", [small("first"), small("second")], running.place)
     running.until(lambda: running.status("first") is JobStatus.FINISHED)
     running.until(lambda: running.status("second") is JobStatus.FINISHED)
+    running.until(lambda: running.stage("long") == "paused")
     trials = running.trials("long")
     job_control.add_jobs("last", [small("third", trials=8)], running.place)
     running.until(lambda: running.status("third") is JobStatus.FINISHED)
