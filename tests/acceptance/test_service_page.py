@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import uvicorn
 from support.browser import Browser, installed_browser
 from support.commands import Workplace, ended_afterwards
 from support.models.onnx_files import write_network
+from support.ports import reserved_port
 from support.warm import WarmInterpreter
 from tuneloom.app.hosting.bundles import packed
 from tuneloom.app.reports.reporting import report_data
@@ -35,6 +36,7 @@ pytestmark = [
 ENTER, ESCAPE = "\ue007", "\ue00c"
 ENDLESS = "mock:tasks=3,size=100000,build=0.02,profile=0.02,build_error=0.1"
 """A job that goes on until it is cancelled."""
+PATIENCE_S = 300.0
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
 
 
@@ -53,7 +55,7 @@ class Served:
         return f"http://127.0.0.1:{self.settings.port}"
 
     def start(self) -> None:
-        """Listen; again at the same port if there was one."""
+        """Listen, maybe again."""
         config = uvicorn.Config(
             build_app(self.settings),
             port=self.settings.port,
@@ -62,7 +64,6 @@ class Served:
         )
         listener = config.bind_socket()
         listener.listen()
-        self.settings = replace(self.settings, port=listener.getsockname()[1])
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, args=(self._server, listener))
         self._thread.start()
@@ -100,8 +101,8 @@ def served(tmp_path_factory: pytest.TempPathFactory, warm: WarmInterpreter) -> I
     folder = tmp_path_factory.mktemp("service")
     workplace = Workplace(folder=folder, warm=warm)
     (folder / "home").mkdir()
-    settings = ServerSettings(store=workplace.store, tuners=("tvm", "mock"), rate=1e6, port=0)
-    with closing(open_store(workplace.store)) as store:
+    with reserved_port() as port, closing(open_store(workplace.store)) as store:
+        settings = ServerSettings(store=workplace.store, tuners=("tvm", "mock"), rate=1e6, port=port)
         store.add_tenant("weavers", TenantLimits(most_priority=100, trials_a_day=10**9, jobs_at_once=5000))
         token = make_token(store, "weavers", "test", Role.ADMINISTRATOR)[1]
         with ended_afterwards(workplace.start("executor", "--store", workplace.store)):
@@ -249,10 +250,14 @@ def test_a_job_is_paused_resumed_given_a_priority_and_cancelled(
     status_shown(browser, "paused")
     browser.click("#resume")
     status_shown(browser, "running")
+    browser.script(PRIORITIES)
     browser.click("#priority")
     browser.script("document.querySelector('dialog input').value = ''")
     browser.write("dialog input", "7" + ENTER)
     browser.wait_for("document.querySelector('#priority').textContent === 'Priority 7'")
+    wait_until(lambda: served.store.job(f"{running}.1").spec["priority"] == 7)
+    browser.wait_for(f"{TRIALS_SHOWN} > arguments[0]", trials_shown(browser))
+    assert browser.script("return priorities") == ["Priority 7"], "it does not fall back meanwhile"
     browser.click("#cancel")
     browser.press(ESCAPE)
     browser.wait_for("!document.querySelector('dialog')")
@@ -263,6 +268,14 @@ def test_a_job_is_paused_resumed_given_a_priority_and_cancelled(
     assert found is not None and found.status is JobStatus.CANCELLED
     shown(browser, "cancel job")
     assert browser.complaints() == []
+
+
+PRIORITIES = """
+window.priorities = [];
+const told = () => priorities.push(document.querySelector("#priority")?.textContent);
+new MutationObserver(told).observe(document.querySelector(".actions"), { childList: true });
+"""
+"""Notes every priority that the page shows from now on."""
 
 
 def test_a_bundle_is_downloaded_as_it_was_made(browser: Browser, served: Served, tmp_path: Path) -> None:
@@ -312,7 +325,7 @@ def test_the_headline_is_the_comparison_with_what_the_user_runs_today(
 
 def wait_until(true: Callable[[], bool]) -> None:
     """Wait for something outside of the page, such as a file of the browser."""
-    end_s = time.monotonic() + 300
+    end_s = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < end_s, "it never happened"
         threading.Event().wait(0.05)
@@ -362,11 +375,47 @@ def test_the_overview_lives_and_keeps_a_thousand_jobs_in_pages(
     assert browser.complaints() == []
 
 
+def test_the_answer_to_an_earlier_search_does_not_mix_with_that_to_a_later_one(
+    browser: Browser, served: Served
+) -> None:
+    for name in ("early bird", "early riser"):
+        job = served.submit(name, "mock:tasks=1,size=8", trials=1)
+        wait_until(lambda job=job: ended(served, job))  # type: ignore[misc]
+    visit(browser, served, "/", "Overview")
+    browser.wait_for("document.querySelectorAll('table.jobs tbody tr').length > 1")
+    browser.script(HOLD_ANSWER, "name=early&")
+    browser.write("input[type=search]", "early")
+    browser.wait_for("held === 'asked'")
+    browser.write("input[type=search]", " bird")
+    browser.wait_for("document.querySelectorAll('table.jobs tbody tr').length === 1")
+    browser.script("release()")
+    browser.wait_for("held === 'told'")
+    shown(browser, "early bird")
+    assert browser.script("return document.querySelectorAll('table.jobs tbody tr').length") == 1
+
+
+HOLD_ANSWER = """
+const [wanted] = arguments, really = window.fetch;
+const released = new Promise((done) => { window.release = done; });
+window.held = "";
+window.fetch = async (address, options) => {
+  const answer = await really(address, options);
+  if (!String(address).includes(wanted)) return answer;
+  window.held = "asked";
+  await released;
+  const told = await answer.json();
+  setTimeout(() => { window.held = "told"; });
+  return new Response(JSON.stringify(told));
+};
+"""
+"""Lets answers to requests with certain words in their address wait until they are released."""
+
+
 def many_jobs(served: Served, number: int) -> None:
     """Finished jobs, written at once: submitting a thousand one by one would take a while."""
     job = served.submit("clone 0", "mock:tasks=1,size=8", trials=1)
     wait_until(lambda: ended(served, job))
-    with closing(sqlite3.connect(served.store.place)) as database:
+    with closing(sqlite3.connect(served.store.place, timeout=PATIENCE_S)) as database:
         for table, key in (("runs", "id"), ("jobs", "run"), ("submissions", "run")):
             rows = database.execute(f"SELECT * FROM {table} WHERE {key} = ?", (job,))
             names = [column[0] for column in rows.description]

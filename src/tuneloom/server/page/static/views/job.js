@@ -66,6 +66,9 @@ class Job {
 
   know(job, view) {
     this.job = { ...this.job, ...job };
+    // Events tell the old priority until an executor has granted the wish for another.
+    if (this.job.priority === this.wished) this.wished = undefined;
+    this.job.priority = this.wished ?? this.job.priority;
     if (view) this.picture = view.jobs?.[0] ?? this.picture;
   }
 
@@ -181,7 +184,8 @@ class Job {
     const input = h("input", { type: "number", name: "priority", value: this.job.priority, step: 1, required: true, autofocus: true });
     ask("Priority", field("Jobs with a higher priority go first", input), "Change", async () => {
       const told = await send("PATCH", `/jobs/${this.id}`, { priority: Number(input.value) });
-      this.know({ ...told, priority: Number(input.value) }, null);
+      this.wished = Number(input.value);
+      this.job = { ...this.job, ...told, priority: this.wished };
       this.drawJob();
     });
   }

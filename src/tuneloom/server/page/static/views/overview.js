@@ -46,7 +46,9 @@ class Overview {
   }
 
   async load() {
-    const page = await get("/jobs", { ...this.filter, before: this.next, limit: PAGE });
+    const asked = this.filter;
+    const page = await get("/jobs", { ...asked, before: this.next, limit: PAGE });
+    if (asked !== this.filter) return; // the answer to an earlier search
     page.jobs.forEach((job) => this.rows.add(job));
     this.next = page.next;
     this.more.hidden = page.next === null;
@@ -57,7 +59,7 @@ class Overview {
   get filtered() { return Boolean(this.filter.status || this.filter.name || this.filter.model); }
 
   async refilter(change) {
-    Object.assign(this.filter, change);
+    this.filter = { ...this.filter, ...change };
     const shown = Object.entries(this.filter).filter(([name, value]) => value && !(name === "tenant" && value === "*"));
     history.replaceState(null, "", shown.length ? `/?${new URLSearchParams(shown)}` : "/");
     this.next = undefined;
