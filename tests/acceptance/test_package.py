@@ -1,6 +1,7 @@
 """What is published: a wheel and a source archive that hold everything, installed where no repository is."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -19,8 +20,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("package")
     copy = folder / "source"
     copy.mkdir()
-    for name in ("src", "pyproject.toml", "README.md", "LICENSE"):
-        subprocess.run(["cp", "-r", str(ROOT / name), str(copy)], check=True)
+    # Other processes of the tests compile modules meanwhile: their files come and go.
+    shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
     build = "from setuptools.build_meta import *; build_sdist('../dist'); build_wheel('../dist')"
     subprocess.run([sys.executable, "-c", build], cwd=copy, check=True, capture_output=True)
     return folder / "dist"
