@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.boards.local import BoardProcess, calling, end_of_profile, profile_on, start_profile
+from support.ports import reserved_port
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.engine.calls import Lost, Returned, TimedOut
 from tuneloom.engine.local import LocalEngine
@@ -63,20 +64,22 @@ def test_a_crashing_and_a_hanging_candidate_cost_one_trial_each(
 def test_a_board_that_dies_while_a_candidate_runs_is_lost_and_used_again_when_it_is_back(
     engine: LocalEngine, canary: bytes
 ) -> None:
-    with BoardProcess.real(TARGET) as dying:
-        start_profile(engine, dying.board, calling(TARGET, ("pause",)))
-        await_session(dying.board)
-        dying.kill()
-        result = end_of_profile(engine)
-    assert isinstance(result, Lost) and dying.board.address in result.reason
-    with BoardProcess.real(TARGET, port=dying.port):
-        assert isinstance(profile_on(engine, dying.board, canary), Returned)
+    with reserved_port() as port:
+        with BoardProcess.real(TARGET, port=port) as dying:
+            start_profile(engine, dying.board, calling(TARGET, ("pause",)))
+            await_session(dying.board)
+            dying.kill()
+            result = end_of_profile(engine)
+        assert isinstance(result, Lost) and dying.board.address in result.reason
+        with BoardProcess.real(TARGET, port=port):
+            assert isinstance(profile_on(engine, dying.board, canary), Returned)
 
 
 def test_a_board_that_stops_answering_is_lost_and_its_candidate_is_not_blamed(engine: LocalEngine) -> None:
     with BoardProcess.real(TARGET) as stuck:
         assert stuck.process is not None
         stopping = ("kill", stuck.process.pid, int(signal.SIGSTOP))
-        result = profile_on(engine, stuck.board, calling(TARGET, stopping, ("pause",)), limit_s=0.5)
+        payload = calling(TARGET, stopping, ("pause",))
+        result = profile_on(engine, stuck.board, payload, limit_s=0.5, patience_s=300.0)
         stuck.process.send_signal(signal.SIGCONT)
     assert isinstance(result, Lost) and "no answer from 127.0.0.1" in result.reason

@@ -2,12 +2,14 @@
 
 import json
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.boards.local import BoardProcess
 from support.models.onnx_files import write_network
+from support.ports import reserved_port
 from tuneloom.app.farm.evaluating import evaluate_on_farm
 from tuneloom.app.runs.executing.in_process import tune
 from tuneloom.app.runs.settings import RunSettings
@@ -25,8 +27,16 @@ def farm_of(folder: Path, address: str) -> Path:
     return path
 
 
-def test_a_network_is_tuned_on_a_board_that_dies_and_returns_and_no_trial_is_lost(tmp_path: Path) -> None:
-    boards = [BoardProcess.real(TARGET).__enter__()]
+@pytest.fixture
+def port() -> Iterator[int]:
+    with reserved_port() as reserved:
+        yield reserved
+
+
+def test_a_network_is_tuned_on_a_board_that_dies_and_returns_and_no_trial_is_lost(
+    port: int, tmp_path: Path
+) -> None:
+    boards = [BoardProcess.real(TARGET, port=port).__enter__()]
     farm = farm_of(tmp_path, boards[0].board.address)
     trials: list[Trial] = []
 
@@ -34,7 +44,7 @@ def test_a_network_is_tuned_on_a_board_that_dies_and_returns_and_no_trial_is_los
         trials.append(trial)
         if len(trials) == 4:
             boards[0].kill()
-            boards.append(BoardProcess.real(TARGET, port=boards[0].port).__enter__())
+            boards.append(BoardProcess.real(TARGET, port=port).__enter__())
 
     spec = JobSpec(
         name="net",

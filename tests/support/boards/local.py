@@ -89,12 +89,14 @@ def calling(target: str, *calls: tuple[str | int, ...]) -> bytes:
     return built.payload
 
 
-def start_profile(engine: Engine, board: Board, payload: bytes, limit_s: float = _PATIENCE_S) -> None:
-    """Begin to time a kernel on a board, as a run would do it."""
+def start_profile(
+    engine: Engine, board: Board, payload: bytes, limit_s: float = _PATIENCE_S, patience_s: float = 10.0
+) -> None:
+    """Begin to time a kernel on a board, as a run would do it: with some time to ask the board afterwards."""
     call = Call(
         function="tuneloom.tuners.tvm.boards.calls:on_board",
         arguments=(_PROFILE, limit_s, payload, MeasuringRules(min_repeat_ms=1), None),
-        timeout_s=limit_s + 10,
+        timeout_s=limit_s + patience_s,
         place=Place(resource=board.name, machine="local"),
         environment=environment_of(board),
     )
@@ -102,10 +104,10 @@ def start_profile(engine: Engine, board: Board, payload: bytes, limit_s: float =
 
 
 def profile_on(
-    engine: Engine, board: Board, payload: bytes, limit_s: float = _PATIENCE_S
+    engine: Engine, board: Board, payload: bytes, limit_s: float = _PATIENCE_S, patience_s: float = 10.0
 ) -> CallResult | Lost:
     """What comes of timing a kernel on a board."""
-    start_profile(engine, board, payload, limit_s)
+    start_profile(engine, board, payload, limit_s, patience_s)
     return end_of_profile(engine)
 
 

@@ -7,6 +7,7 @@ from importlib.metadata import version
 import pytest
 
 from support.boards.local import BoardProcess
+from support.ports import reserved_port
 from tuneloom.app.devices.base import DeviceEntry, MachineCores
 from tuneloom.app.devices.describing import device_kind
 from tuneloom.compiler import linking
@@ -109,7 +110,9 @@ def test_a_look_at_a_board_tells_what_it_is_or_why_it_is_of_no_use() -> None:
     with BoardProcess.scripted(f"-machine={platform.machine()}", f"-tvm={version('apache-tvm')}") as here:
         state = kind.look(entry_of(here.board))
         assert state.usable and platform.machine() in state.facts["device"]
-    assert "Connection refused" in kind.look(entry_of(here.board)).trouble
+    with reserved_port() as port:
+        absent = Board(key="test", host="127.0.0.1", port=port, target="cpu")
+        assert "Connection refused" in kind.look(entry_of(absent)).trouble
     with BoardProcess.scripted("-machine=m68k") as other:
         assert "is m68k, but its target is for" in kind.look(entry_of(other.board)).trouble
     with BoardProcess.scripted() as stock:

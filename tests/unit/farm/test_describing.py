@@ -3,6 +3,7 @@
 import os
 import threading
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +23,9 @@ FOUR = frozenset(range(4))
 
 
 @pytest.fixture(autouse=True)
-def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def four_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which nobody else measures."""
+    monkeypatch.setenv("TUNELOOM_DEVICE_LOCKS", str(tmp_path / "locks"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(FOUR))
     monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", tuple)
 
@@ -102,11 +105,11 @@ def test_a_watch_tells_who_else_uses_a_device_and_when_that_is_over() -> None:
 
 
 def test_the_thread_of_a_watch_ends_with_the_engine_that_has_it() -> None:
-    order = MachineOrder()
+    order, before = MachineOrder(), set(threading.enumerate())
     watch = DeviceWatch(order, describe(order))
     engine = LocalEngine(watch=watch)
     engine.poll(0)
-    (thread,) = (each for each in threading.enumerate() if each.name == "devices")
+    (thread,) = (each for each in set(threading.enumerate()) - before if each.name == "devices")
     engine.close()
     thread.join(300)
     assert not thread.is_alive()
