@@ -1,6 +1,5 @@
 """Programs that are started side by side on one machine never measure at the same time."""
 
-import fcntl
 import os
 import signal
 from contextlib import ExitStack, closing
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.commands import Workplace, ended_afterwards, wait_until
+from support.locks import someone_waits
 from support.warm import WarmInterpreter
 from tuneloom.app.requests.job_specs import job_spec
 from tuneloom.app.runs.executing.serving import MOST_RUNS
@@ -149,7 +149,7 @@ def test_a_tune_waits_for_a_core_that_another_process_measures_on_and_its_report
     with holding([last], alone=True, waits=lambda: None):
         program = place.start(*tune(4, 1))
         place_taken = tmp_path / "locks"
-        assert wait_until(program, lambda: _someone_waits(place_taken, last))
+        assert wait_until(program, lambda: someone_waits(place_taken, last))
     with ended_afterwards(program):
         _, error = program.communicate(timeout=900)
     assert program.wait() == 0, error
@@ -159,14 +159,3 @@ def test_a_tune_waits_for_a_core_that_another_process_measures_on_and_its_report
     assert device["waits"] >= 1 and device["waited_s"] > 0
     place.run("report", run.id, "--out", "report.html")
     assert "waited for the device" in (tmp_path / "report.html").read_text()
-
-
-def _someone_waits(folder: Path, lock: str) -> bool:
-    """Whether a process holds the place of the next one at a lock."""
-    for path in folder.glob(f"*/locks/{lock}.next"):
-        with path.open() as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-    return False

@@ -1,12 +1,14 @@
 """A job may wait for a device that nobody has yet; it runs when one joins."""
 
+import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from support.jobs.mock import MockJob, MockStage
+from support.locks import someone_waits
 from tuneloom.app.conducting.conductor import Conductor
 from tuneloom.app.conducting.listening import Listener
 from tuneloom.app.requests.job_specs import job_spec
@@ -17,6 +19,7 @@ from tuneloom.engine.api import ResourceJoined, ResourceLeft
 from tuneloom.engine.calls import Call, Returned
 from tuneloom.engine.local import LocalEngine, Watch
 from tuneloom.engine.machine import Fleet, Offer
+from tuneloom.engine.sharing.locks import holding
 from tuneloom.gpus import InstalledGpu
 from tuneloom.model import Device, Host
 from tuneloom.scheduling import Core, policy_named
@@ -100,12 +103,34 @@ def test_a_run_takes_a_gpu_that_appears_while_its_job_waits(
     assert {span.resource for span in spans} == {"cuda0"}
 
 
+class HoldsBoth:
+    """A display that keeps two GPUs from measuring until there is something to measure for each of them."""
+
+    every_s = 0.0
+
+    def __init__(self, locks: Path) -> None:
+        self._locks = locks
+        self._until_s = time.monotonic() + PATIENCE_S
+        self._held = ExitStack()
+        self._held.enter_context(holding(TWO_LOCKS, alone=True, waits=lambda: None))
+
+    def show(self, view: RunView) -> None:
+        if all(someone_waits(self._locks, lock) for lock in TWO_LOCKS):
+            self._held.close()
+        assert time.monotonic() < self._until_s, "one of them got nothing"
+
+
+PATIENCE_S = 300.0
+TWO_LOCKS = ("gpu-GPU-0", "gpu-GPU-1")
+
+
 def test_all_gpus_of_a_machine_work_on_one_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNELOOM_DEVICE_LOCKS", str(tmp_path / "locks"))
     two = tuple(InstalledGpu(uuid=f"GPU-{n}", name="A card") for n in range(2))
     monkeypatch.setattr("tuneloom.app.devices.cuda.visible_gpus", lambda: two)
     place = str(tmp_path / "store.db")
-    spec = job_spec({"name": "shared", "model": "mock:size=40,profile=0.02", "trials": 40, "device": "cuda"})
-    outcome = tune([spec], RunSettings(store=place))
+    spec = job_spec({"name": "shared", "model": "mock:size=40", "trials": 40, "device": "cuda"})
+    outcome = tune([spec], RunSettings(store=place), display=HoldsBoth(tmp_path / "locks"))
     assert outcome.jobs[0].status is JobStatus.FINISHED
     with closing(open_existing(place)) as store:
         spans = [span for span in store.spans(outcome.run) if span.kind == "profile"]
