@@ -121,7 +121,8 @@ def require_every_trial_once(outcome: RunOutcome, place: str, trials: int) -> No
 
 def test_a_run_uses_the_slots_and_devices_of_several_machines(farm: Path) -> None:
     settings = settings_of(farm)
-    outcome = tune([mock_spec(24, build=0.02, profile=0.02)], settings)
+    # Builds come faster than one device measures, so that there is something for the other.
+    outcome = tune([mock_spec(24, build=0.005, profile=0.2)], settings)
     assert outcome.failure is None
     require_every_trial_once(outcome, settings.store or "", 24)
     with closing(open_existing(settings.store)) as store:
