@@ -32,7 +32,7 @@ from tuneloom.backends.resolving import backend_of_text, json_config
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.engine.calls import CallResult
 from tuneloom.errors import OutputError, TuneloomError
-from tuneloom.model import TaskSpace, Trial
+from tuneloom.model import Trial
 from tuneloom.model.space import TVM
 from tuneloom.scheduling.stages import SlotDemand
 
@@ -73,9 +73,7 @@ class ModelJob(PreparedModel):
             self._moved = f"how far {self.spec.dtype} moves the outputs was not measured"
         self.tuning = self.spender(TaskTuning, tasks)
         if self._reuse is not None:
-            families = (self.summary.family, *self.summary.relatives)
-            spaces = [TaskSpace(task_key=task.key, sketches=()) for task in self.summary.tasks]
-            self._reuse.look(families, self.summary.tasks, spaces)
+            self._reuse.ask(self.summary.family, *self.summary.relatives)
         steps = self._end_with(tasks)
         if self.spec.measures and self.finish is not None:
             self.finish.notes.append(_NO_TRIALS)
@@ -136,10 +134,11 @@ class ModelJob(PreparedModel):
         if not any(t.measured for t in tasks):
             self.failure = nothing_measured(self.spec, tasks)
             return []
-        self._untuned = self._untuned or self._untuned_model()
         return self._end_with(tasks)
 
     def _end_with(self, tasks: Sequence[TaskProgress]) -> Sequence[Step]:
+        """The end of the job, in the worker that has opened the model."""
+        self._untuned = self._untuned or self._untuned_model()
         known = self._known(tasks)
         self.finish = Finish(
             self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned,
