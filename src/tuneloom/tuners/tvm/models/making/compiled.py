@@ -63,10 +63,11 @@ def compile_guesses(recipe: ModelRecipe, keys: Sequence[str], seconds: float) ->
     lowered, made = lowered_model(recipe), MODELS.of(recipe)
     if recipe.more_shapes or not backend_of(lowered.target).on_host:
         return True
-    made.guesses = made.guesses or guess_ahead(lowered, keys)
+    kept = MODELS.keep_kernels()
+    made.guesses = made.guesses or guess_ahead(lowered, keys, kept)
     module, keys_of = made.guesses
     names = [name for name, key in keys_of.items() if key in keys]
-    return compile_ahead(lowered, module, names, MODELS.keep_kernels(), seconds)
+    return compile_ahead(lowered, module, names, kept, seconds)
 
 
 @contextmanager
