@@ -572,7 +572,7 @@ def test_the_goal_of_a_job_says_what_its_contests_measure(goal: str, function: s
 
 
 def test_kernels_without_a_trial_are_compiled_ahead_some_at_a_time() -> None:
-    untuned = UntunedModel(FinishingSteps("job", home="job:model"), finish_of(tuned("a")).recipe)
+    untuned = UntunedModel(FinishingSteps("job", home="job:model"), finish_of(tuned("a")).recipe, seed=0)
     (plain,) = untuned.begin(ANY_CORE, 1.0, 60.0)
     assert untuned.guess_kernels(["a"], 60.0) == [], "one after the other"
     plain.ended(Returned(value=None), 1.0)

@@ -94,10 +94,11 @@ class Finish:
         steps = [step for progress in self.tasks for step in contests.begin(progress)]
         if not self.spec.measures:
             return [self._guess_step()]
-        untuned = self.untuned or UntunedModel(self._steps, self.recipe)
+        untuned = self.untuned or UntunedModel(self._steps, self.recipe, self.spec.seed)
         self._open = contests.begun
         if steps:
-            steps += untuned.begin(ANY_CORE, built_s(self.tasks), compile_s(self.tasks))
+            limit_s = compile_s(self.tasks) + check_s(self.tasks)
+            steps += untuned.begin(ANY_CORE, built_s(self.tasks), limit_s)
         if untuned.running:
             self._open += 1
             untuned.then(self._one_less)
@@ -184,7 +185,7 @@ class Finish:
         self._steps.models += 1
         self._model_lost = False
         function, limit_s = f"{COMPILING}:compile_model", 2 * compile_s(self.tasks)
-        more = (self.spec.measures, *self._built)
+        more = (self.spec.seed if self.spec.measures else None, *self._built)
         return self._step(_COMPILES, "/compile", self._compiled, function, *more, limit_s=limit_s)
 
     @property

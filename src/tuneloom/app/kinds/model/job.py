@@ -25,7 +25,7 @@ from tuneloom.app.kinds.model.results import (
 from tuneloom.app.kinds.tuning_job import nothing_measured
 from tuneloom.app.reuse.donors import CLEARLY
 from tuneloom.app.reuse.job_reuse import follow
-from tuneloom.app.tasks.limits import built_s, compile_s
+from tuneloom.app.tasks.limits import built_s, check_s, compile_s, untuned_s
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.backends.resolving import backend_of_text, json_config
@@ -105,7 +105,7 @@ class ModelJob(PreparedModel):
         return tuning.go_on(at_s)
 
     def meanwhile(self) -> list[Step]:
-        """Compile the untuned model once tuning is under way, then kernels that no trial has reached.
+        """Compile and run the untuned model once tuning is under way, then compile kernels without a trial.
 
         Builds have to be through, so that they tell how long compiling takes. A budget of seconds is for
         tuning: what takes more than a small part of it waits for the end.
@@ -117,16 +117,19 @@ class ModelJob(PreparedModel):
             return []
         if seconds is not None and built_s(tasks) > _SMALL_PART * seconds:
             return []
-        limit_s = compile_s(tasks)
         if self._untuned is not None:
             unmeasured = [each.task.key for each in tasks if not each.trials]
-            return self._closing(self._untuned.guess_kernels(unmeasured, limit_s))
+            return self._closing(self._untuned.guess_kernels(unmeasured, compile_s(tasks)))
         self._untuned = self._untuned_model()
+        if seconds is not None and untuned_s(tasks) > _SMALL_PART * seconds:
+            self._untuned.seed = None
         # Nothing waits for it yet, so it borrows no cores from measuring. The end of the job may, later.
+        limit_s = compile_s(tasks) + check_s(tasks)
         return self._closing(self._untuned.begin(SlotDemand(), built_s(tasks), limit_s))
 
     def _untuned_model(self) -> UntunedModel:
-        return UntunedModel(FinishingSteps(self.job, home=self.model_worker), self.recipe)
+        steps = FinishingSteps(self.job, home=self.model_worker)
+        return UntunedModel(steps, self.recipe, self.spec.seed)
 
     def begin_finish(self) -> Sequence[Step]:
         assert self.tuning is not None

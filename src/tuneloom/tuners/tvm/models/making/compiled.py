@@ -24,21 +24,23 @@ from tuneloom.tuners.tvm.models.compiling.kernels import implementers_in
 from tuneloom.tuners.tvm.models.compiling.shapes import export_all
 from tuneloom.tuners.tvm.models.compiling.side_by_side import made_beside
 from tuneloom.tuners.tvm.models.making.lowered import lowered_in, lowered_model
-from tuneloom.tuners.tvm.models.making.made import MODELS
+from tuneloom.tuners.tvm.models.making.made import MODELS, UntunedRun
+from tuneloom.tuners.tvm.models.making.untuned import run_ahead
 
 
 def compile_model(
     recipe: ModelRecipe,
     schedules: dict[str, str],
-    plain: bool = True,
+    seed: int | None = None,
     kernels: Sequence[tuple[str, str]] = (),
     payloads: Sequence[bytes] = (),
 ) -> dict[str, str]:
-    """Compile the model with its schedules and, if `plain`, as it came in unless that was done.
+    """Compile the model with its schedules and, with a `seed`, as it came in unless that was done.
 
-    Kernels nobody tuned get the first guess of their template. `payloads` are kernels as they were built for
-    measuring, of these tasks and configurations: they are linked, not compiled again. Returns which
-    tasks have neither, because TVM can't compile it, and why.
+    On inputs of that seed they are compared later. Kernels nobody tuned get the first guess of their
+    template. `payloads` are kernels as they were built for measuring, of these tasks and configurations:
+    they are linked, not compiled again. Returns which tasks have neither, because TVM can't compile it,
+    and why.
     """
     failed: dict[str, str] = {}
     codes = (BuiltKernel.from_bytes(payload).code for payload in payloads)
@@ -47,10 +49,10 @@ def compile_model(
         MODELS.of(variant).objects |= objects
     if objects:
         MODELS.keep_kernels()
-    with _plain_begun(recipe) if plain else nullcontext():
+    with nullcontext() if seed is None else _plain_begun(recipe, seed):
         for variant in recipe.variants():
             failed |= _compile_tuned(variant, schedules).unscheduled
-    if plain:
+    if seed is not None:
         compile_plain(recipe)
     return failed
 
@@ -71,17 +73,23 @@ def compile_guesses(recipe: ModelRecipe, keys: Sequence[str], seconds: float) ->
 
 
 @contextmanager
-def _plain_begun(recipe: ModelRecipe) -> Iterator[None]:
-    """Compile the model as it came in on another core meanwhile, if there is one."""
+def _plain_begun(recipe: ModelRecipe, seed: int) -> Iterator[None]:
+    """Compile and run the model as it came in on another core meanwhile, if there is one."""
     made, lowered = MODELS.of(recipe), lowered_model(recipe)
     if made.plain is not None or not backend_of(lowered.target).on_host:
         yield
         return
-    wait = made_beside(lambda: plain_model(recipe))
+    wait = made_beside(lambda: _plain_and_run(recipe, seed))
     try:
         yield
     finally:
-        made.plain = wait()
+        made.plain, made.untuned = wait() or (None, None)
+
+
+def _plain_and_run(recipe: ModelRecipe, seed: int) -> tuple[CompiledModel, UntunedRun | None]:
+    model = plain_model(recipe)
+    run_ahead(recipe, model, seed)
+    return model, MODELS.of(recipe).untuned
 
 
 def _compile_tuned(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:
@@ -92,14 +100,16 @@ def _compile_tuned(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledMo
     return made.tuned
 
 
-def compile_plain(recipe: ModelRecipe) -> None:
-    """Compile the model as it came in, to compare the tuned one with.
+def compile_plain(recipe: ModelRecipe, seed: int | None = None) -> None:
+    """Compile the model as it came in, to compare the tuned one with; with a `seed`, run it once if possible.
 
     It keeps its layout and loops, so that it shares no rewriting with the tuned one.
     """
     all_made = [MODELS.of(variant) for variant in recipe.variants()]
     for variant in recipe.variants():
-        plain_model(variant)
+        model = plain_model(variant)
+        if seed is not None:
+            run_ahead(variant, model, seed)
     if all(made.lowered is not None for made in all_made):
         MODELS.drop_imports()
 
