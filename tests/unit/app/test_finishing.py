@@ -137,7 +137,7 @@ def test_what_was_built_for_the_chosen_trials_goes_to_the_compiler(artifact: Art
     calls: list[Call] = []
     script = Script(tasks)
     finished(tasks, lambda call: calls.append(call) or script(call))  # type: ignore[func-returns-value]
-    (*_, kernels, payloads) = next(
+    (*_, kernels, payloads, _instead) = next(
         call.arguments for call in calls if call.function.endswith("compile_model")
     )
     configuration = tasks[0].best[0].trial.candidate.configuration
@@ -271,9 +271,11 @@ def test_a_runtime_that_takes_whole_models_only_is_not_tried_again_if_it_was_slo
     assert with_pieces(against(1.1, "tflite")) == []
 
 
-@pytest.mark.parametrize(("trials", "spread"), [(0, True), (10, False)])
-def test_a_job_without_trials_is_compiled_on_the_cores_that_would_measure_too(
-    trials: int, spread: bool
+@pytest.mark.parametrize(
+    ("trials", "only", "spread"), [(0, False, True), (10, False, False), (10, True, True)]
+)
+def test_a_model_is_compiled_on_the_cores_to_measure_on_too_where_nobody_wants_to_measure(
+    trials: int, only: bool, spread: bool
 ) -> None:
     tasks = tuned("a")
     found: dict[str, bool] = {}
@@ -285,6 +287,7 @@ def test_a_job_without_trials_is_compiled_on_the_cores_that_would_measure_too(
 
     finish = finish_of(tasks)
     finish.spec = replace(finish.spec, budget=Budget(trials=trials))
+    finish.is_only_job = lambda: only
     drive(finish.begin(), Listening(tasks))
     assert (found["compile_model"], found["check_model"], found["export_model"]) == (spread, False, False)
 

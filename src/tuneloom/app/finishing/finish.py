@@ -1,6 +1,6 @@
 """The end of a tuning job: contenders side by side, the model compiled, checked and exported."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,8 @@ class Finish:
     """Tasks, by key, with origins of what they got from records of the very same kernel and device."""
     guesses: dict[str, str] = field(default_factory=dict)
     """Configurations for kernels of which nothing better is known than a first guess."""
+    is_only_job: Callable[[], bool] = lambda: False
+    """Whether nobody else wants the device now."""
     _open: int = 0
     _tries: int = 0
     _steps: FinishingSteps = field(init=False)
@@ -145,7 +147,8 @@ class Finish:
     @property
     def _alone(self) -> bool:
         """Whether the cores to measure on have nothing to do until the model is compiled."""
-        return not self.spec.budget.trials and self.spec.measures and self.spec.device_key == CPU_KEY
+        free = not self.spec.budget.trials or self.is_only_job()
+        return free and self.spec.measures and self.spec.device_key == CPU_KEY
 
     @property
     def _unmeasured(self) -> set[str]:

@@ -146,6 +146,7 @@ class ModelJob(PreparedModel):
         self.finish = Finish(
             self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned,
             known=known, same=frozenset() if self._reuse is None else self._reuse.same_kernels(known),
+            is_only_job=self._context.is_only_job,
         )  # fmt: skip
         return self._closing(self.finish.begin())
 
