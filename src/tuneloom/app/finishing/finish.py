@@ -188,7 +188,8 @@ class Finish:
         self._steps.models += 1
         self._model_lost = False
         function, limit_s = f"{COMPILING}:compile_model", 2 * compile_s(self.tasks)
-        more = (self.spec.seed if self.spec.measures else None, *self._built)
+        seed = self.spec.seed if self.spec.measures else None
+        more = (seed, *self._built, self._instead if self._is_weighed else None)
         return self._step(_COMPILES, "/compile", self._compiled, function, *more, limit_s=limit_s)
 
     @property
@@ -234,9 +235,13 @@ class Finish:
 
     def _weigh_or_check(self) -> Step:
         """What is weighed may still change, so that it is checked, and compared with others, only then."""
-        if self._borrowed and not self._weighed and not backend_of_text(self.spec.target).steady:
-            return self._weigh_step()
-        return self._check_step()
+        return self._weigh_step() if self._is_weighed else self._check_step()
+
+    @property
+    def _is_weighed(self) -> bool:
+        """Whether borrowed schedules are still to prove themselves inside the model."""
+        borrowed = self.spec.measures and not self._weighed and bool(self._borrowed)
+        return borrowed and not backend_of_text(self.spec.target).steady
 
     @property
     def _borrowed(self) -> list[str]:

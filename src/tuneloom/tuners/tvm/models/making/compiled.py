@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.implementers import Implementer
-from tuneloom.errors import OutputError
+from tuneloom.errors import ModelError, OutputError
 from tuneloom.model import ExportedModel, ModelRecipe
 from tuneloom.tuners.tvm.importing.relax import ForeignPart
 from tuneloom.tuners.tvm.importing.sources import whole_file
@@ -34,13 +34,14 @@ def compile_model(
     seed: int | None = None,
     kernels: Sequence[tuple[str, str]] = (),
     payloads: Sequence[bytes] = (),
+    instead: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """Compile the model with its schedules and, with a `seed`, as it came in unless that was done.
 
     On inputs of that seed they are compared later. Kernels nobody tuned get the first guess of their
     template. `payloads` are kernels as they were built for measuring, of these tasks and configurations:
-    they are linked, not compiled again. Returns which tasks have neither, because TVM can't compile it,
-    and why.
+    they are linked, not compiled again. With the schedules `instead` it is compiled, too, to be weighed
+    against. Returns which tasks have neither a schedule nor a guess, because TVM can't compile it, and why.
     """
     failed: dict[str, str] = {}
     codes = (BuiltKernel.from_bytes(payload).code for payload in payloads)
@@ -52,6 +53,8 @@ def compile_model(
     with nullcontext() if seed is None else _plain_begun(recipe, seed):
         for variant in recipe.variants():
             failed |= _compile_tuned(variant, schedules).unscheduled
+        if instead is not None and not failed:
+            _compile_instead(recipe, instead)
     if seed is not None:
         compile_plain(recipe)
     return failed
@@ -92,10 +95,28 @@ def _plain_and_run(recipe: ModelRecipe, seed: int) -> tuple[CompiledModel, Untun
     return model, MODELS.of(recipe).untuned
 
 
+def _compile_instead(recipe: ModelRecipe, schedules: dict[str, str]) -> None:
+    with suppress(ModelError):  # then there is nothing to weigh, which whoever weighs finds out
+        for variant in recipe.variants():
+            instead_model(variant, schedules)
+
+
+def instead_model(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:
+    """The model with other schedules than it may be deployed with; compiled now if it was not before."""
+    made = MODELS.of(recipe)
+    if made.instead is None or made.instead[0] != schedules:
+        made.instead = dict(schedules), _with_guesses(recipe, schedules)
+    return made.instead[1]
+
+
+def _with_guesses(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:
+    lowered, objects = lowered_model(recipe), MODELS.of(recipe.whole).objects
+    return build_model(lowered, schedules, guess=True, objects=objects, kept=MODELS.kept)
+
+
 def _compile_tuned(recipe: ModelRecipe, schedules: dict[str, str]) -> CompiledModel:
-    made, lowered = MODELS.of(recipe), lowered_model(recipe)
-    objects = MODELS.of(recipe.whole).objects
-    made.tuned = build_model(lowered, schedules, guess=True, objects=objects, kept=MODELS.kept)
+    made = MODELS.of(recipe)
+    made.tuned = _with_guesses(recipe, schedules)
     made.schedules = dict(schedules)
     return made.tuned
 

@@ -51,6 +51,8 @@ class MadeModel:
     tuned: CompiledModel | None = None
     schedules: dict[str, str] | None = None
     """Those that `tuned` was compiled with."""
+    instead: tuple[dict[str, str], CompiledModel] | None = None
+    """The model with other schedules, to be weighed against `tuned`, and these."""
     objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
     """Object files of kernels that were built alone, by the key of their task and their configuration."""
     guesses: tuple[Any, dict[str, str]] | None = None
