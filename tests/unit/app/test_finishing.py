@@ -243,6 +243,10 @@ def test_pieces_are_compiled_where_onnx_runtime_itself_is_near() -> None:
     assert with_pieces(against(1.1)) == [True]
 
 
+def test_a_model_that_takes_little_time_is_not_cut() -> None:
+    assert with_pieces(against(5e-4, tuned_s=9e-4)) == [False]
+
+
 def test_no_pieces_are_compiled_where_another_runtime_is_near_and_onnx_runtime_is_not() -> None:
     fast, slow = against(0.5, "openvino").own_runtime, against(1.5).own_runtime
     assert fast is not None and slow is not None
