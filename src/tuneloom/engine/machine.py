@@ -43,6 +43,11 @@ class Fleet:
         return sum(each.resource.slots for each in self.offers if isinstance(each.resource, Host))
 
     @property
+    def is_one_machine(self) -> bool:
+        """Whether everything is on the same machine, as far as is known."""
+        return len({each.resource.machine for each in self.offers}) == 1
+
+    @property
     def device_keys(self) -> list[str]:
         """The keys that devices have."""
         return sorted({each.resource.key for each in self.offers if isinstance(each.resource, Device)})

@@ -72,15 +72,18 @@ def test_a_kernel_is_compared_with_its_own_replacement_among_the_same_neighbours
     slow = {summary.tasks[0].key: NO_TRACE}
     names = {task.name: task.key for task in summary.tasks}
 
+    built: list[dict[str, str]] = []
+
     def build(lowered: LoweredModel, schedules: dict[str, str], guess: bool = False, **_: object) -> Known:
+        built.append(schedules)
         return Known(build_model(lowered, schedules, guess=guess), schedules)
 
     def times(model: Known, _values: object) -> dict[str, float]:
         return {name: 1.0 + (key in model.schedules) for name, key in names.items()}
 
-    for module in (making, model_times):
-        monkeypatch.setattr(module, "build_model", build)
+    monkeypatch.setattr(making, "build_model", build)
     monkeypatch.setattr(model_times, "kernel_times", times)
-    compile_model(RECIPE, slow)
+    compile_model(RECIPE, slow, instead={})
     assert model_times.slower_in_model(RECIPE, slow, list(slow), {}, 0) == dict.fromkeys(slow, 1.0)
+    assert built == [slow, {}], "compiled before it is weighed, where nobody waits for the device"
     assert model_times.slower_in_model(RECIPE, {}, list(slow), slow, 0) == {}

@@ -31,11 +31,11 @@ def recipe(tmp_path: Path) -> ModelRecipe:
     return ModelRecipe(key=str(tmp_path), source=str(path), shapes={}, target="cpu")
 
 
-def chosen(recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch, margin: float) -> Any:
+def chosen(recipe: ModelRecipe, monkeypatch: pytest.MonkeyPatch, margin: float, pieces: bool = False) -> Any:
     monkeypatch.setattr(choosing, "installed_rivals", lambda _model: ["onnxruntime"])
     monkeypatch.setattr(choosing, "_MARGIN", margin)
     monkeypatch.setattr(choosing, "_SECONDS", 0.0)
-    return choosing.choose(recipe, {}, 0)
+    return choosing.choose(recipe, {}, 0, pieces=pieces)
 
 
 def test_a_model_that_is_faster_in_onnx_runtime_is_left_there(
@@ -69,7 +69,7 @@ def test_a_runtime_that_refuses_a_model_leaves_the_others_to_choose_from(
     monkeypatch.setattr(choosing, "_SECONDS", 0.0)
     monkeypatch.setattr(choosing, "_MARGIN", NEVER)
     monkeypatch.setattr(choosing, "installed_rivals", lambda _model: ["unheard-of", "onnxruntime"])
-    choice = choosing.choose(recipe, {}, 0)
+    choice = choosing.choose(recipe, {}, 0, pieces=False)
     assert [one.runtime for one in choice.rejected] == ["onnxruntime"]
 
 
@@ -80,5 +80,5 @@ def test_pieces_that_can_not_be_compiled_leave_the_choice_between_all_and_nothin
         raise ValueError("no kernel")
 
     monkeypatch.setattr(choosing, "_pieces", failing)
-    choice = chosen(recipe, monkeypatch, ALWAYS)
+    choice = chosen(recipe, monkeypatch, ALWAYS, pieces=True)
     assert choice.handover.whole and "no kernel" in choice.notes[0]

@@ -1,5 +1,6 @@
 """Kernels that were built to be measured are linked into the model as they are."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -123,16 +124,30 @@ def test_first_guesses_are_compiled_while_others_are_measured(
     model, kept = two_kernels(), KeptKernels()
     lowered = lower(imported(model), host)
     keys = [task.key for task in extract(lowered)]
-    module, names = guess_ahead(lowered, keys[:1])
+    module, names = guess_ahead(lowered, keys[:1], kept)
     assert list(names.values()) == keys[:1]
     assert compile_ahead(lowered, module, names, kept, 60.0) and len(alone) == 1
     agrees(model, build_model(lowered, {}, guess=True, kept=kept))
     assert len(set(alone)) == len(alone) == 2
 
 
+def test_a_schedule_is_followed_once_for_all_models_that_have_the_kernel() -> None:
+    followed: list[str] = []
+
+    def follow(how: str) -> str:
+        followed.append(how)
+        return how
+
+    kernel, kept = pointwise(), KeptKernels()
+    other = kernel.with_attr("tirx.noalias", False)
+    wanted = [(kernel.with_attr("global_symbol", "one"), "a"), (kernel, "a"), (kernel, "b"), (other, "a")]
+    found = [kept.scheduled(function, how, partial(follow, how)) for function, how in wanted]
+    assert found == ["a", "a", "b", "a"] and followed == ["a", "b", "a"]
+
+
 def test_only_as_many_guesses_are_compiled_as_there_is_time(imported: Any, host: Any) -> None:
     lowered, kept = lower(imported(two_kernels()), host), KeptKernels()
-    module, names = guess_ahead(lowered, [task.key for task in extract(lowered)])
+    module, names = guess_ahead(lowered, [task.key for task in extract(lowered)], KeptKernels())
     assert not compile_ahead(lowered, module, names, kept, 0.0) and len(kept) == 1
     assert compile_ahead(lowered, module, names, kept, 0.0) and len(kept) == 2
 

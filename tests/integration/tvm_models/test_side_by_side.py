@@ -15,8 +15,10 @@ from tuneloom.tuners.tvm.models.checking import check_model
 from tuneloom.tuners.tvm.models.compiling import side_by_side
 from tuneloom.tuners.tvm.models.compiling.building import build_model, build_plain
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
-from tuneloom.tuners.tvm.models.making import compiled
-from tuneloom.tuners.tvm.models.making.made import MODELS
+from tuneloom.tuners.tvm.models.compiling.side_by_side import made_apart
+from tuneloom.tuners.tvm.models.making import compiled, untuned
+from tuneloom.tuners.tvm.models.making.made import MODELS, UntunedRun
+from tuneloom.tuners.tvm.models.making.untuned import run_untuned
 
 SHAPE = [4, 30]
 
@@ -99,9 +101,46 @@ def test_the_untuned_model_is_compiled_by_another_process_beside_the_tuned_one(
     source = str(write_network(tmp_path / "net.onnx"))
     recipe = ModelRecipe(key="beside", source=source, shapes={}, target="cpu")
     try:
-        assert compiled.compile_model(recipe, {}) == {}
+        assert compiled.compile_model(recipe, {}, seed=0) == {}
         assert check_model(recipe, {}, seed=0).same
     finally:
         MODELS.forget(recipe)
     (maker,) = (path.name for path in tmp_path.iterdir() if path.name.isdigit())
     assert maker != str(os.getpid())
+
+
+@pytest.mark.parametrize("seeds", [(3, 3), (3, 4)])
+def test_the_untuned_model_is_run_ahead_and_again_only_for_other_inputs(
+    cores: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, int]
+) -> None:
+    runs: list[int] = []
+
+    def noted(recipe: ModelRecipe, model: CompiledModel, seed: int) -> UntunedRun:
+        runs.append(seed)
+        return run_untuned(recipe, model, seed)
+
+    monkeypatch.setattr(untuned, "run_untuned", noted)  # what another process notes is not seen here
+    recipe = ModelRecipe(
+        key="ahead", source=str(write_network(tmp_path / "net.onnx")), shapes={}, target="cpu"
+    )
+    ahead, later = seeds
+    try:
+        compiled.compile_plain(recipe, ahead)
+        assert check_model(recipe, {}, seed=later).same
+    finally:
+        MODELS.forget(recipe)
+    assert runs == ([] if ahead == later else [later])
+
+
+def test_an_untuned_model_that_ends_its_process_is_run_for_the_check(
+    cores: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(untuned, "made_apart", lambda _: made_apart(partial(os._exit, 3)))
+    recipe = ModelRecipe(
+        key="abort", source=str(write_network(tmp_path / "net.onnx")), shapes={}, target="cpu"
+    )
+    try:
+        compiled.compile_plain(recipe, 0)
+        assert MODELS.of(recipe).untuned is None and check_model(recipe, {}, seed=0).same
+    finally:
+        MODELS.forget(recipe)

@@ -325,3 +325,18 @@ def test_garbage_is_looked_for_rarely_while_runs_are_carried_out_and_as_usual_af
     executor.serve(until_idle=True)
     assert seen and min(seen) > usual[0]
     assert gc.get_threshold() == usual
+
+
+@pytest.mark.parametrize("machines", [1, 2])
+def test_the_last_job_on_the_only_machine_knows_that_it_is_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch, machines: int
+) -> None:
+    far = Offer(resource=Device(name="cpu1", key="cpu", machine="far"))
+    first, other = submitted(store), submitted(store)
+    executor = holding(store)
+    executor.machine = Fleet(offers=(*HERE.offers, far)[: len(HERE.offers) + machines - 1])
+    held, program = executor.runs[first], executor.runs[first].programs[f"{first}.1"]
+    context = held._context(f"{first}.1", program.spec)  # type: ignore[attr-defined]
+    assert not context.is_only_job()
+    executor.runs[other].move(f"{other}.1", JobStatus.CANCELLED)
+    assert context.is_only_job() is (machines == 1)

@@ -137,7 +137,7 @@ def test_what_was_built_for_the_chosen_trials_goes_to_the_compiler(artifact: Art
     calls: list[Call] = []
     script = Script(tasks)
     finished(tasks, lambda call: calls.append(call) or script(call))  # type: ignore[func-returns-value]
-    (*_, kernels, payloads) = next(
+    (*_, kernels, payloads, _instead) = next(
         call.arguments for call in calls if call.function.endswith("compile_model")
     )
     configuration = tasks[0].best[0].trial.candidate.configuration
@@ -243,6 +243,10 @@ def test_pieces_are_compiled_where_onnx_runtime_itself_is_near() -> None:
     assert with_pieces(against(1.1)) == [True]
 
 
+def test_a_model_that_takes_little_time_is_not_cut() -> None:
+    assert with_pieces(against(5e-4, tuned_s=9e-4)) == [False]
+
+
 def test_no_pieces_are_compiled_where_another_runtime_is_near_and_onnx_runtime_is_not() -> None:
     fast, slow = against(0.5, "openvino").own_runtime, against(1.5).own_runtime
     assert fast is not None and slow is not None
@@ -271,9 +275,11 @@ def test_a_runtime_that_takes_whole_models_only_is_not_tried_again_if_it_was_slo
     assert with_pieces(against(1.1, "tflite")) == []
 
 
-@pytest.mark.parametrize(("trials", "spread"), [(0, True), (10, False)])
-def test_a_job_without_trials_is_compiled_on_the_cores_that_would_measure_too(
-    trials: int, spread: bool
+@pytest.mark.parametrize(
+    ("trials", "only", "spread"), [(0, False, True), (10, False, False), (10, True, True)]
+)
+def test_a_model_is_compiled_on_the_cores_to_measure_on_too_where_nobody_wants_to_measure(
+    trials: int, only: bool, spread: bool
 ) -> None:
     tasks = tuned("a")
     found: dict[str, bool] = {}
@@ -285,6 +291,7 @@ def test_a_job_without_trials_is_compiled_on_the_cores_that_would_measure_too(
 
     finish = finish_of(tasks)
     finish.spec = replace(finish.spec, budget=Budget(trials=trials))
+    finish.is_only_job = lambda: only
     drive(finish.begin(), Listening(tasks))
     assert (found["compile_model"], found["check_model"], found["export_model"]) == (spread, False, False)
 
@@ -572,7 +579,7 @@ def test_the_goal_of_a_job_says_what_its_contests_measure(goal: str, function: s
 
 
 def test_kernels_without_a_trial_are_compiled_ahead_some_at_a_time() -> None:
-    untuned = UntunedModel(FinishingSteps("job", home="job:model"), finish_of(tuned("a")).recipe)
+    untuned = UntunedModel(FinishingSteps("job", home="job:model"), finish_of(tuned("a")).recipe, seed=0)
     (plain,) = untuned.begin(ANY_CORE, 1.0, 60.0)
     assert untuned.guess_kernels(["a"], 60.0) == [], "one after the other"
     plain.ended(Returned(value=None), 1.0)

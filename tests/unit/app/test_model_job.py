@@ -79,6 +79,22 @@ def test_a_job_without_trials_goes_to_the_end_with_what_is_known() -> None:
     assert job.result()["trials"] == 0 and "no trials were made" in job.result()["notes"][-1]
 
 
+@pytest.mark.parametrize("trials", [0, 20])
+def test_the_worker_that_opened_a_model_makes_all_of_it(trials: int) -> None:
+    spec = replace(small_spec(trials), reuse="off")
+    job = ModelJob(replace(small_context(spec, None), model_worker="checked"))
+    used: dict[str, str | None] = {}
+    answers = workers(FakeStages())
+
+    def listening(call: Call) -> CallResult:
+        used[call.function.partition(":")[2]] = call.worker
+        return answers(call)
+
+    drive(job.begin(0.0), listening)
+    assert job.done and job.failure is None
+    assert {used[name] for name in ("open_model", "compile_model", "check_model")} == {"checked"}
+
+
 def test_a_model_is_opened_tuned_and_finished() -> None:
     job = job_of()
     drive(job.begin(0.0), workers(FakeStages()))

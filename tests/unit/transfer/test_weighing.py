@@ -22,6 +22,7 @@ class Stages:
     calls: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     instead: set[str] = field(default_factory=set)
+    compiled: list[dict[str, str] | None] = field(default_factory=list)
     contest_s: list[float] | None = None
 
     def __call__(self, call: Call) -> CallResult:
@@ -32,6 +33,7 @@ class Stages:
                 times = self.contest_s or [1.0] * len(call.arguments[0])
                 return Returned(value=[[seconds] for seconds in times])
             case "compile_model":
+                self.compiled.append(call.arguments[-1])
                 return Returned(value={})
             case "check_model":
                 return Returned(value=SAME)
@@ -65,6 +67,13 @@ def test_only_borrowed_kernels_are_weighed() -> None:
     assert stages.instead == {"key-a"}
     assert set(finish.schedules) == {"key-a", "key-b", "key-c"}
     assert stages.calls.count("compile_model") == 1
+
+
+def test_what_a_model_is_weighed_against_is_compiled_with_it_once() -> None:
+    stages = Stages(Returned(value={"key-b": 2.0}))
+    finished(tuned(a="search", b="transfer:7"), stages)
+    weighed, afterwards = stages.compiled
+    assert weighed is not None and weighed.keys() == stages.instead and afterwards is None
 
 
 def test_a_gpu_is_not_held_for_weighing_what_takes_the_same_in_the_model() -> None:

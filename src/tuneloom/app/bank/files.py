@@ -10,7 +10,7 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 from tuneloom.errors import OutputError, RecordsError
 from tuneloom.model import Candidate, Measurement, Task, Trial
 from tuneloom.store import (
+    KeptTrial,
     Provenance,
     RunStatus,
     Store,
@@ -32,6 +33,8 @@ from tuneloom.transfer import DoesNotFit, form_of
 FORMAT, VERSION = "tuneloom-bank", 1
 _LARGEST_PAYLOAD = 64 << 20
 _MANY = 100_000
+_AT_ONCE = 5_000
+"""Records written at once: whoever else writes waits meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,26 +215,59 @@ def _provenance(content: dict[str, Any], workload: WorkloadRecord) -> Provenance
 
 
 def _keep(store: Store, command: str, reading: _Reading) -> BankImport:
+    """Write what was read, many records in one transaction: each waits for the disk."""
     run = store.create_run(command).id
-    jobs: dict[str, str] = {}
-    added = 0
-    for (key, provenance), trials in reading.records.items():
-        workload = reading.workloads[key]
-        known = {r.trial.candidate.key for r in store.workload_trials(key, workload.family, _MANY)}
-        fresh = [trial for trial in trials if trial.candidate.key not in known]
-        reading.skipped["known already"] += len(trials) - len(fresh)
-        if fresh:
-            if key not in jobs:
-                jobs[key] = _job_for(store, run, workload, len(jobs))
-            added += store.add_trials(jobs[key], key, fresh, provenance)
+    fresh = [trials for trials in _fresh(store, reading) if trials.trials]
+    jobs = _jobs_for(store, run, [reading.workloads[each.key] for each in fresh])
+    kept = [
+        KeptTrial(job=jobs[each.key], task_key=each.key, trial=trial, provenance=each.provenance)
+        for each in fresh
+        for trial in each.trials
+    ]
+    added = sum(store.add_all_trials(kept[n : n + _AT_ONCE]) for n in range(0, len(kept), _AT_ONCE))
     store.finish_run(run, RunStatus.FINISHED, f"{added} records imported")
     skipped = {reason: count for reason, count in reading.skipped.items() if count}
     return BankImport(run=run, added=added, workloads=len(jobs), skipped=skipped)
 
 
-def _job_for(store: Store, run: str, workload: WorkloadRecord, number: int) -> str:
-    job = store.add_job(run, f"bank-{number}").id
-    task = Task(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fresh:
+    """Trials of a workload, by its key, that the store has not yet."""
+
+    key: str
+    provenance: Provenance
+    trials: list[Trial]
+
+
+def _fresh(store: Store, reading: _Reading) -> Iterator[_Fresh]:
+    known_of: dict[str, set[str]] = {}
+    for (key, provenance), trials in reading.records.items():
+        if key not in known_of:
+            records = store.workload_trials(key, reading.workloads[key].family, _MANY)
+            known_of[key] = {record.trial.candidate.key for record in records}
+        known = known_of[key]
+        left = [trial for trial in trials if trial.candidate.key not in known]
+        reading.skipped["known already"] += len(trials) - len(left)
+        known |= {trial.candidate.key for trial in left}
+        yield _Fresh(key=key, provenance=provenance, trials=left)
+
+
+def _jobs_for(store: Store, run: str, workloads: Sequence[WorkloadRecord]) -> dict[str, str]:
+    """The job of each workload, by key: those for the same target and TVM version have one together."""
+    together: dict[tuple[str, str, str], dict[str, Task]] = {}
+    for each in workloads:
+        origin = each.family, each.target, each.tvm_version
+        together.setdefault(origin, {})[each.key] = _task(each)
+    jobs: dict[str, str] = {}
+    for number, ((family, target, version), tasks) in enumerate(together.items()):
+        job = store.add_job(run, f"bank-{number}").id
+        store.add_tasks(job, list(tasks.values()), family=family, target=target, tvm_version=version)
+        jobs |= dict.fromkeys(tasks, job)
+    return jobs
+
+
+def _task(workload: WorkloadRecord) -> Task:
+    return Task(
         key=workload.key,
         name=workload.name,
         gflop=workload.gflop,
@@ -239,7 +275,3 @@ def _job_for(store: Store, run: str, workload: WorkloadRecord, number: int) -> s
         kernel_class=workload.kernel_class,
         payload=workload.payload,
     )
-    store.add_tasks(
-        job, [task], family=workload.family, target=workload.target, tvm_version=workload.tvm_version
-    )
-    return job

@@ -19,7 +19,7 @@ Follow = Callable[[], Sequence[Step]]
 
 @dataclass(slots=True)
 class UntunedModel:
-    """Compiles the untuned model once, early or at the end of the job, whoever asks first.
+    """Compiles the untuned model once, and runs it, early or at the end of the job, whoever asks first.
 
     If it fails, compiling the tuned model tries again and says what is wrong. After it, first guesses of
     kernels that no trial has reached can be compiled, some at a time.
@@ -27,6 +27,8 @@ class UntunedModel:
 
     steps: FinishingSteps
     recipe: ModelRecipe
+    seed: int | None
+    """Of the inputs that it is run with; None if it is only to be compiled."""
     begun: bool = False
     running: bool = False
     _parts: int = 0
@@ -38,7 +40,8 @@ class UntunedModel:
         if self.begun:
             return []
         self.begun = self.running = True
-        call = Call(function=_COMPILE, arguments=(self.recipe,), worker=self.steps.home, timeout_s=limit_s)
+        arguments = (self.recipe, self.seed)
+        call = Call(function=_COMPILE, arguments=arguments, worker=self.steps.home, timeout_s=limit_s)
         kind = StageKind.FINALISE
         return [self.steps.step("plain", 1, kind, "", needs, lambda: call, self._ended, expected_s)]
 

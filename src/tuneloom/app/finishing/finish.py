@@ -1,6 +1,6 @@
 """The end of a tuning job: contenders side by side, the model compiled, checked and exported."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,8 @@ class Finish:
     """Tasks, by key, with origins of what they got from records of the very same kernel and device."""
     guesses: dict[str, str] = field(default_factory=dict)
     """Configurations for kernels of which nothing better is known than a first guess."""
+    is_only_job: Callable[[], bool] = lambda: False
+    """Whether nobody else wants the device now."""
     _open: int = 0
     _tries: int = 0
     _steps: FinishingSteps = field(init=False)
@@ -94,10 +96,11 @@ class Finish:
         steps = [step for progress in self.tasks for step in contests.begin(progress)]
         if not self.spec.measures:
             return [self._guess_step()]
-        untuned = self.untuned or UntunedModel(self._steps, self.recipe)
+        untuned = self.untuned or UntunedModel(self._steps, self.recipe, self.spec.seed)
         self._open = contests.begun
         if steps:
-            steps += untuned.begin(ANY_CORE, built_s(self.tasks), compile_s(self.tasks))
+            limit_s = compile_s(self.tasks) + check_s(self.tasks)
+            steps += untuned.begin(ANY_CORE, built_s(self.tasks), limit_s)
         if untuned.running:
             self._open += 1
             untuned.then(self._one_less)
@@ -144,7 +147,8 @@ class Finish:
     @property
     def _alone(self) -> bool:
         """Whether the cores to measure on have nothing to do until the model is compiled."""
-        return not self.spec.budget.trials and self.spec.measures and self.spec.device_key == CPU_KEY
+        free = not self.spec.budget.trials or self.is_only_job()
+        return free and self.spec.measures and self.spec.device_key == CPU_KEY
 
     @property
     def _unmeasured(self) -> set[str]:
@@ -184,7 +188,8 @@ class Finish:
         self._steps.models += 1
         self._model_lost = False
         function, limit_s = f"{COMPILING}:compile_model", 2 * compile_s(self.tasks)
-        more = (self.spec.measures, *self._built)
+        seed = self.spec.seed if self.spec.measures else None
+        more = (seed, *self._built, self._instead if self._is_weighed else None)
         return self._step(_COMPILES, "/compile", self._compiled, function, *more, limit_s=limit_s)
 
     @property
@@ -230,9 +235,13 @@ class Finish:
 
     def _weigh_or_check(self) -> Step:
         """What is weighed may still change, so that it is checked, and compared with others, only then."""
-        if self._borrowed and not self._weighed and not backend_of_text(self.spec.target).steady:
-            return self._weigh_step()
-        return self._check_step()
+        return self._weigh_step() if self._is_weighed else self._check_step()
+
+    @property
+    def _is_weighed(self) -> bool:
+        """Whether borrowed schedules are still to prove themselves inside the model."""
+        borrowed = self.spec.measures and not self._weighed and bool(self._borrowed)
+        return borrowed and not backend_of_text(self.spec.target).steady
 
     @property
     def _borrowed(self) -> list[str]:

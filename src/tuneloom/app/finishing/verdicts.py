@@ -146,9 +146,13 @@ def may_be_handed_over(check: CheckResult) -> bool:
 
 
 def may_win_in_pieces(check: CheckResult) -> bool:
-    """Whether some pieces may be faster in ONNX Runtime, which alone takes pieces: it was near with all."""
+    """Whether some pieces may be faster in ONNX Runtime, which alone takes pieces: it was near with all.
+
+    A model that takes little time is not cut: calls of another runtime would count.
+    """
     own = check.own_runtime
-    return own is not None and any(one.name == PIECES_IN and _is_near(one) for one in own.every)
+    near = own is not None and any(one.name == PIECES_IN and _is_near(one) for one in own.every)
+    return near and own is not None and median(own.tuned_s) >= _LONG_S
 
 
 def _is_near(other: OwnRuntime) -> bool:

@@ -29,6 +29,7 @@ class JobContext:
     `workers` is the number of processes that keep its searches, `device_cores` how many cores its
     device is made of: none for one that has its own. `model_worker` names the worker that read the
     model when the job was checked, if one did and no other job uses it. `share` is whose job it is.
+    `is_only_job` says whether nobody else here works on this machine, the only one.
     """
 
     job: str
@@ -41,6 +42,7 @@ class JobContext:
     device_cores: int = 1
     model_worker: str = ""
     share: Share | None = None
+    is_only_job: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,17 +76,20 @@ class JobReuse:
 
         `families` are the target's own and those whose records may start a search, too.
         """
-        family, *relatives = families
-        self._bank = DonorBank(
-            self._store, self._job, family, self._accept(), self._reader, relatives=tuple(relatives)
-        )
-        self._gifts = self._new_gifts()
+        self.ask(*families)
         self._asked = {task.key: self._bank.donors(task) for task in tasks}
         self._spaces = {space.task_key: space for space in spaces}
         if self._spec.reuse not in BORROWING_MODES:
             return {}
         found = {task.key: self._formless(task) for task in tasks}
         return {key: donors for key, donors in found.items() if donors}
+
+    def ask(self, family: str, *relatives: str) -> None:
+        """Ask for records of the target's family from now on, and of those that may start a search, too."""
+        self._bank = DonorBank(
+            self._store, self._job, family, self._accept(), self._reader, relatives=relatives
+        )
+        self._gifts = self._new_gifts()
 
     def take_foreign(self, task_key: str, donor: Donor, configurations: Sequence[str]) -> None:
         """A foreign schedule was fitted as a whole: it is a seed, too."""

@@ -30,7 +30,7 @@ def compile_s(tasks: Sequence[TaskProgress]) -> float:
 
 def check_s(tasks: Sequence[TaskProgress]) -> float:
     """Limit for running a model a few times, tuned and untuned."""
-    return _AT_LEAST_S + _SLOWER * _untuned_s(tasks)
+    return _AT_LEAST_S + _SLOWER * untuned_s(tasks)
 
 
 def built_s(tasks: Sequence[TaskProgress]) -> float:
@@ -39,6 +39,7 @@ def built_s(tasks: Sequence[TaskProgress]) -> float:
     return sum(artifact.build_s for artifact in artifacts if artifact is not None)
 
 
-def _untuned_s(tasks: Sequence[TaskProgress]) -> float:
+def untuned_s(tasks: Sequence[TaskProgress]) -> float:
+    """What the untuned model takes, as far as its kernels were measured."""
     times = [(t.task.weight, t.default.seconds if t.default else t.best_s) for t in tasks]
     return sum(weight * (seconds or 0.0) for weight, seconds in times)

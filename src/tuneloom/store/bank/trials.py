@@ -28,16 +28,16 @@ class TrialQueries(Queries):
         `build` is what its build told: `build_s` and `features`.
         """
         kept = KeptTrial(job=job, task_key=task_key, trial=trial, provenance=provenance, **build)
-        return self._add([kept]) == 1
+        return self.add_all_trials([kept]) == 1
 
     def add_trials(self, job: str, task_key: str, trials: Sequence[Trial], provenance: Provenance) -> int:
         """Commit many trials of one task at once (an import); returns how many were new."""
-        return self._add(
+        return self.add_all_trials(
             [KeptTrial(job=job, task_key=task_key, trial=trial, provenance=provenance) for trial in trials]
         )
 
-    def _add(self, kept: Sequence[KeptTrial]) -> int:
-        """Commit trials of one run; raises LeaseLost if another executor has it."""
+    def add_all_trials(self, kept: Sequence[KeptTrial]) -> int:
+        """Commit trials of any tasks at once; raises LeaseLost if another executor has their run."""
         with self._database.writing() as connection:
             for run in {each.run: None for each in kept}:
                 self._guard(connection, run)

@@ -25,14 +25,14 @@ from tuneloom.app.kinds.model.results import (
 from tuneloom.app.kinds.tuning_job import nothing_measured
 from tuneloom.app.reuse.donors import CLEARLY
 from tuneloom.app.reuse.job_reuse import follow
-from tuneloom.app.tasks.limits import built_s, compile_s
+from tuneloom.app.tasks.limits import built_s, check_s, compile_s, untuned_s
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.app.tuning.task_tuning import TaskTuning
 from tuneloom.backends.resolving import backend_of_text, json_config
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.engine.calls import CallResult
 from tuneloom.errors import OutputError, TuneloomError
-from tuneloom.model import TaskSpace, Trial
+from tuneloom.model import Trial
 from tuneloom.model.space import TVM
 from tuneloom.scheduling.stages import SlotDemand
 
@@ -73,9 +73,7 @@ class ModelJob(PreparedModel):
             self._moved = f"how far {self.spec.dtype} moves the outputs was not measured"
         self.tuning = self.spender(TaskTuning, tasks)
         if self._reuse is not None:
-            families = (self.summary.family, *self.summary.relatives)
-            spaces = [TaskSpace(task_key=task.key, sketches=()) for task in self.summary.tasks]
-            self._reuse.look(families, self.summary.tasks, spaces)
+            self._reuse.ask(self.summary.family, *self.summary.relatives)
         steps = self._end_with(tasks)
         if self.spec.measures and self.finish is not None:
             self.finish.notes.append(_NO_TRIALS)
@@ -107,7 +105,7 @@ class ModelJob(PreparedModel):
         return tuning.go_on(at_s)
 
     def meanwhile(self) -> list[Step]:
-        """Compile the untuned model once tuning is under way, then kernels that no trial has reached.
+        """Compile and run the untuned model once tuning is under way, then compile kernels without a trial.
 
         Builds have to be through, so that they tell how long compiling takes. A budget of seconds is for
         tuning: what takes more than a small part of it waits for the end.
@@ -119,16 +117,19 @@ class ModelJob(PreparedModel):
             return []
         if seconds is not None and built_s(tasks) > _SMALL_PART * seconds:
             return []
-        limit_s = compile_s(tasks)
         if self._untuned is not None:
             unmeasured = [each.task.key for each in tasks if not each.trials]
-            return self._closing(self._untuned.guess_kernels(unmeasured, limit_s))
+            return self._closing(self._untuned.guess_kernels(unmeasured, compile_s(tasks)))
         self._untuned = self._untuned_model()
+        if seconds is not None and untuned_s(tasks) > _SMALL_PART * seconds:
+            self._untuned.seed = None
         # Nothing waits for it yet, so it borrows no cores from measuring. The end of the job may, later.
+        limit_s = compile_s(tasks) + check_s(tasks)
         return self._closing(self._untuned.begin(SlotDemand(), built_s(tasks), limit_s))
 
     def _untuned_model(self) -> UntunedModel:
-        return UntunedModel(FinishingSteps(self.job, home=self.model_worker), self.recipe)
+        steps = FinishingSteps(self.job, home=self.model_worker)
+        return UntunedModel(steps, self.recipe, self.spec.seed)
 
     def begin_finish(self) -> Sequence[Step]:
         assert self.tuning is not None
@@ -136,14 +137,16 @@ class ModelJob(PreparedModel):
         if not any(t.measured for t in tasks):
             self.failure = nothing_measured(self.spec, tasks)
             return []
-        self._untuned = self._untuned or self._untuned_model()
         return self._end_with(tasks)
 
     def _end_with(self, tasks: Sequence[TaskProgress]) -> Sequence[Step]:
+        """The end of the job, in the worker that has opened the model."""
+        self._untuned = self._untuned or self._untuned_model()
         known = self._known(tasks)
         self.finish = Finish(
             self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned,
             known=known, same=frozenset() if self._reuse is None else self._reuse.same_kernels(known),
+            is_only_job=self._context.is_only_job,
         )  # fmt: skip
         return self._closing(self.finish.begin())
 

@@ -152,6 +152,7 @@ class Executor:
             on_trial=self._on_trial,
             given_workers=self._given_workers,
             share=self._store.share_of(lease.run),
+            is_only_job=self._has_one_job,
             pack=self._pack,
         )
         self._runs.add(held)
@@ -174,6 +175,11 @@ class Executor:
         self._writer.begin(journal, self.policy, own=own)
         self.conductor.add_machine(self.machine)
         journal.flush()
+
+    def _has_one_job(self) -> bool:
+        """Whether one job is left of all runs, on one machine."""
+        statuses = [status for held in self._runs for status in held.statuses.values()]
+        return self.machine.is_one_machine and sum(not status.ended for status in statuses) == 1
 
     def take(self, run: str) -> HeldRun:
         """Hold the run of this name; raises StoreError if another executor has it."""

@@ -53,6 +53,7 @@ class HeldRun:
     on_trial: TrialListener | None = None
     given_workers: set[str] = field(default_factory=set)
     share: Share | None = None
+    is_only_job: Callable[[], bool] = lambda: False
     pack: Callable[[str, Path], "Future[tuple[str, int]]"] | None = None
     programs: dict[str, JobProgram] = field(default_factory=dict)
     statuses: dict[str, JobStatus] = field(default_factory=dict)
@@ -111,6 +112,7 @@ class HeldRun:
             device_cores=self.cores_of(spec.device_key),
             model_worker=self._checking_worker(spec),
             share=self.share,
+            is_only_job=self.is_only_job,
         )
 
     def _checking_worker(self, spec: JobSpec) -> str:

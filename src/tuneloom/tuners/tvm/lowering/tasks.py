@@ -64,12 +64,17 @@ def _is_claimed(name: str, lowered: LoweredModel) -> bool:
 
 def kernel_calls(module: Any) -> Counter[str]:
     """How often `main` calls each kernel, in the order of the first calls."""
+    return Counter(calls_in_order(module))
+
+
+def calls_in_order(module: Any) -> list[str]:
+    """The kernels that `main` calls, one after the other."""
     load_tvm()
-    calls: Counter[str] = Counter()
+    calls: list[str] = []
 
     def visit(node: Any) -> None:
         if isinstance(node, relax.Call) and getattr(node.op, "name", "") == "relax.call_tir":
-            calls[str(node.args[0].name_hint)] += 1
+            calls.append(str(node.args[0].name_hint))
 
     relax.analysis.post_order_visit(module["main"], visit)
     return calls

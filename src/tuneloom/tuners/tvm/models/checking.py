@@ -1,6 +1,5 @@
 """A tuned model compared with the untuned one: outputs and times, under each of its sets of shapes."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
@@ -16,6 +15,7 @@ from tuneloom.tuners.tvm.models.compiling.kernel_times import foreign_shares
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.making.compiled import compile_plain, plain_model, tuned_model
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_of
+from tuneloom.tuners.tvm.models.making.untuned import untuned_run
 from tuneloom.tuners.tvm.models.precision.samples import values_for
 from tuneloom.tuners.tvm.models.rivals.turns import against_gpu_runtimes, against_runtimes, summed
 
@@ -42,12 +42,10 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, *, rivals:
     compile_plain(recipe)
     tuned, plain = compiled.open(), plain_model(recipe).open()
     values = values_for(recipe, compiled.inputs, seed)
-    started = time.perf_counter()
-    expected = plain.run(values)
-    first_s, got = time.perf_counter() - started, tuned.run(values)
-    difference = max(relative_difference(a, b) for a, b in zip(got, expected, strict=True))
+    first, got = untuned_run(recipe, plain_model(recipe), seed), tuned.run(values)
+    difference = max(relative_difference(a, b) for a, b in zip(got, first.outputs, strict=True))
     watch = watch_of(compiled.device)
-    (tuned_s, untuned_s), _ = undisturbed(lambda: time_in_turn(tuned, plain, values, first_s), watch)
+    (tuned_s, untuned_s), _ = undisturbed(lambda: time_in_turn(tuned, plain, values, first.seconds), watch)
     energy_j = energy_of(tuned.timer(values), watch)
     own: OwnRuntime | str = ""
     if rivals and board_session() is None:  # on a board the own runtime would not run here

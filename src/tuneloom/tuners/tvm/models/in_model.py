@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from tuneloom.model import ModelRecipe
 from tuneloom.tuners.tvm.boards.bench import board_session
 from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_key
-from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.kernel_times import kernel_times
 from tuneloom.tuners.tvm.models.compiling.running import Array, RunningModel
-from tuneloom.tuners.tvm.models.making.compiled import tuned_model
+from tuneloom.tuners.tvm.models.making.compiled import instead_model, tuned_model
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model
 from tuneloom.tuners.tvm.models.making.made import MODELS
 from tuneloom.tuners.tvm.models.precision.samples import values_for
@@ -49,8 +48,8 @@ def _slower(
     tuned = tuned_model(recipe, schedules)
     lowered = lowered_model(recipe)
     values = values_for(recipe, lowered.inputs, seed)
-    objects = MODELS.of(recipe).objects
-    other = build_model(lowered, instead, guess=True, objects=objects, kept=MODELS.kept)
+    other = instead_model(recipe, instead)
+    MODELS.of(recipe).instead = None  # it was made for this
     given, own = times_in_turn(tuned.open_here(), other.open_here(), values)
     names: dict[str, list[str]] = {}
     for name in kernel_calls(lowered.module):

@@ -42,7 +42,8 @@ def build_model(
     """
     made = built_before(lowered, schedules, objects) if backend_of(lowered.target).on_host else {}
     try:
-        return _built(lowered, with_schedules(lowered, schedules, guess=guess, built=made), made, kept)
+        module = with_schedules(lowered, schedules, guess=guess, built=made, kept=kept)
+        return _built(lowered, module, made, kept)
     except Exception as error:
         failed = failing(lowered, schedules, guess=guess)
         if not failed:
@@ -91,11 +92,13 @@ def _finished(lowered: LoweredModel, module: Any) -> Any:
     return load_tvm().transform.Sequential(backend_of(lowered.target).finishing(lowered.target))(module)
 
 
-def guess_ahead(lowered: LoweredModel, keys: Collection[str]) -> tuple[Any, dict[str, str]]:
+def guess_ahead(
+    lowered: LoweredModel, keys: Collection[str], kept: KeptKernels
+) -> tuple[Any, dict[str, str]]:
     """A model's module with first guesses for these tasks, and the keys of their kernels by name."""
     keys_of = kernels_by_name(lowered)
     names = {name: key for name, key in keys_of.items() if key in keys}
-    guesses = with_schedules(lowered, {}, guess=True, built=keys_of.keys() - names.keys())
+    guesses = with_schedules(lowered, {}, guess=True, built=keys_of.keys() - names.keys(), kept=kept)
     with _compiling(lowered):
         return _finished(lowered, split_parameters(guesses)[0]), names
 

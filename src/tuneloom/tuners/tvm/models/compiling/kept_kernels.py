@@ -1,6 +1,6 @@
-"""Machine code of kernels that a process compiled, for the next model that has them."""
+"""Kernels that a process scheduled and compiled, for the next model that has them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import tvm_ffi
@@ -19,10 +19,14 @@ class _Kept(NamedTuple):
 
 
 class KeptKernels:
-    """Object files of single kernels, found by what they compute and for which target, not by name."""
+    """Single kernels, found by what they compute and for which target, not by name.
+
+    Of loops there is what schedules made of them, of scheduled kernels there are object files.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, str], _Kept] = {}
+        self._scheduled: dict[tuple[int, str], tuple[Any, Any]] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -39,12 +43,28 @@ class KeptKernels:
         return found
 
     def keep(self, kernels: Mapping[str, Any], codes: Mapping[str, bytes], target: Any) -> None:
-        """Remember what was compiled of these functions; the oldest give way."""
+        """Remember what was compiled of these functions."""
         for name, code in codes.items():
             nameless = _nameless(kernels[name])
             self._kept[_key(nameless, target)] = _Kept(nameless, name, code)
-        for key in list(self._kept)[:-_MOST]:
-            del self._kept[key]
+        _shorten(self._kept)
+
+    def scheduled(self, function: Any, how: str, make: Callable[[], Any]) -> Any:
+        """A kernel scheduled in this way, which `make` does unless it was done before."""
+        nameless = _nameless(function)
+        key = tvm_ffi.structural_hash(nameless), how
+        loops, done = self._scheduled.get(key, (None, None))
+        if loops is None or not tvm_ffi.structural_equal(loops, nameless):
+            done = make()
+            self._scheduled[key] = nameless, done
+            _shorten(self._scheduled)
+        return done
+
+
+def _shorten(kept: dict[tuple[int, str], Any]) -> None:
+    """Let the oldest give way."""
+    for key in list(kept)[:-_MOST]:
+        del kept[key]
 
 
 def _nameless(function: Any) -> Any:

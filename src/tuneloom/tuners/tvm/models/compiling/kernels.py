@@ -18,6 +18,7 @@ from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module, vanishing
 from tuneloom.tuners.tvm.models.compiling.converting import with_arguments_converted
 from tuneloom.tuners.tvm.models.compiling.inserts import Inserts
+from tuneloom.tuners.tvm.models.compiling.kept_kernels import KeptKernels
 
 _ENTRY = "__tvm_ffi_"
 """How symbols of functions that TVM calls begin."""
@@ -30,10 +31,12 @@ def with_schedules(
     guess: bool = False,
     without: Collection[str] = (),
     built: Collection[str] = (),
+    kept: KeptKernels | None = None,
 ) -> Any:
     """The model's module with scheduled kernels in place of plain ones.
 
-    Tasks in `without` keep theirs, and so do kernels that are `built` already, by their names.
+    Tasks in `without` keep theirs, and so do kernels that are `built` already, by their names. Schedules
+    that were followed before are `kept`.
     """
     replaced, inserts = dict(lowered.module.functions.items()), Inserts(lowered)
     foreign: dict[str, Any] = {}
@@ -45,7 +48,7 @@ def with_schedules(
             continue
         if _foreign(text):
             foreign[name] = inserts.function(name, key, text or "")
-        replaced[gvar] = foreign.get(name) or _chosen(function, text, lowered, guess)
+        replaced[gvar] = foreign.get(name) or _chosen(function, text, lowered, guess, kept)
     plain = load_tvm().IRModule(replaced, attrs=lowered.module.attrs)
     module = with_arguments_converted(plain, foreign)
     return module.with_attr("external_mods", inserts.modules) if inserts.modules else module
@@ -120,12 +123,18 @@ def _foreign(configuration: str | None) -> bool:
     return configuration is not None and implementer_of(configuration) != TVM
 
 
-def _chosen(function: Any, trace_text: str | None, lowered: LoweredModel, guess: bool) -> Any:
-    if trace_text == NO_TRACE or is_final(function):
+def _chosen(
+    function: Any, trace_text: str | None, lowered: LoweredModel, guess: bool, kept: KeptKernels | None = None
+) -> Any:
+    if trace_text == NO_TRACE or is_final(function) or (trace_text is None and not guess):
         return function  # whatever the backend does to kernels without a schedule
-    if trace_text is not None:
-        return scheduled(function, trace_text, lowered.target)
-    return guessed(function, lowered) if guess else function
+
+    def make() -> Any:
+        return guessed(function, lowered) if trace_text is None else scheduled(function, trace_text, target)
+
+    target = lowered.target
+    how = f"{target.text} {target.cores} {trace_text}"
+    return make() if kept is None else kept.scheduled(function, how, make)
 
 
 def guessed(function: Any, lowered: LoweredModel) -> Any:

@@ -184,8 +184,15 @@ def made_beside(make: Callable[[], T]) -> Callable[[], T | None]:
 
     It gives None if that process failed, or was not begun because this one may use no other core.
     """
-    if _free_cores() < 2:
-        return lambda: None
+    return _begun_value(make) if _free_cores() > 1 else lambda: None
+
+
+def made_apart(make: Callable[[], T]) -> T | None:
+    """Make a value in a process of its own; None if that failed, or this process must not fork."""
+    return _begun_value(make)() if threading.active_count() == 1 else None
+
+
+def _begun_value(make: Callable[[], T]) -> Callable[[], T | None]:
     folder = tempfile.TemporaryDirectory(prefix="tuneloom-")
     path = Path(folder.name) / "value"
     process = _forked(lambda: path.write_bytes(pickle.dumps(make())))

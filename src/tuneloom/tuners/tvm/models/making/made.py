@@ -9,6 +9,7 @@ from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 from tuneloom.tuners.tvm.models.compiling.kept_kernels import KeptKernels
+from tuneloom.tuners.tvm.models.compiling.running import Array
 
 Source = tuple[str, str]
 """A file, and how it was asked for."""
@@ -27,6 +28,15 @@ class InLayout:
     model: CompiledModel
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntunedRun:
+    """What the untuned model gave for the inputs of a seed, and the seconds it took."""
+
+    seed: int
+    outputs: list[Array]
+    seconds: float
+
+
 @dataclass(slots=True)
 class MadeModel:
     """What was made of one model under one set of shapes; None until it was."""
@@ -36,9 +46,13 @@ class MadeModel:
     layout: str = ""
     """The layout that it was asked for in when it was lowered."""
     plain: CompiledModel | None = None
+    untuned: UntunedRun | None = None
+    """A run of `plain`."""
     tuned: CompiledModel | None = None
     schedules: dict[str, str] | None = None
     """Those that `tuned` was compiled with."""
+    instead: tuple[dict[str, str], CompiledModel] | None = None
+    """The model with other schedules, to be weighed against `tuned`, and these."""
     objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
     """Object files of kernels that were built alone, by the key of their task and their configuration."""
     guesses: tuple[Any, dict[str, str]] | None = None

@@ -7,8 +7,6 @@ with all installed runtimes that run it alone.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -34,8 +32,6 @@ _QUIET = 25
 """Which percentile of the runs counts: on shared cores the slower half measures the neighbours."""
 _MARGIN = 1.01
 """By how much the model has to be faster for TVM to lose it: less may be chance."""
-_LEAST_S = 1e-3
-"""A model that takes less is not cut: calls of another runtime would count."""
 RUNTIME = "onnxruntime"
 
 
@@ -114,10 +110,6 @@ def _pieces(recipe: ModelRecipe, schedules: dict[str, str], seed: int, share: fl
     tuned = tuned_model(recipe, schedules)
     values = values_for(recipe, tuned.inputs, seed)
     opened = tuned.open_here()
-    run = partial(opened.run, values)
-    warmed(run)
-    if median(all_in_turn([run], 0.0)[0]) < _LEAST_S:
-        return []
     found = slower_nodes(recipe, clean_graph(recipe.source, recipe.shapes), opened, values, share)
     if not found:
         return []

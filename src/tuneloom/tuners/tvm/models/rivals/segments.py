@@ -19,11 +19,12 @@ from tuneloom.tuners.tvm.importing.onnx.cleaning.assembling import part_of
 from tuneloom.tuners.tvm.importing.onnx.cleaning.graph import captured, first_output
 from tuneloom.tuners.tvm.importing.sources import import_model
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower
-from tuneloom.tuners.tvm.lowering.tasks import kernel_calls, kernel_key
+from tuneloom.tuners.tvm.lowering.tasks import calls_in_order, kernel_calls, kernel_key
 from tuneloom.tuners.tvm.models.compiling.foreign import opened
 from tuneloom.tuners.tvm.models.compiling.kernel_times import kernel_times
 from tuneloom.tuners.tvm.models.compiling.running import Array, RunningModel
 from tuneloom.tuners.tvm.models.making.lowered import lowered_model
+from tuneloom.tuners.tvm.models.rivals.ordering import shared_out_in_order
 from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, warmed
 
 MOST = 8
@@ -151,7 +152,11 @@ def _times(
     kernels = kernel_times(tuned, values)
     other_s = all_in_turn(runs, _SECONDS)
     kernels = {name: min(seconds, kernels[name]) for name, seconds in kernel_times(tuned, values).items()}
-    ours = shared_out(kernels, lowered_model(recipe), [_lowered(recipe, content) for content in contents])
+    whole = lowered_model(recipe)
+    operators = [[str(node.op_type) for node in piece.nodes] for piece in pieces]
+    ours = shared_out_in_order(kernels, calls_in_order(whole.module), operators)
+    if ours is None:
+        ours = shared_out(kernels, whole, [_lowered(recipe, content) for content in contents])
     return [(tvm_s, min(theirs)) for tvm_s, theirs in zip(ours, other_s, strict=True)]
 
 
