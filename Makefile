@@ -44,8 +44,8 @@ suite: $(STAMP) browser
 	$(PYTEST) tests accelerators
 
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks examples accelerators
-	$(BIN)/ruff check src tests benchmarks examples accelerators
+	$(BIN)/ruff format --check src tests benchmarks examples accelerators docs
+	$(BIN)/ruff check src tests benchmarks examples accelerators docs
 	$(BIN)/mypy
 
 unit: $(STAMP)
@@ -91,8 +91,7 @@ package: $(RUNS)
 	$(BIN)/twine check --strict dist/*
 
 # The documentation site, in site/; warnings, such as links that lead nowhere, are errors.
-docs: $(RUNS)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # Compose's own schema says whether its file is right; needs a package index.
@@ -109,8 +108,8 @@ emulated-board: $(STAMP)
 	PYTHON=$(abspath $(BIN)/python) tools/emulated_board.sh setup
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks examples accelerators
-	$(BIN)/ruff check --fix src tests benchmarks examples accelerators
+	$(BIN)/ruff format src tests benchmarks examples accelerators docs
+	$(BIN)/ruff check --fix src tests benchmarks examples accelerators docs
 
 clean:
 	rm -rf $(VENV) $(TORCH) demo-bundle demo-bundle.html build dist site src/*.egg-info

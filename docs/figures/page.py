@@ -18,7 +18,7 @@ from pathlib import Path
 from tuneloom.client import Client, RemoteJob
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-from support.browser import Browser, installed_browser  # noqa: E402
+from support.browser import Browser, installed_browser
 
 ENTER = "\ue007"
 MODELS = ("zoo:squeezenet", "zoo:shufflenet")
