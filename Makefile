@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # The suite starts hundreds of interpreters; compiling every module again in each of them costs a tenth of its time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: package lock docs compose-check demo test check suite unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
+.PHONY: package install-test lock docs compose-check demo test check suite unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
 
 setup: $(STAMP)
 
@@ -89,6 +89,10 @@ package: $(RUNS)
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
+
+# The wheel with each extra, downloaded into clean environments as by users; needs a package index and minutes.
+install-test: $(STAMP)
+	TUNELOOM_INSTALL=pip $(BIN)/pytest -q tests/acceptance/test_package.py
 
 # The documentation site, in site/; warnings, such as links that lead nowhere, are errors.
 docs: $(STAMP)
