@@ -87,7 +87,7 @@ class LocalEngine:
     def start(self, call_id: str, call: Call) -> None:
         if self._watch is not None:
             call = self._watch.fitted(call)
-            if call.alone:  # say now with whom it shares its device: a short run ends before the next look
+            if call.alone:  # with whom it shares its device is said now: a short run has no next look
                 self._reports += self._watch.look()
         worker = self._worker_for(call)
         self._by_call[call_id] = worker

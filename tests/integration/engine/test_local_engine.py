@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tuneloom.app.conducting.calling import end_of
-from tuneloom.engine.api import Engine, EngineReport, ResourceLeft
+from tuneloom.engine.api import Engine, EngineReport, ResourceLeft, ResourceShared
 from tuneloom.engine.calls import (
     Call,
     CallBegan,
