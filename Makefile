@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # The suite starts hundreds of interpreters; compiling every module again in each of them costs a tenth of its time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: package lock docs compose-check demo test check suite unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
+.PHONY: package install-test lock docs compose-check demo test check suite unit integration acceptance browser torch-tests busy-test schema-test emulated-board format clean setup
 
 setup: $(STAMP)
 
@@ -44,8 +44,8 @@ suite: $(STAMP) browser
 	$(PYTEST) tests accelerators
 
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks examples accelerators
-	$(BIN)/ruff check src tests benchmarks examples accelerators
+	$(BIN)/ruff format --check src tests benchmarks examples accelerators docs
+	$(BIN)/ruff check src tests benchmarks examples accelerators docs
 	$(BIN)/mypy
 
 unit: $(STAMP)
@@ -90,9 +90,12 @@ package: $(RUNS)
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
+# The wheel with each extra, downloaded into clean environments as by users; needs a package index and minutes.
+install-test: $(STAMP)
+	TUNELOOM_INSTALL=pip $(BIN)/pytest -q tests/acceptance/test_package.py
+
 # The documentation site, in site/; warnings, such as links that lead nowhere, are errors.
-docs: $(RUNS)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # Compose's own schema says whether its file is right; needs a package index.
@@ -109,8 +112,8 @@ emulated-board: $(STAMP)
 	PYTHON=$(abspath $(BIN)/python) tools/emulated_board.sh setup
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks examples accelerators
-	$(BIN)/ruff check --fix src tests benchmarks examples accelerators
+	$(BIN)/ruff format src tests benchmarks examples accelerators docs
+	$(BIN)/ruff check --fix src tests benchmarks examples accelerators docs
 
 clean:
 	rm -rf $(VENV) $(TORCH) demo-bundle demo-bundle.html build dist site src/*.egg-info

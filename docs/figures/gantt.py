@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tuneloom.app.reports.reporting import report_data
 from tuneloom.report.data import ReportData
-from tuneloom.report.sections.gantt import LEFT, WIDTH, gantt
 from tuneloom.report.drawing.kinds import kinds_in_order, look_of
+from tuneloom.report.sections.gantt import LEFT, WIDTH, gantt
 from tuneloom.store import open_store
 
 LEGEND = 34.0

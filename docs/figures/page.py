@@ -18,11 +18,11 @@ from pathlib import Path
 from tuneloom.client import Client, RemoteJob
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-from support.browser import Browser, installed_browser  # noqa: E402
+from support.browser import Browser, installed_browser
 
 ENTER = "\ue007"
 MODELS = ("zoo:squeezenet", "zoo:shufflenet")
-WIDE, PHONE = (1280, 860), (390, 844)
+WIDE = (1280, 860)
 
 
 @contextmanager
@@ -56,10 +56,10 @@ def browser(address: str, token: str) -> Iterator[Browser]:
         started.close()
 
 
-def picture(page: Browser, path: Path, size: tuple[int, int], scheme: str, *, whole: bool = False) -> None:
-    """What the page looks like now in a window of this size."""
-    page.resize(*size)
-    page.prefer(scheme)
+def picture(page: Browser, path: Path, *, whole: bool = False) -> None:
+    """What the page looks like now, or the whole of it."""
+    page.resize(*WIDE)
+    page.prefer("light")
     page.settle()
     path.write_bytes(page.screenshot(whole=whole))
     print(path)
@@ -90,16 +90,15 @@ def watch(page: Browser, address: str, folder: Path, job: RemoteJob) -> None:
     page.wait_for("document.querySelectorAll('.kernel').length > 5")
     page.open(address)
     page.wait_for("document.querySelectorAll('.jobs .meter').length > 1 && document.querySelector('.busy')")
-    picture(page, folder / "page-overview.png", WIDE, "light")
+    picture(page, folder / "page-overview.png")
 
 
 def look_back(page: Browser, address: str, folder: Path, job: RemoteJob) -> None:
-    """A job that has ended, wide and on a phone."""
+    """A job that has ended."""
     page.open(f"{address}/jobs/{job.id}")
     page.wait_for("document.querySelector('#download') && document.querySelector('.gantt .mark')")
     page.wait_for("document.querySelector('.facts dd') && document.querySelectorAll('.kernel').length > 3")
-    picture(page, folder / "page-job.png", WIDE, "light", whole=True)
-    picture(page, folder / "page-phone.png", PHONE, "dark")
+    picture(page, folder / "page-job.png", whole=True)
 
 
 def main() -> None:

@@ -1,17 +1,49 @@
-"""What is published: a wheel and a source archive that hold everything, installed where no repository is."""
+"""What is published: a wheel and a source archive that hold everything, installed where no repository is.
+
+Each environment has what the wheel's metadata names for some extras and nothing else: links to the packages
+that are installed here, or, with TUNELOOM_INSTALL=pip, downloads (`make install-test`).
+"""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
+from support.installed import downloaded, linked
+from support.models.tflite_files import write_tflite
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "tuneloom"
+INSTALL = downloaded if os.environ.get("TUNELOOM_INSTALL") == "pip" else linked
+NOWHERE = "http://127.0.0.1:9"
+NO_STORE = "postgresql://user@127.0.0.1:9/none"
+PROGRAM = ("-m", "tuneloom")
+DOCTOR = (*PROGRAM, "doctor", "--seconds", "0.1")
+NAMED_IN_ERRORS: Mapping[str, Sequence[str]] = {
+    "client": ("jobs", "--server", NOWHERE),
+    "postgres": ("runs", "--store", NO_STORE),
+    "server": ("serve",),
+}
+WORKS: Mapping[str, tuple[Sequence[str], str]] = {
+    "client": ((*PROGRAM, "jobs", "--server", NOWHERE), "no token for http"),
+    "farm,onnxruntime,triton": (DOCTOR, r"onnxruntime 1\.\d.* triton 3\.\d.* ray 2\.\d"),
+    "postgres": ((*PROGRAM, "runs", "--store", NO_STORE), "Connection refused"),
+    "s3": (("-c", "import fsspec; print(fsspec.get_filesystem_class('s3').protocol)"), "s3"),
+    "server": (("-m", "tuneloom.server.describing"), "/api/v1/jobs"),
+    "tflite": ((*PROGRAM, "tasks", "net.tflite"), "conv2d"),
+    "torch": (DOCTOR, r"torch 2\.\d"),
+}
+"""What extras are for: words for Python, and a pattern of what they print."""
 
 
 @pytest.fixture(scope="module")
@@ -30,28 +62,28 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def python(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel, in front of the packages of this one that it depends on."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    python = folder / "bin" / "python"
-    packages = next((folder / "lib").glob("python*")) / "site-packages"
+def python(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The Python of an environment with the wheel and extras, or with '' for none."""
     [wheel] = built.glob("*.whl")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        str(python),
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-index",
-    ]
-    subprocess.run([*command, str(wheel)], check=True, capture_output=True)
-    borrowed = [path for path in sys.path if path.endswith("-packages")]
-    (packages / "borrowed.pth").write_text("\n".join(borrowed))
-    return python
+    root = tmp_path_factory.mktemp("environments")
+
+    @cache
+    def installed(extras: str) -> Path:
+        try:
+            return INSTALL(root, wheel, extras)
+        except PackageNotFoundError as missing:
+            pytest.skip(f"{missing}; `make install-test` tries {extras}")
+
+    return installed
+
+
+def run(python: Path, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """What Python does with these words where neither the repository nor settings of these tests are seen."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV"))}
+    environment["TUNELOOM_HOME"] = str(folder / "home")
+    return subprocess.run(
+        [str(python), *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def source_files() -> set[str]:
@@ -82,25 +114,52 @@ def test_what_indexes_show_is_complete(built: Path) -> None:
     assert "Description-Content-Type: text/markdown" in metadata
 
 
-def test_the_installed_program_tunes_and_reports_without_the_repository(python: Path, tmp_path: Path) -> None:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV"))}
-    environment["TUNELOOM_HOME"] = str(tmp_path / "home")
+def test_the_installed_program_tunes_and_reports_without_the_repository(
+    python: Callable[[str], Path], tmp_path: Path
+) -> None:
+    here = python("")
     for words in (
         ["tune", "mock:tasks=2,build=0.001", "--trials", "6"],
         ["report", "last", "-o", "page.html"],
     ):
-        done = subprocess.run(
-            [str(python), "-m", "tuneloom", *words],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run(here, tmp_path, "-m", "tuneloom", *words)
         assert done.returncode == 0, done.stderr
-    where = "import tuneloom; print(tuneloom.__file__)"
-    place = subprocess.run(
-        [str(python), "-c", where], env=environment, capture_output=True, text=True, check=True
-    )
-    assert Path(place.stdout.strip()).is_relative_to(python.parent.parent)
+    place = run(here, tmp_path, "-c", "import tuneloom; print(tuneloom.__file__)")
+    assert Path(place.stdout.strip()).is_relative_to(here.parent.parent)
     assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_the_command_says_its_version_and_how_it_is_used(
+    python: Callable[[str], Path], tmp_path: Path
+) -> None:
+    command = python("").with_name("tuneloom")
+    shown = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+    assert shown == run(python(""), tmp_path, "-m", "tuneloom", "--version").stdout != ""
+    for words, expected in ((["demo", "--help"], "--trials"), (["doctor", "--seconds", "0.1"], "tuneloom")):
+        done = run(python(""), tmp_path, "-m", "tuneloom", *words)
+        assert done.returncode == 0 and expected in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("extra", NAMED_IN_ERRORS)
+def test_without_an_extra_the_command_that_needs_it_names_it(
+    extra: str, python: Callable[[str], Path], tmp_path: Path
+) -> None:
+    done = run(python(""), tmp_path, "-m", "tuneloom", *NAMED_IN_ERRORS[extra])
+    assert done.returncode == 2 and f"pip install 'tuneloom[{extra}]'" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("extras", WORKS)
+def test_with_extras_what_needs_them_works(
+    extras: str, python: Callable[[str], Path], tmp_path: Path
+) -> None:
+    write_tflite(tmp_path / "net.tflite")
+    words, expected = WORKS[extras]
+    done = run(python(extras), tmp_path, *words)
+    assert re.search(expected, done.stdout + done.stderr), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_extra_for_users_is_tried() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(",".join(WORKS).split(",")) == set(extras) - {"bench", "dev", "docs", "release"}

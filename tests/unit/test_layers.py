@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.sources import FILES, SOURCE, nodes_of, place_of
+from support.sources import FILES, SOURCE, children_imported, nodes_of, place_of
 
 RANK = {
     "__main__": 8,
@@ -99,28 +99,6 @@ def test_an_import_that_goes_upwards_or_into_another_room_is_named() -> None:
     assert not goes_downwards(SOURCE / "model" / "job.py", "tuneloom.store")
     assert not stays_in_its_room(executor, "tvm.relax")
     assert f"{place_of(executor)} imports tuneloom.store" in forbidden([executor], lambda *_: False)
-
-
-def children_imported(package: Path) -> dict[str, set[str]]:
-    """For each file and room directly in a package, which others of them it imports, type hints included."""
-    inside = "tuneloom." + "".join(f"{part}." for part in package.relative_to(SOURCE).parts)
-    children = {path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir()}
-    graph: dict[str, set[str]] = {child: set() for child in children - {"__init__", "__pycache__"}}
-    for path in package.rglob("*.py"):
-        here = path.relative_to(package).parts[0].removesuffix(".py")
-        modules = names_imported(path) if here in graph else ()
-        found = {module.removeprefix(inside).split(".")[0] for module in modules if module.startswith(inside)}
-        graph.get(here, set()).update((found & graph.keys()) - {here})
-    return graph
-
-
-def names_imported(path: Path) -> Iterator[str]:
-    """Modules that a file imports, and what it imports from them, which may be modules, too."""
-    for node in nodes_of(path):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def circle_in(graph: dict[str, set[str]]) -> list[str]:

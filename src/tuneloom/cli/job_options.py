@@ -12,6 +12,7 @@ from tuneloom.model.fields import COUNT, SHAPES, YES_OR_NO, Choice, JobField, Nu
 from tuneloom.model.sizes import range_in
 
 _SEVERAL_SHAPES = "; may be repeated; 1|8,3,224,224 stands for two shapes"
+_ONE_EACH = "; repeat it for one job per device"
 
 
 def add_job_options(parser: argparse.ArgumentParser, fields: Sequence[JobField] = ()) -> None:
@@ -53,9 +54,7 @@ def _value(field: JobField, given: Any) -> Any:
 
 
 def _help(field: JobField) -> str:
-    several = (
-        _SEVERAL_SHAPES if field.kind is SHAPES else "; repeated: a job for each" if field.for_each else ""
-    )
+    several = _SEVERAL_SHAPES if field.kind is SHAPES else _ONE_EACH if field.for_each else ""
     usually = f" (default: {field.usually})" if field.usually else ""
     return f"{field.help}{several}{usually}".replace("%", "%%")
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from tuneloom.app.runs.view import JobPicture, ResourcePicture, RunView
 from tuneloom.report.drawing.units import clipped
 
-GETTING_READY = "getting ready: starting workers and looking at the models …"
+GETTING_READY = "getting ready: starting workers and inspecting the models …"
 REFRESH_S = 0.5
 _WIDE = 100  # columns from which there is room for whole names and the time of day
 _BAR = 12

@@ -76,7 +76,7 @@ def _left(name: str, left: Any) -> str:
         runtime = title_of(left.get("runtime", "onnxruntime"))
         return f"{name}: left in {runtime} as a whole, which is faster: {times} (--only-tvm prevents that)"
     alone = f"{left['onnxruntime_s'] * 1e3:.2f} ms in the fastest runtime alone"
-    return f"{name}: partly left in ONNX Runtime, which is faster so: {times}, {alone}"
+    return f"{name}: partly left in ONNX Runtime, which makes it faster: {times}, {alone}"
 
 
 def compared(ours_s: float, theirs_s: float) -> str:

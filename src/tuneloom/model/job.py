@@ -117,7 +117,7 @@ class JobSpec:
     )
     self_contained: bool = job_field(
         YES_OR_NO,
-        "leave out code that needs libraries where the bundle runs",
+        "exclude code that needs other libraries at run time",
         more="for example cuBLASLt and cuDNN; includes `only_tvm`; see [bundles](bundles.md)",
         default=False,
         option="--self-contained",

@@ -40,7 +40,7 @@ class JobOptions(TypedDict, total=False):
     state: str
     """Outputs that become inputs of the next run, as INPUT=OUTPUT, separated by commas."""
     self_contained: bool
-    """Leave out code that needs libraries where the bundle runs."""
+    """Exclude code that needs other libraries at run time."""
     goal: Literal["latency", "energy"]
     """What to optimise: the latency of a model, or the energy of a run."""
     dtype: Literal["float32", "float16", "bfloat16", "tf32", "fp8", "int8"]

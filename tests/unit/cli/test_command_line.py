@@ -243,7 +243,7 @@ def test_without_the_extra_for_servers_its_remedy_is_told_in_one_line(
     assert main(words) == 2
     assert (
         capsys.readouterr().err
-        == "tuneloom: a server is reached with httpx: pip install 'tuneloom[client]'\n"
+        == "tuneloom: a connection to a server needs httpx: pip install 'tuneloom[client]'\n"
     )
 
 

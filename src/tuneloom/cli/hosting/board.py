@@ -22,8 +22,8 @@ def add_parser(subparsers: Commands) -> None:
 
     parser = add_command(subparsers, "board", DESCRIPTION)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    words = "serve until SIGTERM or Ctrl-C"
-    add_arguments(add_command(commands, "serve", f"As a board, {words}.", serve, help=words))
+    words = "serve this machine as a board until SIGTERM or Ctrl-C"
+    add_arguments(add_command(commands, "serve", f"S{words[1:]}.", serve, help=words))
     words = "print the server as one file that needs only TVM"
     add_command(commands, "file", f"{words.capitalize()}'s runtime.", print_file, help=words)
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Inspect a farm: machines and devices that are listed in a file and used together.
 
-  tuneloom farm check farm.toml      try everything in it
+  tuneloom farm check farm.toml      test everything in it
   tuneloom farm status               show what the resources of a run are doing
 """
 CHECK = (
-    "Try everything in a farm file: whether machines and devices answer, what they are, which versions "
+    "Test everything in a farm file: whether machines and devices answer, what they are, which versions "
     "they have, how far their clocks are off, and how long a fixed kernel takes."
 )
 STATUS = "Show what each machine and device of a run is doing, and how many stages wait for it."

@@ -27,9 +27,9 @@ trials spent on invalid points.
   tuneloom kernel replay pnpoly.csv.gz --seeds 80
   tuneloom kernel replay pnpoly.csv.gz --seeds 80 --compare kernel-tuner
 
-With --explain, one run is told trial by trial: why each point was chosen, the time expected,
-the improvement promised, the risk of failure, and what came of it; then where the search was
-stuck, with what it was promised meanwhile.
+With --explain, one run is printed trial by trial: why each point was chosen, the expected time,
+the promised improvement, the risk of failure and the result; then where the search was stuck,
+and what it was promised meanwhile.
 
   tuneloom kernel replay pnpoly.csv.gz --explain 3
 """
@@ -170,7 +170,7 @@ def _strategies(named: Sequence[str] | None) -> Sequence[str]:
 
 def _headline(recording: "Recording") -> str:
     kinds = ", ".join(f"{count} {kind.value}" for kind, count in recording.failures().most_common())
-    repeated = f", {recording.repeated} repeated rows left out" if recording.repeated else ""
+    repeated = f", {recording.repeated} repeated rows skipped" if recording.repeated else ""
     failed = f"{recording.invalid_share:.1%} invalid{f' ({kinds})' if kinds else ''}"
     return (
         f"{recording.name}: {recording.size} configurations, {failed}{repeated}\n"

@@ -14,7 +14,8 @@ from tuneloom.report.drawing.units import duration
 ASKS_ABOVE = 1000
 DESCRIPTION = f"""\
 Run every combination of the parameters in a grid file, one after another, each in its own
-process and with its own store. Started again, it runs what is not finished yet.
+process and with its own store. When started again, it runs only what has
+not finished yet.
 
   tuneloom superb grid.toml -o results/
 

@@ -7,8 +7,8 @@ from tuneloom.cli.parsing import Commands, add_command
 
 MODEL = "zoo:squeezenet"
 DESCRIPTION = f"""\
-Tune {MODEL}, print its latency beside ONNX Runtime's where that is installed, and before and after
-tuning, and write a bundle and a report. The network's weights are random; nothing is downloaded.
+Tune {MODEL}, print its latency before and after tuning and in ONNX Runtime if that is installed,
+and write a bundle and a report. The network's weights are random; nothing is downloaded.
 """
 
 

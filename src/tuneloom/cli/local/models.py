@@ -28,8 +28,8 @@ output. Either all outputs are written or none.
   tuneloom run fast/ --input x.npy --output y.npy
 """
 EVALUATE = """\
-Time a bundle: the median of many runs and their spread. It uses as many cores as were used
-to measure it when it was tuned.
+Time a bundle: the median of many runs and their spread. It runs on as many cores
+as it was tuned on.
 
   tuneloom evaluate fast/
   tuneloom evaluate fast/ --seconds 10 --json
@@ -80,13 +80,13 @@ def _add_bundle_parsers(subparsers: Commands) -> None:
         const="best",
         choices=("best", "onnxruntime", "openvino", "tflite", "torch"),
         help="also time the model in another runtime, in turn on the same cores, and compare outputs "
-        "(default: the fastest of all that are installed)",
+        "(default: the fastest installed one)",
     )
     evaluate.add_argument(
         "--farm", type=Path, metavar="FILE", help="time it on a board of this farm and compare outputs"
     )
     evaluate.add_argument(
-        "--device", metavar="KEY", help="key of the board (default: the one that it was tuned on)"
+        "--device", metavar="KEY", help="key of the board (default: the one it was tuned on)"
     )
 
 

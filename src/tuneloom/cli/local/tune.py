@@ -67,7 +67,7 @@ def add_parser(subparsers: Commands) -> None:
     )
     add_farm_options(parser)
     parser.add_argument(
-        "--detach", action="store_true", help="submit only; a `tuneloom executor` carries the run out"
+        "--detach", action="store_true", help="submit only; a `tuneloom executor` executes the run"
     )
     add_quiet(parser)
     again = add_command(subparsers, "resume", RESUME, run_resume, store=True, json=_JSON)
@@ -166,7 +166,9 @@ def _job_specs(options: argparse.Namespace) -> list[JobSpec]:
         if options.models:
             raise InputError("give either models or --jobs FILE, not both; a jobs file names its own models")
         if options.device and len(options.device) > 1:
-            raise InputError("several --device are for models; in a jobs file each job names its own device")
+            raise InputError(
+                "--device can be repeated only for models; in a jobs file each job names its own device"
+            )
         jobs = read_jobs(options.jobs, job_values(options))
         return [replace(job, out=job.out or _place(options.out, job.name, True)) for job in jobs]
     if not options.models:

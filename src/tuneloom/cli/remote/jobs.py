@@ -87,7 +87,9 @@ def client_class() -> "type[Client]":
     try:
         from tuneloom.client import Client
     except ModuleNotFoundError as error:
-        raise InputError(f"a server is reached with {error.name}: pip install 'tuneloom[client]'") from error
+        raise InputError(
+            f"a connection to a server needs {error.name}: pip install 'tuneloom[client]'"
+        ) from error
     return Client
 
 

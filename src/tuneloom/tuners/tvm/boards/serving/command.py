@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port",
         type=port_number,
         default=DEFAULT_PORT,
-        help=f"port to listen on (default: {DEFAULT_PORT}; 0: any that is free)",
+        help=f"port to listen on (default: {DEFAULT_PORT}; 0: any free one)",
     )
 
 
