@@ -57,3 +57,15 @@ def test_a_point_that_was_seen_is_predicted_as_it_was(count: int) -> None:
     mean, deviation = process.predict(points)
     np.testing.assert_allclose(mean, [-1.0, 1.0][:count], atol=0.02)
     assert (deviation < 0.2).all()
+
+
+def test_what_points_have_to_themselves_counts_as_doubt() -> None:
+    space = Space({f"knob{n}": list(range(1, 9)) for n in range(3)})
+    rng, points = np.random.default_rng(4), space.points()
+    times = points.sum(axis=1) / 4 + rng.normal(0, 0.5, len(points))
+    targets, order = (times - times.mean()) / times.std(), rng.permutation(len(points))
+    seen, others = order[:150], order[150:]
+    process = GaussianProcess(Encoding.of(space))
+    process.fit(points[seen], targets[seen], 50)
+    mean, deviation = process.predict(points[others])
+    assert (np.abs(targets[others] - mean) < 2 * deviation).mean() > 0.9

@@ -57,11 +57,16 @@ class GaussianProcess:
         self._towards = self._covariance.towards(points, likeness)
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Mean and standard deviation at each point."""
-        likeness, _ = _unpacked(self._theta)
+        """Mean and standard deviation of a measurement at each point.
+
+        What the model calls noise counts: hardly any of it is the clock's, most is what a point
+        has to itself, and the best of many points owes something to that.
+        """
+        likeness, noise = _unpacked(self._theta)
         cross = self._towards.of(points)
         explained = cross @ self._whitening
-        variance = np.maximum(likeness.variance - np.einsum("ij,ij->i", explained, explained), 1e-9)
+        known = np.einsum("ij,ij->i", explained, explained)
+        variance = np.maximum(likeness.variance - known, 1e-9) + noise
         return (cross @ self._weights).astype(np.float64), np.sqrt(variance, dtype=np.float64)
 
     def relevance(self) -> Vector:
