@@ -21,6 +21,7 @@ Chance = np.random.Generator
 INVALID = (0.0, 0.1, 0.5, 0.9, 0.99)
 _SIZES, _NAMES = ((3, 8), (5, 11)), ("naive", "tiled", "packed", "shared", "vector", "async", "split", "tree")
 _LARGEST, _SMALLEST = 24_000, 4_000
+_LIMITS_TRIED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +232,10 @@ def _failures(sizes: Vector, share: float, rng: Chance) -> NDArray[np.bool_]:
     if not share:
         return failed
     tolerance = 0.3 * min(share, 1 - share)
-    while failed.mean() < share - tolerance:
+    for _ in range(_LIMITS_TRIED):
+        if failed.mean() >= share - tolerance:
+            return failed | (rng.random(len(sizes)) < 0.05 * share)
         rest = 1 - (1 - share) / (1 - failed.mean())
         more = failed | _beyond(sizes, 1 - min(rest, 0.6), rng)
         failed = more if more.mean() <= share + tolerance else failed
-    return failed | (rng.random(len(sizes)) < 0.05 * share)
+    raise ValueError(f"these sizes allow no limits that {share:.0%} of the points exceed; take another seed")
