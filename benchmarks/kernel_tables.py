@@ -34,15 +34,16 @@ Runs of ours end at the goal, so there is no best after 25 evaluations and more,
 those until the goal. Times of Kernel Tuner are of three to five seeds and four strategies.
 
 Times slower than the median are drawn together, and the median is taken to be at least 15 % above the best;
-otherwise a search that refines its best point becomes sure of what it never measured. Tried on the
-development spaces without a gain that could be told from chance: effects of pairs of knobs, products and
-ratios of pairs of sizes, a second model with other scales, random trees or a model without order for some
-proposals, random proposals or proposals next to the best in turns, shorter and longer length scales, a
-threshold below which improvements are ignored, a larger allowance of failures, more points to start with,
-deviations widened by past errors, a local search beside the model (neighbours of the best points, ranked by
-the model of time, by one of the surroundings alone, or by one with shorter scales; with shares that follow
-success, or while the best stands), limits drawn at random to tell where the first valid point may be, and the
-expected improvement per second: fast points are cheap to measure anyway, and the search goes to them.
+otherwise a search that refines its best point becomes sure of what it never measured. For the same reason the
+noise of the model of time counts as doubt about points that were not measured. Tried on the development
+spaces without a gain that could be told from chance: effects of pairs of knobs, products and ratios of pairs
+of sizes, a second model with other scales, random trees or a model without order for some proposals, random
+proposals or proposals next to the best in turns, shorter and longer length scales, a threshold below which
+improvements are ignored, a larger allowance of failures, more points to start with, deviations widened by
+past errors, a local search beside the model (neighbours of the best points, ranked by the model of time, by
+one of the surroundings alone, or by one with shorter scales; with shares that follow success, or while the
+best stands), limits drawn at random to tell where the first valid point may be, and the expected improvement
+per second: fast points are cheap to measure anyway, and the search goes to them.
 `benchmarks/kernel_compare.py` compares two versions of the search.
 
 Measured by `python benchmarks/kernel_replay.py --data RECORDINGS --landscapes all --ceiling`, drawn again
