@@ -32,7 +32,7 @@ Measured by `python benchmarks/vta_search.py`, drawn again with `--report`.
 
 def page(lines: Sequence[Line], searches: Sequence[str], budget: int) -> str:
     """The spaces, a row for each layer and search, and the ratios to AutoTVM's search."""
-    layers = {line["layer"]: line for line in lines if "points" in line}
+    layers = _measured_spaces(lines)
     runs: dict[str, dict[str, list[Line]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         if "fates" in line:
@@ -45,6 +45,18 @@ def page(lines: Sequence[Line], searches: Sequence[str], budget: int) -> str:
         _ratios(runs, present, budget),
     ]
     return "\n".join(parts)
+
+
+def _measured_spaces(lines: Sequence[Line]) -> dict[str, Line]:
+    """Each layer's space, which is measured anew for every few seeds; the time is the median of all."""
+    times: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        if "points" in line:
+            times[line["layer"]].append(line)
+    return {
+        layer: listed[0] | {"spent_s": median(line["spent_s"] for line in listed)}
+        for layer, listed in times.items()
+    }
 
 
 def _spaces(layers: Sequence[Line]) -> str:
