@@ -2,12 +2,12 @@
 
     python benchmarks/against_stock.py [--trials 256] [--stock-trials 256] [--seeds 3] [--out FILE]
 
-Both get the same PrimFunc for one core, trials, batch and evaluator, and the whole machine to build
-on; kernels run in one thread. Stock gets a build timeout that lets it work. Afterwards the best
-schedules of both are built again and timed side by side, in turn. Every kernel is done with one
-seed before the next seed; a call that was interrupted goes on where it ended, unless its file is
-removed. Our space of a kernel may hold fewer schedules than the trials asked for; a minute's trials
-count what was tried.
+Both get the same PrimFunc for one core and the same evaluator, and the whole machine to build on;
+trials and batches, too, unless said otherwise. Kernels run in one thread. Stock gets a build timeout
+that lets it work. Afterwards the best schedules of both are built again and timed side by side, in
+turn. Every kernel is done with one seed before the next seed; a call that was interrupted goes on where
+it ended, unless its file is removed. Our space of a kernel may hold fewer schedules than the trials
+asked for; a minute's trials count what was tried.
 """
 
 import argparse
@@ -70,6 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=256)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--stock-batch", type=int, help="batches of stock, if not as large as ours")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--kernels", type=int, default=4, help=f"how many, at most {len(KERNELS)}")
     parser.add_argument("--from-kernel", type=int, default=0, help="the first one, counted from 0")
@@ -80,26 +81,38 @@ def main() -> None:
     for seed in range(options.seeds):
         for model, start, rank in KERNELS[options.from_kernel :][: options.kernels]:
             task = heaviest(model, start, rank)
-            effort = Effort(options.trials, options.stock_trials or options.trials, options.batch)
+            effort = Effort(
+                ours=options.trials,
+                stock=options.stock_trials or options.trials,
+                batch=options.batch,
+                stock_batch=options.stock_batch or options.batch,
+            )
             if not measured(rows, task, seed, effort):
                 rows.append(compare(task, model, seed, effort))
                 write(rows, options.out)
     print_table(rows)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """Trials of both tuners, and how many of them are made at once."""
+    """Trials of both tuners, and how many of them each makes at once."""
 
     ours: int
     stock: int
     batch: int
+    stock_batch: int
 
 
 def measured(rows: list[dict[str, Any]], task: Task, seed: int, effort: Effort) -> bool:
     """Whether an earlier, interrupted call has this row already."""
     for row in rows:
-        spent = Effort(row["trials"], row.get("stock_trials", row["trials"]), row["batch"])
+        batch, trials = row["batch"], row["trials"]
+        spent = Effort(
+            ours=trials,
+            stock=row.get("stock_trials", trials),
+            batch=batch,
+            stock_batch=row.get("stock_batch", batch),
+        )
         if (row["kernel"], row["seed"], spent) == (task.name, seed, effort):
             return True
     return False
@@ -124,7 +137,7 @@ def heaviest(model: str, start: str, rank: int) -> Task:
 def compare(task: Task, model: str, seed: int, effort: Effort) -> dict[str, Any]:
     """One kernel, one seed, both tuners, one after the other."""
     ours = tune_ours(task, seed, effort.ours, effort.batch)
-    stock = tune_stock(task, seed, effort.stock, effort.batch)
+    stock = tune_stock(task, seed, effort.stock, effort.stock_batch)
     traces = [trace for trace in (ours["trace"], stock["trace"]) if trace]
     built = [rebuild_kernel(task.payload, trace) for trace in traces]
     rounds = contest([b.payload for b in built if isinstance(b, Artifact)], MeasuringRules())
@@ -138,6 +151,7 @@ def compare(task: Task, model: str, seed: int, effort: Effort) -> dict[str, Any]
         "trials": effort.ours,
         "stock_trials": effort.stock,
         "batch": effort.batch,
+        "stock_batch": effort.stock_batch,
         "ours_trials_per_minute": ours["trials"] / ours["seconds"] * 60,
         "stock_trials_per_minute": stock["trials"] / stock["seconds"] * 60,
         "ours_trials": ours["trials"],
