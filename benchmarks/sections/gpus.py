@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import exp, log
+from statistics import geometric_mean
 from typing import Any
 
 from sections.drawing import HERE, Rows, Section, table
@@ -17,9 +17,28 @@ EARLIER_ALGORITHMS = 8
 """How many of cuBLASLt's algorithms were tried before rows said so."""
 
 
+def headline(rows: Rows) -> str:
+    """What the README says."""
+    found = [row for row in _newest(rows).values() if "ratio" in row]
+    nets, transformers = (
+        geometric_mean(row["ratio"] for row in found if row["network"] in names)
+        for names in (CONVOLUTIONS, TRANSFORMERS)
+    )
+    slower = sum(row["ratio"] > 1 for row in found)
+    return (
+        f"convolutional networks take {nets:.2f} and transformers {transformers:.2f} of the time that "
+        f"`torch.compile` needs with CUDA graphs (geometric means; {slower or 'none'} of {len(found)} rows "
+        "of networks, types and batch sizes above 1)."
+    )
+
+
+def _newest(rows: Rows) -> dict[tuple[str, str, int], Mapping[str, Any]]:
+    return {(row["network"], row["dtype"], row["batch"]): row for row in rows}
+
+
 def gpu_models(rows: Rows) -> str:
     """One line for each row, the newest of its kind, and the geometric means of the ratios."""
-    newest = {(row["network"], row["dtype"], row["batch"]): row for row in rows}
+    newest = _newest(rows)
     found = [newest[key] for key in sorted(newest, key=_place)]
     missing = sorted(_timed() - newest.keys(), key=_place)
     columns = (
@@ -78,9 +97,8 @@ def _ratios(rows: Rows) -> str:
     ratios = [row["ratio"] for row in rows if "ratio" in row]
     if not ratios:
         return "not compared"
-    mean = exp(sum(map(log, ratios)) / len(ratios))
     slower = sum(ratio > 1 for ratio in ratios)
-    return f"{mean:.2f} ({len(ratios)} of {len(rows)} rows compared, {slower} above 1)"
+    return f"{geometric_mean(ratios):.2f} ({len(ratios)} of {len(rows)} rows compared, {slower} above 1)"
 
 
 def _line(row: Mapping[str, Any]) -> Sequence[object]:

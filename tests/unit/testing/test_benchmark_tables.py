@@ -57,8 +57,9 @@ def test_graphs_that_are_not_right_are_named(tables: ModuleType) -> None:
 
 
 def test_the_readme_says_what_was_measured(tables: ModuleType) -> None:
-    rows = json.loads((ROOT / "benchmarks" / "results" / "against_onnxruntime_x86.json").read_text())
-    assert tables.networks.headline(rows) in " ".join((ROOT / "README.md").read_text().split())
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert tables.networks.headline(tables.results_of("against_onnxruntime_x86.json")) in readme
+    assert tables.gpus.headline(tables.results_of("gpu_models.jsonl")) in readme
 
 
 def test_results_of_any_form_become_tables(tables: ModuleType) -> None:
