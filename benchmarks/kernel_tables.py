@@ -31,7 +31,7 @@ best strategy needs on average, so ratios are rather too high; where few strateg
 may be better. Where 99 % of a space fails, luck decides when the first valid point is found.
 
 Runs of ours end at the goal, so there is no best after 25 evaluations and more, and shares of failures are
-those until the goal. Times of Kernel Tuner are of three to five seeds and four strategies.
+those until the goal. Times of Kernel Tuner are of fewer seeds: earlier runs did not keep them.
 
 Times slower than the median are drawn together, and the median is taken to be at least 15 % above the best;
 otherwise a search that refines its best point becomes sure of what it never measured. For the same reason the
