@@ -317,10 +317,33 @@ def test_the_headline_is_the_comparison_with_what_the_user_runs_today(
     served.store.set_job(f"{job}.1", JobStatus.FINISHED, result)
     visit(browser, served, f"/jobs/{job}", "compared")
     headline = "document.querySelector('.card .gain').innerText"
-    browser.wait_for(f"{headline}.includes('2.00×') && {headline}.includes('faster than onnxruntime')")
+    browser.wait_for(f"{headline}.includes('2.00×') && {headline}.includes('faster than ONNX Runtime')")
     visit(browser, served, "/", "Overview")
     row = f"document.querySelector(`tr[data-job='{job}'] .result`).innerText"
-    browser.wait_for(f"{row}.includes('faster than onnxruntime')")
+    browser.wait_for(f"{row}.includes('faster than ONNX Runtime')")
+
+
+def test_schedules_that_were_tried_in_vain_are_shown_on_demand(browser: Browser, served: Served) -> None:
+    visit(browser, served, "/", "Overview")
+    browser.script(REUSED_SHOWN, [{"kernel": f"k{n}", "donor": "d", "used": n % 20 == 0} for n in range(40)])
+    browser.wait_for("document.querySelectorAll('#reused-here > .scroller tbody tr').length === 2")
+    assert browser.script("return document.querySelector('#reused-here summary').innerText") == (
+        "38 more that were tried"
+    )
+    browser.script(REUSED_SHOWN, [{"kernel": f"k{n}", "donor": "d", "used": False} for n in range(40)])
+    browser.wait_for("document.querySelectorAll('#reused-here > .scroller tbody tr').length === 12")
+
+
+REUSED_SHOWN = """
+const [gifts] = arguments;
+document.querySelector('#reused-here')?.remove();
+import('/page/views/job_parts.js').then(({ reused }) => {
+  const here = document.createElement('div');
+  here.id = 'reused-here';
+  here.append(...reused(gifts, true));
+  document.body.append(here);
+});
+"""
 
 
 def wait_until(true: Callable[[], bool]) -> None:

@@ -112,7 +112,7 @@ def test_the_number_at_the_top_is_against_the_own_runtime_where_that_was_timed()
         job="j", name="m", before_s=8.0, after_s=2.0, own_runtime="onnxruntime", own_runtime_s=3.0
     )
     page = render_report(ReportData(run="r", models=(model,)))
-    assert '<span class="big">1.50×</span>' in page and "faster than onnxruntime" in page
+    assert '<span class="big">1.50×</span>' in page and "faster than ONNX Runtime" in page
 
 
 def test_the_number_at_the_top_compares_times_that_were_taken_in_turn() -> None:
@@ -120,7 +120,7 @@ def test_the_number_at_the_top_compares_times_that_were_taken_in_turn() -> None:
         job="j", name="m", after_s=2.0, own_runtime="onnxruntime", own_runtime_s=3.0, beside_s=2.5
     )
     page = render_report(ReportData(run="r", models=(model,)))
-    assert '<span class="big">1.20×</span>' in page and ">onnxruntime</text>" in page
+    assert '<span class="big">1.20×</span>' in page and ">ONNX Runtime</text>" in page
 
 
 def test_a_model_that_was_left_in_its_own_runtime_is_not_called_faster() -> None:
@@ -134,7 +134,7 @@ def test_a_model_that_was_left_in_its_own_runtime_is_not_called_faster() -> None
         left="whole",
     )
     page = render_report(ReportData(run="r", models=(model,)))
-    assert "left in onnxruntime, which is faster" in page
+    assert "left in ONNX Runtime, which is faster" in page
 
 
 def test_a_model_without_latencies_is_not_called_faster() -> None:

@@ -131,7 +131,7 @@ class Job {
 
   async moreFacts() {
     const provenance = await get(`/jobs/${this.id}/provenance`);
-    fill(this.places.reused, parts.reused(provenance.reused));
+    fill(this.places.reused, parts.reused(provenance.reused, this.places.reused.querySelector("details")?.open));
     fill(this.places.measured, parts.facts(provenance.facts), h("p", { class: "remark" }, "The canary, a fixed kernel that is timed between batches, against its fastest time: high points tell that something disturbed the measurements."), parts.canary(provenance.canary, this.job.device, (at) => duration(at)));
   }
 

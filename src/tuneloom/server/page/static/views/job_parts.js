@@ -1,6 +1,6 @@
 // Parts of the view of a job that only need what was told last.
 import { h, s, state } from "../dom.js";
-import { NONE, about, clock, count, duration, latency, moment, percent, times, words } from "../format.js";
+import { NONE, about, clock, count, duration, latency, moment, percent, runtime, times, words } from "../format.js";
 import { linear, logarithmic } from "../charts/scales.js";
 
 // Latencies as bars: [look, name, ms].
@@ -21,15 +21,15 @@ const card = (title, number, unit, ...rest) => h("article", { class: "card" }, h
 // How the bundle stands against what its user would run instead: a number and words.
 export const compared = (job) => {
   const gain = job.rival_ms / job.beside_ms;
-  if (gain < 1.05 && gain > 1 / 1.05) return [latency(job.beside_ms), `as fast as ${job.rival}`];
-  return [times(gain >= 1 ? gain : 1 / gain), `${gain >= 1 ? "faster" : "slower"} than ${job.rival}`];
+  if (gain < 1.05 && gain > 1 / 1.05) return [latency(job.beside_ms), `as fast as ${runtime(job.rival)}`];
+  return [times(gain >= 1 ? gain : 1 / gain), `${gain >= 1 ? "faster" : "slower"} than ${runtime(job.rival)}`];
 };
 
 export const resultCard = (job, best, before) => {
   const after = job.after_ms ?? best, from = job.before_ms ?? before;
   const gain = from && after ? from / after : null, title = job.ended ? "Result" : "Result so far";
   const rows = [["before", "untuned", from], ["after", "tuned", after]];
-  if (job.rival_ms) return card(title, ...compared(job), bars([["rival", job.rival, job.rival_ms], ["after", "tuned", job.beside_ms], ["before", "untuned", from]]));
+  if (job.rival_ms) return card(title, ...compared(job), bars([["rival", runtime(job.rival), job.rival_ms], ["after", "tuned", job.beside_ms], ["before", "untuned", from]]));
   if (!gain) return card("Result", latency(after), after ? "best so far" : job.status === "waiting" ? "waits for an executor" : "no kernel is measured yet");
   return card(title, times(gain >= 1 ? gain : 1 / gain), gain >= 1 ? "faster than untuned" : "slower than untuned", bars(rows));
 };
@@ -76,14 +76,23 @@ export const failures = (counted, total) => {
     h("span", { class: "number" }, count(number), h("span", { class: "quiet" }, ` ${percent(number / Math.max(1, total))}`)))));
 };
 
-export const reused = (gifts) => {
-  if (!gifts.length) return h("p", { class: "remark" }, "No schedule of another kernel was tried.");
+const gifts = (listed) => {
   const gain = (gift) => (gift.before_ms && gift.after_ms ? gift.before_ms / gift.after_ms : null);
   return h("div", { class: "scroller" }, h("table", null,
     h("thead", null, h("tr", null, ["kernel", "schedule from", "learned in", "untuned", "with it", "gain", ""].map((head, at) => h("th", { scope: "col", class: at > 2 && at < 6 ? "number" : null }, head)))),
-    h("tbody", null, gifts.map((gift) => h("tr", null, h("td", null, gift.kernel), h("td", null, gift.donor), h("td", { class: "quiet" }, gift.source || NONE),
+    h("tbody", null, listed.map((gift) => h("tr", null, h("td", null, gift.kernel), h("td", null, gift.donor), h("td", { class: "quiet" }, gift.source || NONE),
       h("td", { class: "number" }, latency(gift.before_ms)), h("td", { class: "number" }, latency(gift.after_ms)), h("td", { class: "number strong" }, times(gain(gift))),
       h("td", null, gift.used && h("span", { class: "chip strong" }, "in use")))))));
+};
+
+const FEW = 12;
+
+// Those that the model uses, or the first ones until that is known; the others, of which there may be many, on demand.
+export const reused = (all, open) => {
+  if (!all.length) return h("p", { class: "remark" }, "No schedule of another kernel was tried.");
+  const used = all.filter((gift) => gift.used), shown = used.length ? used : all.slice(0, FEW);
+  const others = all.filter((gift) => !shown.includes(gift));
+  return [gifts(shown), others.length > 0 && h("details", { open }, h("summary", null, `${count(others.length)} more that were tried`), gifts(others))];
 };
 
 export const facts = (told) => h("dl", { class: "facts" }, told.map((fact) => h("div", null, h("dt", null, fact.name), h("dd", null, fact.value))));
