@@ -39,12 +39,13 @@ noise of the model of time counts as doubt about points that were not measured. 
 spaces without a gain that could be told from chance: effects of pairs of knobs, products and ratios of pairs
 of sizes, a second model with other scales, random trees or a model without order for some proposals, random
 proposals or proposals next to the best in turns, shorter and longer length scales, a threshold below which
-improvements are ignored, slow times drawn together less, always or in turns, a larger allowance of failures,
-more points to start with, deviations widened by past errors, a local search beside the model (neighbours of
-the best points, ranked by the model of time, by one of the surroundings alone, or by one with shorter scales;
-with shares that follow success, or while the best stands), limits drawn at random to tell where the first
-valid point may be, and the expected improvement per second: fast points are cheap to measure anyway, and the
-search goes to them.
+improvements are ignored, slow times drawn together less, always or in turns, times far above what was
+expected taken as failures or cut, crossing the best points or trying what is least known while little is
+promised, a larger allowance of failures, more points to start with, deviations widened by past errors, a
+local search beside the model (neighbours of the best points, ranked by the model of time, by one of the
+surroundings alone, or by one with shorter scales; with shares that follow success, or while the best stands),
+limits drawn at random to tell where the first valid point may be, and the expected improvement per second:
+fast points are cheap to measure anyway, and the search goes to them.
 `benchmarks/kernel_compare.py` compares two versions of the search.
 
 Measured by `python benchmarks/kernel_replay.py --data RECORDINGS --landscapes all --ceiling`, drawn again
