@@ -66,7 +66,7 @@ def _against(name: str, own: Any, spread: float) -> str:
     """The comparison with what the user would run instead."""
     tuned, theirs = own["tuned_s"], own["latency_s"]
     times = f"{tuned * 1e3:.2f} ms tuned (±{spread:.0%})"
-    return f"{name}: {times}, {own['name']} takes {theirs * 1e3:.2f} ms: {compared(tuned, theirs)}"
+    return f"{name}: {times}, {title_of(own['name'])} takes {theirs * 1e3:.2f} ms: {compared(tuned, theirs)}"
 
 
 def _left(name: str, left: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tuneloom.app.hosting.expecting import Expectation
 from tuneloom.app.hosting.seeing import Overview, without_others
+from tuneloom.model.rival import Rival
 from tuneloom.server.bodies.accounts import TenantTold, TokenTold
 from tuneloom.server.bodies.jobs import BundleTold, JobDetails, JobTold
 from tuneloom.server.bodies.knowledge import ModelTold
@@ -125,8 +126,7 @@ def _in_time(job: SubmittedJob) -> bool | None:
 
 def _line(job: SubmittedJob) -> dict[str, Any]:
     spec, result = job.spec, job.result
-    own, left = result.get("own_runtime", {}), result.get("left_to_onnxruntime", {})
-    budget = spec.get("budget", {})
+    budget, rival = spec.get("budget", {}), Rival.told_by(result)
     return {
         "id": job.id,
         "name": job.name,
@@ -148,8 +148,8 @@ def _line(job: SubmittedJob) -> dict[str, Any]:
         "ended": job.ended,
         "before_ms": in_ms(result.get("latency_before_s")),
         "after_ms": in_ms(result.get("latency_after_s", result.get("best_s"))),
-        "rival": own.get("name"),
-        "rival_ms": in_ms(left.get("onnxruntime_s", own.get("latency_s"))),
-        "beside_ms": in_ms(left.get("latency_s", own.get("tuned_s"))),
+        "rival": rival.name or None,
+        "rival_ms": in_ms(rival.alone_s),
+        "beside_ms": in_ms(rival.bundle_s),
         "failure": result.get("failure"),
     }

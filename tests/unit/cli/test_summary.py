@@ -52,7 +52,7 @@ def test_the_energy_of_a_run_is_shown_where_the_device_counted_it() -> None:
 def test_the_headline_is_the_comparison_with_the_runtime_people_would_use_instead() -> None:
     own = {"name": "onnxruntime", "latency_s": 0.015, "tuned_s": 0.01}
     first, second = job_line(record(JobStatus.FINISHED, RESULT | {"own_runtime": own})).splitlines()[:2]
-    assert first == "net: 10.00 ms tuned (±1%), onnxruntime takes 15.00 ms: 1.50 times faster"
+    assert first == "net: 10.00 ms tuned (±1%), ONNX Runtime takes 15.00 ms: 1.50 times faster"
     assert second.startswith("  30.00 ms untuned → 10.00 ms tuned")
 
 

@@ -109,7 +109,7 @@ def test_a_slower_model_is_called_slower() -> None:
 
 def test_the_number_at_the_top_is_against_the_own_runtime_where_that_was_timed() -> None:
     model = ModelResult(
-        job="j", name="m", before_s=8.0, after_s=2.0, own_runtime="onnxruntime", own_runtime_s=3.0
+        job="j", name="m", before_s=8.0, after_s=2.0, own_runtime="ONNX Runtime", own_runtime_s=3.0
     )
     page = render_report(ReportData(run="r", models=(model,)))
     assert '<span class="big">1.50×</span>' in page and "faster than ONNX Runtime" in page
@@ -117,7 +117,7 @@ def test_the_number_at_the_top_is_against_the_own_runtime_where_that_was_timed()
 
 def test_the_number_at_the_top_compares_times_that_were_taken_in_turn() -> None:
     model = ModelResult(
-        job="j", name="m", after_s=2.0, own_runtime="onnxruntime", own_runtime_s=3.0, beside_s=2.5
+        job="j", name="m", after_s=2.0, own_runtime="ONNX Runtime", own_runtime_s=3.0, beside_s=2.5
     )
     page = render_report(ReportData(run="r", models=(model,)))
     assert '<span class="big">1.20×</span>' in page and ">ONNX Runtime</text>" in page
@@ -129,7 +129,7 @@ def test_a_model_that_was_left_in_its_own_runtime_is_not_called_faster() -> None
         name="m",
         before_s=8.0,
         after_s=2.0,
-        own_runtime="onnxruntime",
+        own_runtime="ONNX Runtime",
         own_runtime_s=2.0,
         left="whole",
     )

@@ -22,6 +22,7 @@ from tuneloom.app.bundles.folders import write_whole
 from tuneloom.app.kinds.finding import FALLBACK, kind_named
 from tuneloom.app.reports.notes import disturbed_facts, facts_of, measuring_facts, resources_of, shared_facts
 from tuneloom.errors import InputError
+from tuneloom.model.rival import Rival
 from tuneloom.report import (
     DriftPoint,
     Gift,
@@ -145,7 +146,7 @@ def _model(
     tried = [TaskTrial(task_key=record.task_key, trial=record.trial) for record in records]
     cut_short = run.status is RunStatus.INTERRUPTED and not job.status.ended
     provenance = records[0].provenance if records else None
-    own, left = job.result.get("own_runtime", {}), job.result.get("left_to_onnxruntime", {})
+    rival = Rival.told_by(job.result)
     return ModelResult(
         job=job.id,
         name=job.name,
@@ -158,9 +159,9 @@ def _model(
         failed=sum(record.seconds is None for record in records),
         seconds=job.ended - job.started if job.ended and job.started else None,
         best=_best_of(job),
-        own_runtime=str((left.get("whole") and left.get("runtime")) or own.get("name", "")),
-        own_runtime_s=left.get("onnxruntime_s", own.get("latency_s")),
-        beside_s=left.get("latency_s", own.get("tuned_s")),
+        own_runtime=rival.name,
+        own_runtime_s=rival.alone_s,
+        beside_s=rival.bundle_s,
         left=_left(job),
         progress=progress_of(results, tried),
         energy_j=job.result.get("energy_j"),

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from tuneloom.model.opened import title_of
 from tuneloom.report.data import ModelResult, ReportData
 from tuneloom.report.drawing.axes import chart
 from tuneloom.report.drawing.markup import EMPTY, Markup, el
@@ -73,11 +72,11 @@ def _verdict(model: ModelResult) -> tuple[str, str]:
     if model.best:
         return duration(model.after_s), f"with {model.best}"
     if model.left == "whole":
-        return duration(model.after_s), f"left in {title_of(model.own_runtime)}, which is faster"
+        return duration(model.after_s), f"left in {model.own_runtime}, which is faster"
     if model.against_own_runtime is not None:
         number, word = _faster(model.against_own_runtime)
         parts = ", to which parts are left" if model.left else ""
-        return number, f"{word} than {title_of(model.own_runtime)}{parts}"
+        return number, f"{word} than {model.own_runtime}{parts}"
     if gain is None:
         return "–", "not compared" if model.status == "finished" else model.status
     return _faster(gain)
@@ -94,14 +93,14 @@ def _before_after(model: ModelResult) -> Markup:
     rows = [
         _Bar("before", "before", model.before_s),
         _Bar("after", "after", model.after_s),
-        _Bar("rival", title_of(model.own_runtime), model.own_runtime_s),
+        _Bar("rival", model.own_runtime, model.own_runtime_s),
     ]
     shown = [bar for bar in rows if bar.seconds]
     names = _LONG_NAMES if model.own_runtime_s else _SHORT_NAMES
     marks = [_timed(bar, 26.0 * row, longest, names) for row, bar in enumerate(shown)]
     label = f"{duration(model.before_s)} before, {duration(model.after_s)} after"
     if model.own_runtime_s:
-        label += f", {duration(model.own_runtime_s)} in {title_of(model.own_runtime)}"
+        label += f", {duration(model.own_runtime_s)} in {model.own_runtime}"
     return chart(label, BAR, 26 * len(shown) - 4, marks, class_="before-after")
 
 

@@ -69,8 +69,3 @@ export const clipped = (text, length) => {
 };
 
 export const words = (name) => name.replaceAll("_", " ");
-
-const RUNTIMES = { onnxruntime: "ONNX Runtime", tflite: "LiteRT", openvino: "OpenVINO", torch: "PyTorch" };
-
-// What people call a runtime.
-export const runtime = (name) => RUNTIMES[name] ?? name;

@@ -1,6 +1,6 @@
 // Parts of the view of a job that only need what was told last.
 import { h, s, state } from "../dom.js";
-import { NONE, about, clock, count, duration, latency, moment, percent, runtime, times, words } from "../format.js";
+import { NONE, about, clock, count, duration, latency, moment, percent, times, words } from "../format.js";
 import { linear, logarithmic } from "../charts/scales.js";
 
 // Latencies as bars: [look, name, ms].
@@ -21,15 +21,15 @@ const card = (title, number, unit, ...rest) => h("article", { class: "card" }, h
 // How the bundle stands against what its user would run instead: a number and words.
 export const compared = (job) => {
   const gain = job.rival_ms / job.beside_ms;
-  if (gain < 1.05 && gain > 1 / 1.05) return [latency(job.beside_ms), `as fast as ${runtime(job.rival)}`];
-  return [times(gain >= 1 ? gain : 1 / gain), `${gain >= 1 ? "faster" : "slower"} than ${runtime(job.rival)}`];
+  if (gain < 1.05 && gain > 1 / 1.05) return [latency(job.beside_ms), `as fast as ${job.rival}`];
+  return [times(gain >= 1 ? gain : 1 / gain), `${gain >= 1 ? "faster" : "slower"} than ${job.rival}`];
 };
 
 export const resultCard = (job, best, before) => {
   const after = job.after_ms ?? best, from = job.before_ms ?? before;
   const gain = from && after ? from / after : null, title = job.ended ? "Result" : "Result so far";
   const rows = [["before", "untuned", from], ["after", "tuned", after]];
-  if (job.rival_ms) return card(title, ...compared(job), bars([["rival", runtime(job.rival), job.rival_ms], ["after", "tuned", job.beside_ms], ["before", "untuned", from]]));
+  if (job.rival_ms) return card(title, ...compared(job), bars([["rival", job.rival, job.rival_ms], ["after", "tuned", job.beside_ms], ["before", "untuned", from]]));
   if (!gain) return card("Result", latency(after), after ? "best so far" : job.status === "waiting" ? "waits for an executor" : "no kernel is measured yet");
   return card(title, times(gain >= 1 ? gain : 1 / gain), gain >= 1 ? "faster than untuned" : "slower than untuned", bars(rows));
 };

@@ -128,11 +128,11 @@ def _chosen(
 ) -> Any:
     if trace_text == NO_TRACE or is_final(function) or (trace_text is None and not guess):
         return function  # whatever the backend does to kernels without a schedule
+    target = lowered.target
 
     def make() -> Any:
         return guessed(function, lowered) if trace_text is None else scheduled(function, trace_text, target)
 
-    target = lowered.target
     how = f"{target.text} {target.cores} {trace_text}"
     return make() if kept is None else kept.scheduled(function, how, make)
 
