@@ -18,7 +18,7 @@ from tuneloom.client.conversations import (
     Result,
     Told,
 )
-from tuneloom.client.exchange import JobEvent, connection, require_good, unreachable
+from tuneloom.client.exchange import JobEvent, Patience, connection, require_good, unreachable
 from tuneloom.client.logins import server_url
 from tuneloom.client.unpacking import BundleFile
 from tuneloom.model.options import JobOptions
@@ -108,14 +108,20 @@ class AsyncClient:
         return await self._answer(ApiRequest(method, path, options))
 
     async def _answer(self, asked: ApiRequest) -> Told:
-        content = None if asked.file is None else _pieces(asked.file)
-        try:
-            response = await self._http.request(asked.method, asked.path, content=content, **asked.options)
-        except httpx.HTTPError as error:
-            raise unreachable(self.url, error) from error
+        patience, response = Patience(), await self._response(asked)
+        while wait_s := patience.wait_s(response):
+            await asyncio.sleep(wait_s)
+            response = await self._response(asked)
         require_good(response)
         found: Told = response.json() if response.content else {}
         return found
+
+    async def _response(self, asked: ApiRequest) -> httpx.Response:
+        content = None if asked.file is None else _pieces(asked.file)
+        try:
+            return await self._http.request(asked.method, asked.path, content=content, **asked.options)
+        except httpx.HTTPError as error:
+            raise unreachable(self.url, error) from error
 
     async def stream(self, path: str, last: str = "") -> AsyncIterator[JobEvent]:
         """The events of one connection."""

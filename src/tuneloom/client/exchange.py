@@ -51,6 +51,22 @@ def require_good(response: httpx.Response) -> None:
     raise kind(str(told["detail"]), field=told.get("field"))
 
 
+@dataclass(slots=True)
+class Patience:
+    """How long a client still waits, in all, for a server that is asked too often."""
+
+    left_s: float = 30.0
+
+    def wait_s(self, response: httpx.Response) -> float:
+        """After how long to ask the same again; 0 if the answer is to be taken as it is."""
+        if response.status_code != 429:
+            return 0.0
+        told = response.headers.get("Retry-After", "")
+        seconds = max(0.1, float(told)) if told.isdecimal() else 1.0
+        self.left_s -= seconds
+        return seconds if self.left_s >= 0 else 0.0
+
+
 def require_version(told: Mapping[str, Any], url: str) -> None:
     """Raise ServiceError if client and server may not understand each other."""
     theirs = str(told.get("version", "unknown"))

@@ -19,7 +19,7 @@ from tuneloom.client.conversations import (
     Result,
     Told,
 )
-from tuneloom.client.exchange import JobEvent, connection, require_good, unreachable
+from tuneloom.client.exchange import JobEvent, Patience, connection, require_good, unreachable
 from tuneloom.client.logins import server_url
 from tuneloom.client.unpacking import BundleFile
 from tuneloom.model.options import JobOptions
@@ -106,14 +106,20 @@ class Client:
         return self._answer(ApiRequest(method, path, options))
 
     def _answer(self, asked: ApiRequest) -> Told:
-        with asked.file.open("rb") if asked.file is not None else nullcontext() as content:
-            try:
-                response = self._http.request(asked.method, asked.path, content=content, **asked.options)
-            except httpx.HTTPError as error:
-                raise unreachable(self.url, error) from error
+        patience, response = Patience(), self._response(asked)
+        while wait_s := patience.wait_s(response):
+            time.sleep(wait_s)
+            response = self._response(asked)
         require_good(response)
         found: Told = response.json() if response.content else {}
         return found
+
+    def _response(self, asked: ApiRequest) -> httpx.Response:
+        with asked.file.open("rb") if asked.file is not None else nullcontext() as content:
+            try:
+                return self._http.request(asked.method, asked.path, content=content, **asked.options)
+            except httpx.HTTPError as error:
+                raise unreachable(self.url, error) from error
 
     def stream(self, path: str, last: str = "") -> Iterator[JobEvent]:
         """The events of one connection."""

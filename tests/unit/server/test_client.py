@@ -71,6 +71,39 @@ def test_submit_wait_and_fetch(served: Served, client: Client, tmp_path: Path) -
     assert [found.id for found in client.jobs(status=["finished"])] == [job.id]
 
 
+def busy(*waits: str) -> httpx.MockTransport:
+    """A server that asks its callers to wait so many seconds, one by one, before it answers."""
+    left = iter(waits)
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        wait = next(left, None)
+        if wait is None:
+            return httpx.Response(200, json={"devices": ["cpu"]})
+        told = {"Content-Type": "application/problem+json", "Retry-After": wait}
+        return httpx.Response(429, headers=told, json={"detail": f"try again in {wait} s"})
+
+    return httpx.MockTransport(answer)
+
+
+def test_who_asks_too_often_waits_as_the_server_says() -> None:
+    with Client("http://farm", "t", transport=busy("0", "0")) as client:
+        assert client.devices() == ["cpu"]
+
+    async def devices() -> list[object]:
+        async with AsyncClient("http://farm", "t", transport=busy("0", "0")) as client:
+            return list(await client.devices())
+
+    assert asyncio.run(devices()) == ["cpu"]
+
+
+def test_nobody_waits_for_minutes_without_a_word() -> None:
+    with (
+        Client("http://farm", "t", transport=busy("1000")) as client,
+        pytest.raises(ServiceError, match="try again in 1000 s"),
+    ):
+        client.devices()
+
+
 def test_the_same_without_waiting(served: Served, url: str, tmp_path: Path) -> None:
     model = write_network(tmp_path / "net.onnx")
 
