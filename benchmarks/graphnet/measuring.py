@@ -1,10 +1,14 @@
-"""One graph in PyTorch, Inductor and Tuneloom, in this process: outputs are compared, calls timed in turn."""
+"""One graph in PyTorch, Inductor and Tuneloom, in this process: outputs are compared, calls timed in turn.
+
+On a GPU, calls hold the lock with which Tuneloom measures: other graphs are tuned and measured beside this one.
+"""
 
 import argparse
 import logging
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
@@ -12,6 +16,8 @@ import torch
 
 import tuneloom
 from graphnet import samples, scores
+from tuneloom.engine.sharing.locks import holding
+from tuneloom.gpus import visible_gpus
 
 WARM_UPS = 6
 _LEAST, _MOST, _TIMED_S = 15, 200, 2.0
@@ -24,7 +30,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     with torch.no_grad():
         try:
             model, inputs = samples.opened(options.samples[0], device=options.device, dtype=options.dtype)
-            expected = model(*inputs)
+            with alone(options.device):
+                expected = model(*inputs)
         except Exception as error:
             return {"eager": {"error": _line(error)}}
         calls: dict[str, Callable[[], Any]] = {"eager": lambda: model(*inputs)}
@@ -33,14 +40,26 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             began = time.perf_counter()
             try:
                 calls[name], told = build(model, inputs, options)
-                tolerance = scores.least_tolerance(calls[name](), expected)
+                with alone(options.device):
+                    tolerance = scores.least_tolerance(calls[name](), expected)
                 row[name] = {"tolerance": tolerance, "compile_s": time.perf_counter() - began, **told}
             except Exception as error:
                 calls.pop(name, None)
                 row[name] = {"error": _line(error)}
-        for name, seconds in _in_turn(calls).items():
-            row[name]["seconds"] = seconds
+        with alone(options.device):
+            for name, seconds in _in_turn(calls).items():
+                row[name]["seconds"] = seconds
     return row
+
+
+@contextmanager
+def alone(device: str) -> Iterator[None]:
+    """Have the GPU to oneself, once what it was given before is done; a CPU's cores are one's own anyway."""
+    names = [f"gpu-{visible_gpus()[0].uuid}"] if device == "cuda" else []
+    with holding(names, alone=True, waits=lambda: None):
+        yield
+        if names:
+            torch.cuda.synchronize()
 
 
 Built = tuple[Callable[[], Any], dict[str, Any]]
@@ -48,8 +67,10 @@ Built = tuple[Callable[[], Any], dict[str, Any]]
 
 def _inductor(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Built:
     fast = torch.compile(model)
-    for _ in range(WARM_UPS):
-        fast(*inputs)
+    fast(*inputs)  # compiles, for which the GPU is not needed
+    with alone(options.device):
+        for _ in range(WARM_UPS - 1):
+            fast(*inputs)
     return lambda: fast(*inputs), {}
 
 
@@ -58,8 +79,9 @@ def _tuneloom(model: Any, inputs: Sequence[Any], options: argparse.Namespace) ->
     log.setLevel(logging.INFO)
     log.addHandler(said)
     fast = tuneloom.compile(model, inputs, mode="wait", trials=options.trials, seconds=options.seconds)
-    for _ in range(WARM_UPS):  # both run side by side until one of them is chosen
-        fast(*inputs)
+    with alone(options.device):
+        for _ in range(WARM_UPS):  # both run side by side until one of them is chosen
+            fast(*inputs)
     return lambda: fast(*inputs), {"in_use": fast.in_use, "said": said.words}
 
 
