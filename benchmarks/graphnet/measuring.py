@@ -1,6 +1,6 @@
 """One graph in PyTorch, Inductor and Tuneloom, in this process: outputs are compared, calls timed in turn.
 
-On a GPU, calls hold the lock with which Tuneloom measures: other graphs are tuned and measured beside this one.
+On a GPU, calls hold the lock with which Tuneloom measures: other graphs are tuned beside this one.
 """
 
 import argparse
