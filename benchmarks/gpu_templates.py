@@ -133,9 +133,8 @@ def reference(meaning: Meaning, inputs: Sequence[Any], double: bool) -> list[Any
 
     def convolve(step: Any, x: Any, weight: Any) -> Any:
         a = step.attributes
-        image, kernel = (
-            (x.permute(0, 3, 1, 2), weight.permute(0, 3, 1, 2)) if a["data_layout"] == "NHWC" else (x, weight)
-        )
+        image = x.permute(0, 3, 1, 2) if a["data_layout"] == "NHWC" else x
+        kernel = weight.permute([a["kernel_layout"].index(axis) for axis in "OIHW"])
         top, left, bottom, right = a["padding"]
         assert (top, left) == (bottom, right)
         y = functional.conv2d(image, kernel, None, a["strides"], (top, left), a["dilation"], a["groups"])

@@ -200,12 +200,12 @@ def attention_with_repeated_keys(dtype: str = "float16") -> Meaning:
     return w.meaning(w.step("nn.attention", (q, *parts), (1, 20, 6, 16), dtype, **attributes))
 
 
-def attention_of_hidden_rows(dtype: str = "float32") -> Meaning:
-    """Attention with a mask that hides some rows from all keys."""
+def attention_of_hidden_rows(dtype: str = "float32", low: float = -np.inf) -> Meaning:
+    """Attention with a mask that hides some rows from all keys, by a number as low as this."""
     w = MeaningWriter()
     q, k, v = (w.input((1, 18, 2, 16), dtype) for _ in "qkv")
     mask = w.input((1, 1, 18, 1), "bool")
-    hidden = w.step("where", (mask, w.const(0.0, dtype), w.const(-np.inf, dtype)), (1, 1, 18, 1), dtype)
+    hidden = w.step("where", (mask, w.const(0.0, dtype), w.const(low, dtype)), (1, 1, 18, 1), dtype)
     bias = w.step("broadcast_to", (hidden,), (1, 1, 18, 18), dtype)
     attributes = {"scale": None, "causal_mask": None, "window_size": None}
     return w.meaning(w.step("nn.attention_bias", (q, k, v, bias), (1, 18, 2, 16), dtype, **attributes))
@@ -531,6 +531,10 @@ CASES: dict[str, tuple[str, Callable[[], Meaning]]] = {
     "attention with a cache in place": ("attention", attention_with_a_cache),
     "attention with repeated keys": ("attention", attention_with_repeated_keys),
     "attention of hidden rows": ("attention", attention_of_hidden_rows),
+    "attention of hidden rows, finite": (
+        "attention",
+        lambda: attention_of_hidden_rows(low=float(np.finfo("float32").min)),
+    ),
     "written out attention": ("attention", lambda: written_out_attention(40, 2, 16)),
     "masked attention": ("attention", lambda: written_out_attention(36, 2, 16, mask=True)),
     "layer norm": ("rows", lambda: layer_norm(10, 96)),

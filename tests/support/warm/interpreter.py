@@ -75,10 +75,11 @@ class WarmInterpreter:
         with listener:
             select.select([listener], [], [])
             module = f"{__package__}.server"
+            places = (_ROOT, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
             self._server = subprocess.Popen(
                 [sys.executable, "-P", "-m", module, str(listener.fileno()), self.address],
                 pass_fds=[listener.fileno()],
-                env={**os.environ, **_ONE_THREAD, "PYTHONPATH": str(_ROOT)},
+                env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(map(str, places))},
                 stdin=subprocess.DEVNULL,
             )
         self._server.wait()

@@ -12,6 +12,8 @@ from tuneloom.backends.cuda.triton.writing import Draft, constant_of
 from tuneloom.backends.meaning import TensorType
 
 _LOG2_E = 1.4426950408889634
+_LOWEST = -2.35e38
+"""Scores below are raised to it, or times the logarithm of e those that masks hide would become -inf."""
 _ALIGNED = 16
 
 
@@ -179,7 +181,8 @@ class AttentionKernel:
                 return scores, scale * _LOG2_E, False
             bias = found.step.operands[3]
             place = self._score_place(key, found.shape(bias))
-            return self._draft.named(f"{scores} * {scale!r} + {self._draft.read(bias, place)}"), _LOG2_E, True
+            shifted = self._draft.named(f"{scores} * {scale!r} + {self._draft.read(bias, place)}")
+            return self._raised(shifted), _LOG2_E, True
         factor = self._factor()
         if factor is not None:
             return scores, factor * _LOG2_E, False
@@ -190,7 +193,18 @@ class AttentionKernel:
         draft.know(found.scores, place, scores)
         text = draft.read(step.operands[0], place)
         draft.forget(found.scores)
-        return text, _LOG2_E, True
+        return self._raised(draft.named(text)), _LOG2_E, True
+
+    def _raised(self, scores: str) -> str:
+        """The scores, those that a finite number hides still finite when they are multiplied.
+
+        A row of nothing but such scores weighs all keys alike.
+        """
+        if self._found.dtype == "float16":
+            return scores  # whose lowest number is far from the limits of what is computed with
+        return self._draft.named(
+            f"tl.where({scores} == float('-inf'), {scores}, tl.maximum({scores}, {_LOWEST!r}))"
+        )
 
     def _factor(self) -> float | None:
         """The positive number by which the scores are multiplied; None if more is done to them."""
