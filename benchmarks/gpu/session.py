@@ -52,6 +52,9 @@ STEPS = {
         least_s=150.0,
         results="gpu_templates.jsonl",
     ),
+    "norms": Step(
+        words=("gpu_norms.py", "--processes", "15", "--out"), least_s=90.0, results="gpu_norms.json"
+    ),
     "models": Step(
         words=("gpu_models.py", "--together", "--ours-only", "--processes", "15", "--budget", TIME, "--out"),
         least_s=330.0,
