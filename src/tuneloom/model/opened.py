@@ -276,6 +276,8 @@ class CheckResult:
     tolerance: float = EXACT
     energy_j: float | None = None
     """What one run of the tuned model takes, where its device counts that."""
+    arbitrary: bool = False
+    """Whether whole numbers were made up as inputs, which may be none that the model is meant for."""
 
     @property
     def same(self) -> bool:

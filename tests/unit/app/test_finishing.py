@@ -186,6 +186,46 @@ def against(rival_s: float, name: str = "onnxruntime", tuned_s: float = 1.0) -> 
     return CheckResult(difference=0.0, tuned_s=(tuned_s,), untuned_s=(2.0,), own_runtime=own)
 
 
+def beside(*differences: float) -> CheckResult:
+    """Other runtimes whose outputs are so far from ours, the fastest first."""
+    first, *others = (
+        OwnRuntime(name=name, difference=apart, seconds=(2.0,), tuned_s=(1.0,))
+        for name, apart in zip(("torch", "openvino"), differences, strict=False)
+    )
+    return replace(SAME, own_runtime=replace(first, others=tuple(others)))
+
+
+@pytest.mark.parametrize(("apart", "nearest"), [(0.3, "PyTorch by 0.3,"), (float("inf"), "OpenVINO by 0.5,")])
+def test_a_model_whose_outputs_no_other_runtime_gives_is_not_written(apart: float, nearest: str) -> None:
+    tasks = tuned("a")
+    script = Script(tasks, checks=[beside(apart, 0.5)])
+    failure = finished(tasks, script).failure
+    assert f"its outputs differ from those of {nearest}" in failure and "--tolerance" in failure
+    assert "export_model" not in script.calls
+
+
+def test_one_runtime_that_agrees_is_enough() -> None:
+    tasks = tuned("a")
+    script = Script(tasks, checks=[beside(0.3, 1e-6)])
+    assert not finished(tasks, script).failure and "export_model" in script.calls
+
+
+def test_made_up_whole_numbers_may_mean_something_else_to_another_runtime() -> None:
+    tasks = tuned("a")
+    script = Script(tasks, checks=[replace(beside(0.3), arbitrary=True)])
+    finish = finished(tasks, script)
+    assert not finish.failure and "export_model" in script.calls
+    assert finish.notes[0].startswith("on made-up whole numbers its outputs differ from those of PyTorch")
+
+
+def test_a_tolerance_may_allow_what_another_runtime_gives() -> None:
+    tasks = tuned("a")
+    script, finish = Script(tasks, checks=[beside(0.3)]), finish_of(tasks)
+    finish.spec = replace(finish.spec, tolerance=1.0)
+    drive(finish.begin(), script)
+    assert not finish.failure and "export_model" in script.calls
+
+
 WHOLE = Handover(left=("*",), seconds=(0.9,), tvm_s=(1.0,), rival_s=(0.9,), whole=True)
 
 

@@ -13,6 +13,7 @@ from tuneloom.app.finishing.verdicts import (
     may_be_handed_over,
     may_win_in_pieces,
     may_win_whole,
+    misread,
     share_to_beat,
 )
 from tuneloom.app.tasks.limits import EXPORT_S, OPEN_S, built_s, check_s, compile_s
@@ -40,6 +41,7 @@ HAND_OVER = "tuneloom.tuners.tvm.models.rivals.choosing:choose"
 GUESS = "tuneloom.tuners.tvm.models.guessing:first_guesses"
 WEIGH = "tuneloom.tuners.tvm.models.in_model:slower_in_model"
 _COMPILES = 2
+_READ = 0.05  # a model that is read as it is meant was never further off; half of the default tolerance
 _UNMEASURED = (
     "no such device is here, so nothing was measured: kernels run with the best that is known of them, "
     "or with a first guess"
@@ -231,7 +233,17 @@ class Finish:
         self.check = check
         if not check.same:
             return [self._guilty_step()]
+        why = misread(check, self._tolerance)
+        if why and not check.arbitrary:
+            self.failure = why
+            return self._end()
+        self.notes += [f"on made-up whole numbers {why}"] if why else []
         return self._hand_over_or_export()
+
+    @property
+    def _tolerance(self) -> float:
+        """How far outputs may be from another runtime's, which computes a lower precision in its own way."""
+        return max(_READ, self.spec.tolerance * (0.5 if self.spec.dtype == "float32" else 2))
 
     def _weigh_or_check(self) -> Step:
         """What is weighed may still change, so that it is checked, and compared with others, only then."""

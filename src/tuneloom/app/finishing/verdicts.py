@@ -8,6 +8,7 @@ from typing import Any
 from tuneloom.app.tasks.progress import Contender, TaskProgress, is_borrowed
 from tuneloom.errors import in_short
 from tuneloom.model import CheckResult, OwnRuntime, Trial
+from tuneloom.model.opened import title_of
 from tuneloom.tuners.tvm.models.rivals.runtimes import RIVALS
 
 _CLEARLY = 1.0  # a short model is worth a closer look only if another runtime was faster at first sight
@@ -16,6 +17,19 @@ _HOPELESS = 0.93  # all of the model was faster by more, so it is again
 _SHORT_S, _LONG_S = 1e-4, 1e-3
 PIECES_IN = "onnxruntime"
 _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
+
+
+def misread(check: CheckResult, tolerance: float) -> str:
+    """What to say if no runtime that runs the model gives outputs as near as this; empty if one does."""
+    if check.own_runtime is None:
+        return ""
+    nearest = min(check.own_runtime.every, key=lambda one: one.difference)
+    if nearest.difference <= tolerance:
+        return ""
+    return (
+        f"its outputs differ from those of {title_of(nearest.name)} by {nearest.difference:.2g}, relative to "
+        "their size: TVM reads the model in another way; if you don't mind, raise --tolerance"
+    )
 
 
 @dataclass(slots=True)

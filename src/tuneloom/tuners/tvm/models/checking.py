@@ -60,6 +60,7 @@ def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, *, rivals:
         own_runtime=None if isinstance(own, str) else own,
         uncompared=own if isinstance(own, str) else "",
         energy_j=energy_j,
+        arbitrary=any(value.dtype.kind in "iu" for value in values),
     )
 
 
@@ -76,6 +77,7 @@ def added(checks: Sequence[CheckResult]) -> CheckResult:
         own_runtime=_own_runtime([check.own_runtime for check in checks]),
         uncompared=next((check.uncompared for check in checks if check.uncompared), ""),
         energy_j=_all_or_none([check.energy_j for check in checks]),
+        arbitrary=checks[0].arbitrary,
         by_shape=tuple((median(check.untuned_s), median(check.tuned_s)) for check in checks),
     )
 

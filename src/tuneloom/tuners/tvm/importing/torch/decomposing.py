@@ -57,7 +57,7 @@ class Decomposition:
         """The new graph; raises whatever PyTorch raises, and NotTraceableError."""
         pieces = list(self._pieces())
         for piece in pieces:
-            if len(piece) > 1:
+            if len(piece) > 1 or self._changes(piece[0]):
                 self._trace(piece)
             else:
                 self._copy(piece[0])
@@ -103,12 +103,20 @@ class Decomposition:
             x, weight, bias, mean, variance, training, momentum, eps, _ = self._arguments(node, target)
             if training or mean is None:
                 raise NotTraceableError("statistics of a batch")
-            op = self._aten._native_batch_norm_legit_no_training.default
-            value = node.meta["val"]
-            meta = {**node.meta, "val": (value, value.new_empty(0), value.new_empty(0))}
-            whole = self._call(op, (x, weight, bias, mean, variance, momentum, eps), meta)
-            return self._call(operator.getitem, (whole, 0), node.meta)
+            return self._normalised(node, (x, weight, bias, mean, variance, momentum, eps))
+        if name == "instance_norm.default":
+            x, weight, bias, mean, variance, of_inputs, momentum, eps, _ = self._arguments(node, target)
+            if of_inputs:
+                return self._call(target, self._arguments(node, target), node.meta)
+            return self._normalised(node, (x, weight, bias, mean, variance, momentum, eps))
         return None
+
+    def _normalised(self, node: Any, operands: tuple[Any, ...]) -> Any:
+        """A norm by statistics that are known."""
+        op = self._aten._native_batch_norm_legit_no_training.default
+        value = node.meta["val"]
+        meta = {**node.meta, "val": (value, value.new_empty(0), value.new_empty(0))}
+        return self._call(operator.getitem, (self._call(op, operands, meta), 0), node.meta)
 
     def _arguments(self, node: Any, target: Any) -> list[Any]:
         """All arguments in the order of the schema, with the new nodes in place of the old."""
@@ -117,8 +125,8 @@ class Decomposition:
             given.append(node.kwargs.get(argument.name, argument.default_value))
         return [self._new.get(one, one) if isinstance(one, self._torch.fx.Node) else one for one in given]
 
-    def _call(self, target: Any, operands: tuple[Any, ...], meta: dict[str, Any]) -> Any:
-        made = self._made.call_function(target, operands)
+    def _call(self, target: Any, operands: Sequence[Any], meta: dict[str, Any]) -> Any:
+        made = self._made.call_function(target, tuple(operands))
         made.meta = dict(meta)
         return made
 
@@ -130,8 +138,9 @@ class Decomposition:
         )
         outputs = [node for node in nodes if any(user not in inside for user in node.users)]
         key = self._signature(nodes[0], inputs) if len(nodes) == 1 else tuple(nodes)
+        changed = [one for one in inputs if one in self._changed(nodes)]
         if key not in self._traces:
-            self._traces[key] = self._traced(nodes, inputs, outputs)
+            self._traces[key] = self._traced(nodes, inputs, changed, outputs)
         traced = self._traces[key]
         found = dict(
             zip(traced.find_nodes(op="placeholder"), map(self._new.__getitem__, inputs), strict=True)
@@ -143,15 +152,19 @@ class Decomposition:
             elif one.op == "get_attr":
                 raise NotTraceableError("a tensor of the trace's own")
         flat = traced.output_node().args[0]
-        for node, results in zip(outputs, flat, strict=True):
+        for node, results in zip((*outputs, *changed), flat, strict=True):  # others read what is changed
             self._new[node] = self._torch.fx.node.map_arg(results, found.__getitem__)
 
-    def _traced(self, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        from torch.fx.experimental.proxy_tensor import make_fx
+    def _changes(self, node: Any) -> bool:
+        return _mutates(node) and node not in self._functional
 
-        changing = [node for node in nodes if _mutates(node) and node not in self._functional]
-        changed = {base for node in changing for base in self._bases(node.args[0])}
+    def _changed(self, nodes: Sequence[Any]) -> set[Any]:
+        """Where the memory that some nodes change comes from."""
+        return {base for node in nodes if self._changes(node) for base in self._bases(node.args[0])}
 
+    def _traced(
+        self, nodes: Sequence[Any], inputs: Sequence[Any], changed: Sequence[Any], outputs: Sequence[Any]
+    ) -> Any:
         def run(*values: Any) -> Any:
             known = {
                 node: value.clone() if node in changed else value
@@ -160,12 +173,18 @@ class Decomposition:
             for node in nodes:
                 args, kwargs = self._torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
                 known[node] = self._functional.get(node, node.target)(*args, **kwargs)
-            return [known[node] for node in outputs]
+            return [known[node] for node in (*outputs, *changed)]
 
-        own = self._torch.func.functionalize(run) if changed else run
-        with self._torch.no_grad():
-            made = make_fx(own, decomposition_table=self._table)(*map(_contiguous, inputs))
+        made = self._graph_of(self._torch.func.functionalize(run) if changed else run, inputs)
+        if any(_mutates(one) for one in made.graph.nodes):  # what operators are made of may change tensors
+            made = self._graph_of(self._torch.func.functionalize(made), inputs)
         return made.graph
+
+    def _graph_of(self, run: Any, inputs: Sequence[Any]) -> Any:
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        with self._torch.no_grad():
+            return make_fx(run, decomposition_table=self._table)(*map(_contiguous, inputs))
 
     def _signature(self, node: Any, inputs: Sequence[Any]) -> Any:
         """What decides how a single node breaks down."""

@@ -22,6 +22,7 @@ from tuneloom.tuners.tvm.importing.relax import (
     describe_inputs,
     describe_outputs,
 )
+from tuneloom.tuners.tvm.importing.torch import resampling
 from tuneloom.tuners.tvm.importing.torch.decomposing import decomposed
 from tuneloom.tuners.tvm.importing.torch.recurrent import OPERATORS, torch_recurrent
 from tuneloom.tuners.tvm.importing.torch.through_onnx import through_onnx
@@ -78,6 +79,9 @@ class OpenProgram:
     refusal: str | None = None
 
 
+WHOLE = frozenset((*OPERATORS, *resampling.NAMES))
+"""Operators that are converted as they are, though PyTorch could break them down."""
+
 _LAST: dict[bytes, OpenProgram] = {}
 """The last program with open sizes: whoever imports it under one usually wants others, too."""
 
@@ -109,7 +113,7 @@ def import_exported(
 def _opened(program: Any, where: str) -> OpenProgram:
     with _silence():
         try:
-            simple = decomposed(program, _decompositions(program), OPERATORS)
+            simple = decomposed(program, _decompositions(program), WHOLE)
             _check_trained(simple, where)
             refusal = _refusal(simple)
             if refusal is not None:
@@ -144,7 +148,7 @@ def _decompositions(program: Any) -> Any:
 
     table = torch.export.default_decompositions()
     if not program.range_constraints:
-        for name in OPERATORS:
+        for name in WHOLE:
             packet, overload = name.split(".")
             table.pop(getattr(getattr(torch.ops.aten, packet), overload), None)
     return table
@@ -182,7 +186,7 @@ def _check_trained(program: Any, where: str) -> None:
 
 def _refusal(program: Any) -> str | None:
     """What TVM would stop at without saying where."""
-    known = {*_importer().convert_map, *OPERATORS}
+    known = {*_importer().convert_map, *WHOLE}
     for node in program.graph.nodes:
         if node.op == "call_function" and node.target.__name__ not in known:
             return f"TVM does not import operator {node.target.__name__} ({_place(node)})"

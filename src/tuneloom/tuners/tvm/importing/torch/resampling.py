@@ -1,0 +1,92 @@
+"""Images at other sizes as PyTorch computes them, axis by axis.
+
+How much of which element goes where, PyTorch tells itself, for each axis: TVM knows neither its way to round
+to the nearest pixel, nor scales that sizes don't tell, nor smoothing, nor one or three axes.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tuneloom.compiler.lazy import relax
+
+Emit = Callable[[Any], Any]
+_BESIDE = 2
+"""Columns of the image whose rows tell what PyTorch does: with a single one, smoothing goes wrong there."""
+NAMES = tuple(
+    f"{name}.{overload}"
+    for name in (
+        *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"),
+        *("_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d"),
+        *("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d"),
+        *("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
+    )
+    for overload in ("default", "vec")
+)
+"""PyTorch's operators for it."""
+_DIRECT = {"upsample_nearest2d": "nearest_neighbor", "upsample_bilinear2d": "linear"}
+"""Those that TVM computes alike where sizes tell the scale; to the nearest where it is whole."""
+
+
+def resampled(emit: Emit, x: Any, node: Any) -> Any:
+    """The image that a node makes of `x`."""
+    name = node.target.__name__.partition(".")[0]
+    given = _named(node)
+    before = [int(extent) for extent in x.ty.shape.values[2:]]
+    after = [int(extent) for extent in node.meta["val"].shape[2:]]
+    scales = _scales(given, before, after)
+    method = _DIRECT.get(name)
+    whole = all(m % n == 0 for n, m in zip(before, after, strict=True))
+    if method is not None and not any(scales) and (whole or method == "linear"):
+        mode = "align_corners" if given.get("align_corners") else "half_pixel"
+        image = relax.op.image.resize2d
+        return emit(image(x, after, method=method, coordinate_transformation_mode=mode))
+    for axis, sizes in enumerate(zip(before, after, scales, strict=True), start=2):
+        matrix = _matrix(name, *sizes, align=bool(given.get("align_corners")))
+        x = _along(emit, x, axis, matrix, "nearest" in name)
+    return x
+
+
+def _named(node: Any) -> Mapping[str, Any]:
+    names = [one.name for one in node.target._schema.arguments]
+    return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+def _scales(given: Mapping[str, Any], before: Sequence[int], after: Sequence[int]) -> Sequence[float | None]:
+    """By how much each axis grows, where that is not what the sizes say."""
+    told = given.get("scale_factors") or [
+        given.get(name) for name in ("scales_d", "scales_h", "scales_w", "scales") if name in given
+    ]
+    scales = [*([None] * (len(before) - len(told))), *told]
+    return [
+        None if scale is None or scale * n == m else scale
+        for scale, n, m in zip(scales, before, after, strict=True)
+    ]
+
+
+def _matrix(name: str, before: int, after: int, scale: float | None, *, align: bool) -> Any:
+    """What an axis of so many elements becomes: how much of each goes into each of the new ones."""
+    import torch
+    from torch.nn import functional
+
+    each = torch.eye(before).reshape(before, 1, before, 1).repeat(1, 1, 1, _BESIDE)
+    options: dict[str, Any] = {"size": (after, _BESIDE)} if scale is None else {"scale_factor": (scale, 1.0)}
+    if "nearest" in name:
+        options["mode"] = "nearest-exact" if "exact" in name else "nearest"
+    else:
+        options["mode"] = "bicubic" if "bicubic" in name else "bilinear"
+        options |= {"align_corners": align, "antialias": name.endswith("_aa")}
+    return functional.interpolate(each, **options)[:, 0, :, 0].numpy()
+
+
+def _along(emit: Emit, x: Any, axis: int, matrix: Any, picks: bool) -> Any:
+    shape = [int(extent) for extent in x.ty.shape.values]
+    if matrix.shape[0] == matrix.shape[1] and (matrix.diagonal() == 1).all():
+        return x
+    if picks:
+        return emit(relax.op.take(x, relax.const(matrix.argmax(0), "int64"), axis))
+    dtype = str(x.ty.dtype)
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    lines = emit(relax.op.reshape(x, (outer, shape[axis], inner)))
+    mixed = emit(relax.op.matmul(relax.const(matrix.T.astype(dtype)), lines))
+    return emit(relax.op.reshape(mixed, (*shape[:axis], matrix.shape[1], *shape[axis + 1 :])))
