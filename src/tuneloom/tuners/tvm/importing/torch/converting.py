@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
@@ -19,6 +18,14 @@ from tuneloom.tuners.tvm.importing.torch.indexing import by_indices, select
 from tuneloom.tuners.tvm.importing.torch.lacking import CONVERTERS, Converter, without_places
 from tuneloom.tuners.tvm.importing.torch.types import computed_in, require_shape, torch_type
 
+Usual = Callable[[Any], Any]
+"""How TVM converts a node."""
+
+
+def _is_open(value: Any) -> bool:
+    """Whether a tensor has dimensions that are not known."""
+    return not all(hasattr(extent, "value") for extent in value.ty.shape.values)
+
 
 class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
     """Converts a node in the types that PyTorch uses for it."""
@@ -28,10 +35,9 @@ class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
             "floor_divide.default": self._floor_divide,
             "adaptive_max_pool2d.default": self._adaptive_max_pool,
             "scatter_add.default": self._scatter_add,
-            "instance_norm.default": self._instance_norm,
         }
         theirs = super().create_convert_map()
-        own |= {name: partial(self._converted, one) for name, one in CONVERTERS.items()}
+        own |= {name: partial(self._converted, one, theirs.get(name)) for name, one in CONVERTERS.items()}
         own |= {name: partial(self._resampled, theirs.get(name)) for name in resampling.NAMES}
         own |= {
             name: partial(self._of_truth, theirs[name]) for name in ("mul.Tensor", "ne.Scalar", "eq.Scalar")
@@ -41,17 +47,19 @@ class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
         table = {**theirs, **own}
         return {name: self._typed(name.partition(".")[0], convert) for name, convert in table.items()}
 
-    def _converted(self, convert: Converter, node: Any) -> Any:
+    def _converted(self, convert: Converter, usual: Usual | None, node: Any) -> Any:
         args = self.retrieve_args(node)
+        if usual is not None and _is_open(args[0]):
+            return usual(node)
         return convert(self.block_builder.emit, node, args, node.kwargs)
 
-    def _resampled(self, usual: Callable[[Any], Any] | None, node: Any) -> Any:
+    def _resampled(self, usual: Usual | None, node: Any) -> Any:
         x = self.env[node.args[0]]
-        if usual is not None and not all(hasattr(extent, "value") for extent in x.ty.shape.values):
+        if usual is not None and _is_open(x):
             return usual(node)
         return resampling.resampled(self.block_builder.emit, x, node)
 
-    def _of_truth(self, usual: Callable[[Any], Any], node: Any) -> Any:
+    def _of_truth(self, usual: Usual, node: Any) -> Any:
         """Truth values, which TVM neither multiplies nor compares with numbers."""
         one, other = self.retrieve_args(node)
         if str(getattr(one.ty, "dtype", "")) != "bool":
@@ -100,28 +108,6 @@ class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
     def _index_tensor(self, node: Any) -> Any:
         data, indices = self.retrieve_args(node)
         return by_indices(self.block_builder.emit, data, indices)
-
-    def _native_group_norm(self, node: Any) -> Any:
-        """TVM's own needs a scale and a shift."""
-        x, scale, shift, *_, groups, epsilon = self.retrieve_args(node)
-        return self._norm_of_groups(x, scale, shift, groups, epsilon)
-
-    def _instance_norm(self, node: Any) -> Any:
-        """Each channel of each image is a group of its own."""
-        x, scale, shift, *_, epsilon, _ = self.retrieve_args(node)
-        return self._norm_of_groups(x, scale, shift, int(x.ty.shape[1]), epsilon)
-
-    def _norm_of_groups(self, x: Any, scale: Any, shift: Any, groups: int, epsilon: float) -> Any:
-        channels, dtype = int(x.ty.shape[1]), str(x.ty.dtype)
-        plain = (relax.const(np.full(channels, value), dtype) for value in (1.0, 0.0))
-        scale, shift = (
-            one if given is None else given for given, one in zip((scale, shift), plain, strict=True)
-        )
-        axes = list(range(2, len(x.ty.shape)))
-        normed = relax.op.nn.group_norm(
-            x, scale, shift, num_groups=groups, channel_axis=1, axes=axes, epsilon=epsilon
-        )
-        return self.block_builder.emit(normed)
 
     def _grid_sampler_2d(self, node: Any) -> Any:
         """TVM's coordinates come before the places, PyTorch's behind them."""

@@ -106,6 +106,28 @@ def _scatter_reduce(emit: Emit, node: Any, args: Sequence[Any], options: Mapping
     return emit(relax.op.scatter_elements(x, index, source, axis, reductions[how]))
 
 
+def _group_norm(emit: Emit, _node: Any, args: Sequence[Any], _options: Mapping[str, Any]) -> Any:
+    """TVM's own needs a scale and a shift."""
+    x, scale, shift, *_, groups, epsilon = args
+    return _norm_of_groups(emit, x, scale, shift, groups, epsilon)
+
+
+def _instance_norm(emit: Emit, _node: Any, args: Sequence[Any], _options: Mapping[str, Any]) -> Any:
+    """Each channel of each image is a group of its own."""
+    x, scale, shift, *_, epsilon, _ = args
+    return _norm_of_groups(emit, x, scale, shift, int(x.ty.shape[1]), epsilon)
+
+
+def _norm_of_groups(emit: Emit, x: Any, scale: Any, shift: Any, groups: int, epsilon: float) -> Any:
+    ones = np.ones(int(x.ty.shape[1]))
+    scale, shift = (
+        relax.const(ones * plain, str(x.ty.dtype)) if given is None else given
+        for given, plain in ((scale, 1.0), (shift, 0.0))
+    )
+    places = {"num_groups": groups, "channel_axis": 1, "axes": list(range(2, int(x.ty.ndim)))}
+    return emit(relax.op.nn.group_norm(x, scale, shift, epsilon=epsilon, **places))
+
+
 def _put_at(emit: Emit, _node: Any, args: Sequence[Any], _: Mapping[str, Any]) -> Any:
     x, indices, values, adds = (*args, False)[:4]
     return put_by_indices(emit, x, indices, values, bool(adds))
@@ -131,6 +153,8 @@ CONVERTERS: Mapping[str, Converter] = {
     "unfold.default": _unfold,
     "scatter_reduce.two": _scatter_reduce,
     "index_put.default": _put_at,
+    "native_group_norm.default": _group_norm,
+    "instance_norm.default": _instance_norm,
 }
 without_places = partial(partial, _max_pool_with_places)
 """A pool's converter that refuses programs which ask where the maxima are."""
