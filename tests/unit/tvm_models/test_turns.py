@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,6 +48,21 @@ def test_every_side_has_as_many_turns_and_begins_each_with_a_run_that_does_not_c
     times = all_in_turn([lambda: events.append("one"), lambda: events.append("other")], 0.0)
     assert [len(each) for each in times] == [5, 5]
     assert events[:6] == ["rest", "one", "one", "rest", "other", "other"]
+
+
+def test_runs_of_seconds_count_from_the_first_and_three_of_them_are_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s, runs = [0.0], []
+
+    def run() -> None:
+        runs.append(now_s[0])
+        now_s[0] += 2.0
+
+    monkeypatch.setattr(own_runtime, "wait_for_rest", lambda: None)
+    monkeypatch.setattr(own_runtime, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    times = all_in_turn([run, run], 0.5, now=lambda: now_s[0])
+    assert [len(each) for each in times] == [3, 3] and len(runs) == 6
 
 
 def test_runs_of_a_simulated_device_are_timed_by_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:

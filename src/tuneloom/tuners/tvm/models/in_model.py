@@ -1,5 +1,6 @@
 """What each kernel takes inside the running model: caches are as its neighbours leave them."""
 
+import time
 from collections.abc import Sequence
 
 from tuneloom.model import ModelRecipe
@@ -12,7 +13,8 @@ from tuneloom.tuners.tvm.models.making.lowered import lowered_model
 from tuneloom.tuners.tvm.models.making.made import MODELS
 from tuneloom.tuners.tvm.models.precision.samples import values_for
 
-_TURNS = 5
+_TURNS, _FEW, _LONG_S = 5, 2, 4.0
+"""Turns of both models; after so many seconds, few are enough."""
 _NOISE = 1.05  # slower by less than this may be chance
 
 
@@ -67,7 +69,10 @@ def times_in_turn(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Seconds of every kernel of two models that take turns, so that a slow moment hits both."""
     best: tuple[dict[str, float], dict[str, float]] = ({}, {})
-    for _ in range(_TURNS):
+    begun = time.perf_counter()
+    for turn in range(_TURNS):
+        if turn >= _FEW and time.perf_counter() - begun > _LONG_S:
+            break
         for times, model in zip(best, (one, other), strict=True):
             for name, seconds in kernel_times(model, values).items():
                 times[name] = min(seconds, times.get(name, seconds))

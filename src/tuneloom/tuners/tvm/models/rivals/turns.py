@@ -32,7 +32,12 @@ from tuneloom.tuners.tvm.models.rivals.torch_programs import (
 
 Times = list[list[float]]
 """Seconds of every turn, for each of the things that are timed."""
-_LEAST = 5
+_LEAST, _FEW = 5, 3
+"""So many turns at least, and so many where these take longer than all turns should."""
+_LATE, _SURELY_LATE_S = 3.0, 1.0
+"""After so many times the time for all turns, and so many seconds, few are enough."""
+_LONG_S = 0.1
+"""A run so long is hardly changed by what ran before it."""
 _MOST_TURNS = 10_000
 _WARM_UPS = 2
 _TURN_S = 0.02
@@ -188,10 +193,11 @@ def all_in_turn(
     stolen: Callable[[], int] = stolen_ticks,
     now: Callable[[], float] = time.perf_counter,
 ) -> Times:
-    """What a run of each takes, turn by turn, for so long or until it is clear; at least five turns.
+    """What a run of each takes, turn by turn, for so long or until it is clear; at least five turns or three.
 
     A turn begins when the threads of the one before have come to rest, and with a run that does not
-    count: a pool of threads waits for its next work by spinning, on cores that now belong to another.
+    count, unless it is long: a pool of threads waits for its next work by spinning, on cores that now belong
+    to another.
     Turns in which a hypervisor took the cores away don't count if five others are there, for which it
     may take twice as long. `now` is the clock by which runs are timed.
     """
@@ -228,7 +234,10 @@ class _Turns:
         """Whether there should be more, after some time of so much."""
         made = len(self.quiet) + len(self.disturbed)
         enough_s = seconds if len(self.quiet) >= _LEAST else 2 * seconds
-        return made < _LEAST or (since_s < enough_s and made < _MOST_TURNS)
+        late = since_s > max(_LATE * seconds, _SURELY_LATE_S)
+        if made < (_FEW if late else _LEAST):
+            return True
+        return since_s < enough_s and made < _MOST_TURNS
 
     def counting(self) -> Times:
         """Those that count, by side."""
@@ -243,8 +252,8 @@ def summed(times: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 def _one_side(run: Callable[[], Any], now: Callable[[], float]) -> float:
     wait_for_rest()
-    run()
-    return _one_turn(run, now)
+    first_s = timer_of(run, now)()
+    return first_s if first_s > _LONG_S else _one_turn(run, now)
 
 
 def wait_for_rest() -> None:
