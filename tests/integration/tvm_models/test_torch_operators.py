@@ -199,7 +199,17 @@ def test_an_operator_computes_what_pytorch_does(name: str, tmp_path: Path, host:
     assert_right(Lines(SINGLE[name]), ROWS, tmp_path, host)
 
 
+def test_whole_numbers_are_smoothed_by_nobody() -> None:
+    body = lambda x: functional.interpolate(x, size=(3, 4), mode="bilinear", antialias=True)  # noqa: E731
+    program = torch.export.export(Lines(body), (torch.zeros(IMAGE, dtype=torch.uint8),))
+    assert "images of uint8 are resized to the nearest pixel only" in str(
+        files._opened(program, "it").refusal
+    )
+
+
 def test_a_pool_whose_places_are_asked_for_is_refused(tmp_path: Path) -> None:
     body = lambda x: functional.max_pool2d(x, 2, return_indices=True)  # noqa: E731
     program = torch.export.export(Lines(body), (torch.randn(IMAGE),))
-    assert "where maxima are is not imported" in str(files._opened(program, "it").refusal)
+    assert "where the maxima of max_pool2d_with_indices are is not imported" in str(
+        files._opened(program, "it").refusal
+    )

@@ -15,7 +15,8 @@ from tuneloom.compiler.lazy import relax, topi, tvm
 from tuneloom.compiler.number_types import numpy_type
 from tuneloom.tuners.tvm.importing.torch import resampling
 from tuneloom.tuners.tvm.importing.torch.indexing import by_indices, select
-from tuneloom.tuners.tvm.importing.torch.lacking import CONVERTERS, Converter, without_places
+from tuneloom.tuners.tvm.importing.torch.lacking import CONVERTERS, Converter
+from tuneloom.tuners.tvm.importing.torch.schemas import arguments_of
 from tuneloom.tuners.tvm.importing.torch.types import computed_in, require_shape, torch_type
 
 Usual = Callable[[Any], Any]
@@ -25,6 +26,12 @@ Usual = Callable[[Any], Any]
 def _is_open(value: Any) -> bool:
     """Whether a tensor has dimensions that are not known."""
     return not all(hasattr(extent, "value") for extent in value.ty.shape.values)
+
+
+def _require_maxima_alone(node: Any) -> None:
+    """Raise ValueError if a program asks a pool where the maxima are, for which TVM has no operator."""
+    if any(user.args[1] != 0 for user in node.users):
+        raise ValueError(f"where the maxima of {node.name} are is not imported")
 
 
 class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
@@ -39,19 +46,17 @@ class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
         theirs = super().create_convert_map()
         own |= {name: partial(self._converted, one, theirs.get(name)) for name, one in CONVERTERS.items()}
         own |= {name: partial(self._resampled, theirs.get(name)) for name in resampling.NAMES}
-        own |= {
-            name: partial(self._of_truth, theirs[name]) for name in ("mul.Tensor", "ne.Scalar", "eq.Scalar")
-        }
-        pool = "max_pool2d_with_indices.default"
-        own[pool] = without_places(theirs[pool])
+        own["mul.Tensor"] = partial(self._multiply, theirs["mul.Tensor"])
+        for name, operator in (("eq.Scalar", relax.op.equal), ("ne.Scalar", relax.op.not_equal)):
+            own[name] = partial(self._compare, theirs[name], operator)
         table = {**theirs, **own}
         return {name: self._typed(name.partition(".")[0], convert) for name, convert in table.items()}
 
     def _converted(self, convert: Converter, usual: Usual | None, node: Any) -> Any:
-        args = self.retrieve_args(node)
-        if usual is not None and _is_open(args[0]):
+        values = self._retrieve_args(list(arguments_of(node).values()))
+        if usual is not None and _is_open(values[0]):
             return usual(node)
-        return convert(self.block_builder.emit, node, args, node.kwargs)
+        return convert(self.block_builder.emit, *values)
 
     def _resampled(self, usual: Usual | None, node: Any) -> Any:
         x = self.env[node.args[0]]
@@ -59,19 +64,22 @@ class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
             return usual(node)
         return resampling.resampled(self.block_builder.emit, x, node)
 
-    def _of_truth(self, usual: Usual, node: Any) -> Any:
-        """Truth values, which TVM neither multiplies nor compares with numbers."""
-        one, other = self.retrieve_args(node)
-        if str(getattr(one.ty, "dtype", "")) != "bool":
+    def _multiply(self, usual: Usual, node: Any) -> Any:
+        """TVM does not multiply truth values."""
+        if torch_type(node) != "bool":
             return usual(node)
-        if "mul" in node.target.__name__:
-            return usual(node) if torch_type(node) != "bool" else self._emitted("logical_and", one, other)
-        whole = self._emitted("astype", one, "int32")
-        name = "not_equal" if "ne" in node.target.__name__ else "equal"
-        return self._emitted(name, whole, relax.const(int(other), "int32"))
+        return self.block_builder.emit(relax.op.logical_and(*self.retrieve_args(node)))
 
-    def _emitted(self, operator: str, *operands: Any) -> Any:
-        return self.block_builder.emit(getattr(relax.op, operator)(*operands))
+    def _compare(self, usual: Usual, operator: Callable[[Any, Any], Any], node: Any) -> Any:
+        """TVM does not compare truth values with numbers."""
+        value, number = self.retrieve_args(node)
+        if str(value.ty.dtype) != "bool":
+            return usual(node)
+        return self.block_builder.emit(operator(self._as(value, "float32"), relax.const(number, "float32")))
+
+    def _max_pool2d_with_indices(self, node: Any) -> Any:
+        _require_maxima_alone(node)
+        return super()._max_pool2d_with_indices(node)
 
     @staticmethod
     def _convert_pytorch_tensor_to_tvm(tensor_value: Any) -> Any:
@@ -117,11 +125,11 @@ class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
             return super()._grid_sampler_2d(node)
 
     def _adaptive_max_pool(self, node: Any) -> Any:
-        """The maxima; nothing in place of where they are, for which TVM has no operator."""
+        """The maxima; nothing in place of where they are."""
         x, size = self.env[node.args[0]], list(node.args[1])
-        shape = [int(extent) for extent in x.ty.shape]
-        if len(shape) != 4 or any(user.args[1] != 0 for user in node.users):
-            raise ValueError("adaptive_max_pool2d is imported for maxima of four dimensions only")
+        _require_maxima_alone(node)
+        if int(x.ty.ndim) != 4:
+            raise ValueError("adaptive_max_pool2d is imported for four dimensions only")
         return self.block_builder.emit_te(topi.nn.adaptive_pool, x, size, "max", "NCHW"), None
 
     def _scatter_add(self, node: Any) -> Any:

@@ -9,6 +9,8 @@ import operator
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from tuneloom.tuners.tvm.importing.torch.schemas import arguments_of
+
 _CONVOLUTIONS = {"conv1d.default": 1, "conv2d.default": 2, "conv3d.default": 3}
 _NAMELESS_VIEWS = frozenset(("dropout.default", "alpha_dropout.default", "feature_dropout.default"))
 """Operators that may return their input although their schema does not say so."""
@@ -120,10 +122,9 @@ class Decomposition:
 
     def _arguments(self, node: Any, target: Any) -> list[Any]:
         """All arguments in the order of the schema, with the new nodes in place of the old."""
-        given = list(node.args)
-        for argument in target._schema.arguments[len(given) :]:
-            given.append(node.kwargs.get(argument.name, argument.default_value))
-        return [self._new.get(one, one) if isinstance(one, self._torch.fx.Node) else one for one in given]
+        node_type = self._torch.fx.Node
+        given = arguments_of(node, target).values()
+        return [self._new.get(one, one) if isinstance(one, node_type) else one for one in given]
 
     def _call(self, target: Any, operands: Sequence[Any], meta: dict[str, Any]) -> Any:
         made = self._made.call_function(target, tuple(operands))
@@ -138,7 +139,8 @@ class Decomposition:
         )
         outputs = [node for node in nodes if any(user not in inside for user in node.users)]
         key = self._signature(nodes[0], inputs) if len(nodes) == 1 else tuple(nodes)
-        changed = [one for one in inputs if one in self._changed(nodes)]
+        bases = self._changed(nodes)
+        changed = [one for one in inputs if one in bases]
         if key not in self._traces:
             self._traces[key] = self._traced(nodes, inputs, changed, outputs)
         traced = self._traces[key]

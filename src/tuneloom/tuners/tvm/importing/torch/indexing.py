@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.compiler.lazy import relax
+from tuneloom.tuners.tvm.importing.onnx.converters.constants import shape_of
 
 Emit = Callable[[Any], Any]
 
@@ -54,28 +55,24 @@ def put_by_indices(emit: Emit, data: Any, indices: Sequence[Any], values: Any, a
         raise ValueError("writing to axes with others between them is not imported")
     ranks = max(int(indices[axis].ty.ndim) for axis in axes)
     places = []
-    for axis, extent in enumerate(_shape(data)):
-        behind = len(_shape(data)) - 1 - (axes[-1] if axes[0] <= axis <= axes[-1] else axis)
+    for axis, extent in enumerate(shape_of(data)):
+        behind = len(shape_of(data)) - 1 - (axes[-1] if axes[0] <= axis <= axes[-1] else axis)
         if axis in axes:
             index = _from_the_start(emit, emit(relax.op.astype(indices[axis], "int64")), extent)
-            form = [*_shape(index), *[1] * behind]
+            form = [*shape_of(index), *[1] * behind]
         else:
             index = relax.const(np.arange(extent), "int64")
             form = [extent, *[1] * (behind + (ranks - len(axes) if axis < axes[0] else 0))]
         places.append(emit(relax.op.reshape(index, form)))
-    values = emit(relax.op.broadcast_to(values, np.broadcast_shapes(*map(_shape, places))))
+    values = emit(relax.op.broadcast_to(values, np.broadcast_shapes(*map(shape_of, places))))
     return emit(relax.op.index_put(data, relax.Tuple(places), values, adds))
 
 
 def _put_where(emit: Emit, data: Any, mask: Any, value: Any, adds: bool) -> Any:
-    if np.prod(_shape(value)) != 1:
+    if np.prod(shape_of(value)) != 1:
         raise ValueError("writing as many values as a mask is true is not imported")
     value = emit(relax.op.reshape(value, ()))
     value = emit(relax.op.add(data, value)) if adds else value
     more = list(range(int(mask.ty.ndim), int(data.ty.ndim)))
     mask = emit(relax.op.expand_dims(mask, more)) if more else mask
     return emit(relax.op.where(mask, value, data))
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    return tuple(int(extent) for extent in value.ty.shape.values)

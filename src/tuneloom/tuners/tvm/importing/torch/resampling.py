@@ -5,12 +5,14 @@ to the nearest pixel, nor scales that sizes don't tell, nor smoothing, nor one o
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tuneloom.compiler.lazy import relax
+from tuneloom.tuners.tvm.importing.onnx.converters.constants import shape_of
+from tuneloom.tuners.tvm.importing.torch.indexing import Emit
+from tuneloom.tuners.tvm.importing.torch.schemas import arguments_of
 
-Emit = Callable[[Any], Any]
 _BESIDE = 2
 """Columns of the image whose rows tell what PyTorch does: with a single one, smoothing goes wrong there."""
 NAMES = tuple(
@@ -31,8 +33,8 @@ _DIRECT = {"upsample_nearest2d": "nearest_neighbor", "upsample_bilinear2d": "lin
 def resampled(emit: Emit, x: Any, node: Any) -> Any:
     """The image that a node makes of `x`."""
     name = node.target.__name__.partition(".")[0]
-    given = _named(node)
-    before = [int(extent) for extent in x.ty.shape.values[2:]]
+    given = arguments_of(node)
+    before = shape_of(x)[2:]
     after = [int(extent) for extent in node.meta["val"].shape[2:]]
     scales = _scales(given, before, after)
     method = _DIRECT.get(name)
@@ -47,15 +49,10 @@ def resampled(emit: Emit, x: Any, node: Any) -> Any:
     return x
 
 
-def _named(node: Any) -> Mapping[str, Any]:
-    names = [one.name for one in node.target._schema.arguments]
-    return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-
-
 def _scales(given: Mapping[str, Any], before: Sequence[int], after: Sequence[int]) -> Sequence[float | None]:
     """By how much each axis grows, where that is not what the sizes say."""
     told = given.get("scale_factors") or [
-        given.get(name) for name in ("scales_d", "scales_h", "scales_w", "scales") if name in given
+        given[name] for name in ("scales_d", "scales_h", "scales_w", "scales") if name in given
     ]
     scales = [*([None] * (len(before) - len(told))), *told]
     return [
@@ -80,12 +77,14 @@ def _matrix(name: str, before: int, after: int, scale: float | None, *, align: b
 
 
 def _along(emit: Emit, x: Any, axis: int, matrix: Any, picks: bool) -> Any:
-    shape = [int(extent) for extent in x.ty.shape.values]
+    shape = shape_of(x)
     if matrix.shape[0] == matrix.shape[1] and (matrix.diagonal() == 1).all():
         return x
     if picks:
         return emit(relax.op.take(x, relax.const(matrix.argmax(0), "int64"), axis))
     dtype = str(x.ty.dtype)
+    if "float" not in dtype:
+        raise ValueError(f"images of {dtype} are resized to the nearest pixel only")
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     lines = emit(relax.op.reshape(x, (outer, shape[axis], inner)))
     mixed = emit(relax.op.matmul(relax.const(matrix.T.astype(dtype)), lines))
