@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -126,10 +127,7 @@ class AsyncClient:
     async def stream(self, path: str, last: str = "") -> AsyncIterator[JobEvent]:
         """The events of one connection."""
         extra = {"Last-Event-ID": last} if last else {}
-        async with self._http.stream("GET", path, headers=extra) as response:
-            if response.status_code >= 400:
-                await response.aread()
-                require_good(response)
+        async with self._opened(path, extra) as response:
             async for sent in EventSource(response).aiter_sse():
                 if sent.data:
                     yield JobEvent.of(sent)
@@ -137,15 +135,27 @@ class AsyncClient:
     async def download(self, path: str, bundle: BundleFile) -> Path:
         """A bundle into its folder."""
         try:
-            async with self._http.stream("GET", path) as response:
-                if response.status_code >= 400:
-                    await response.aread()
-                    require_good(response)
+            async with self._opened(path, {}) as response:
                 async for piece in response.aiter_bytes():
                     bundle.write(piece)
                 return bundle.unpack(response.headers.get("X-Content-SHA256", ""))
         except httpx.HTTPError as error:
             raise unreachable(self.url, error) from error
+
+    @asynccontextmanager
+    async def _opened(self, path: str, headers: dict[str, str]) -> AsyncIterator[httpx.Response]:
+        """A good answer, of which nothing was read yet."""
+        patience = Patience()
+        while True:
+            async with self._http.stream("GET", path, headers=headers) as response:
+                wait_s = patience.wait_s(response)
+                if not wait_s:
+                    if response.status_code >= 400:
+                        await response.aread()
+                    require_good(response)
+                    yield response
+                    return
+            await asyncio.sleep(wait_s)
 
 
 async def _pieces(path: Path) -> AsyncIterator[bytes]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -124,24 +124,33 @@ class Client:
     def stream(self, path: str, last: str = "") -> Iterator[JobEvent]:
         """The events of one connection."""
         extra = {"Last-Event-ID": last} if last else {}
-        with self._http.stream("GET", path, headers=extra) as response:
-            if response.status_code >= 400:
-                response.read()
-                require_good(response)
+        with self._opened(path, extra) as response:
             yield from (JobEvent.of(sent) for sent in EventSource(response).iter_sse() if sent.data)
 
     def download(self, path: str, bundle: BundleFile) -> Path:
         """A bundle into its folder."""
         try:
-            with self._http.stream("GET", path) as response:
-                if response.status_code >= 400:
-                    response.read()
-                    require_good(response)
+            with self._opened(path, {}) as response:
                 for piece in response.iter_bytes():
                     bundle.write(piece)
                 return bundle.unpack(response.headers.get("X-Content-SHA256", ""))
         except httpx.HTTPError as error:
             raise unreachable(self.url, error) from error
+
+    @contextmanager
+    def _opened(self, path: str, headers: dict[str, str]) -> Iterator[httpx.Response]:
+        """A good answer, of which nothing was read yet."""
+        patience = Patience()
+        while True:
+            with self._http.stream("GET", path, headers=headers) as response:
+                wait_s = patience.wait_s(response)
+                if not wait_s:
+                    if response.status_code >= 400:
+                        response.read()
+                    require_good(response)
+                    yield response
+                    return
+            time.sleep(wait_s)
 
 
 class RemoteJob(JobOfServer["RemoteJob"]):

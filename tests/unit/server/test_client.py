@@ -71,12 +71,14 @@ def test_submit_wait_and_fetch(served: Served, client: Client, tmp_path: Path) -
     assert [found.id for found in client.jobs(status=["finished"])] == [job.id]
 
 
-def busy(*waits: str) -> httpx.MockTransport:
+def busy(*waits: str, text: str = "") -> httpx.MockTransport:
     """A server that asks its callers to wait so many seconds, one by one, before it answers."""
     left = iter(waits)
 
     def answer(_: httpx.Request) -> httpx.Response:
         wait = next(left, None)
+        if wait is None and text:
+            return httpx.Response(200, headers={"Content-Type": "text/event-stream"}, text=text)
         if wait is None:
             return httpx.Response(200, json={"devices": ["cpu"]})
         told = {"Content-Type": "application/problem+json", "Retry-After": wait}
@@ -94,6 +96,18 @@ def test_who_asks_too_often_waits_as_the_server_says() -> None:
             return list(await client.devices())
 
     assert asyncio.run(devices()) == ["cpu"]
+
+
+def test_who_listens_too_often_waits_as_well() -> None:
+    end = 'id: 1\nevent: end\ndata: {"status": "finished"}\n\n'
+    with Client("http://farm", "t", transport=busy("0", text=end)) as client:
+        assert [event.name for event in client.stream("/jobs/j/events")] == ["end"]
+
+    async def names() -> list[str]:
+        async with AsyncClient("http://farm", "t", transport=busy("0", text=end)) as client:
+            return [event.name async for event in client.stream("/jobs/j/events")]
+
+    assert asyncio.run(names()) == ["end"]
 
 
 def test_nobody_waits_for_minutes_without_a_word() -> None:
