@@ -4,7 +4,7 @@
 
 Transformers add a product to a residual and normalise the sum. One kernel saves a launch and a trip to
 memory, but each of its blocks has to hold whole rows, so there are few of them. Both ways are Triton kernels
-in float16, the best of the configurations that build, timed in CUDA graphs.
+in float16, the best of the configurations that build, timed in CUDA graphs. Needs PyTorch and Triton.
 """
 
 # ruff: noqa: N803
@@ -13,6 +13,7 @@ in float16, the best of the configurations that build, timed in CUDA graphs.
 import argparse
 import itertools
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -199,6 +200,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--processes", type=int, default=8, help="that compile side by side")
     options = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("gpu_norms.py: PyTorch finds no GPU here")
     rows = []
     with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
         every = [(True, tiles) for tiles in WHOLE] + [(False, tiles) for tiles in TILED]
