@@ -1,4 +1,4 @@
-"""A hook of MkDocs: what a page says of files outside of docs/ is text on the site, which does not have them."""
+"""A hook of MkDocs: where a page speaks of files outside of docs/, the site, which lacks them, has text."""
 
 import re
 from typing import Any

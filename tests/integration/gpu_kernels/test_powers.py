@@ -10,8 +10,8 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from relax_models import model
 
-from tuneloom.backends.cuda.passes.powers import powers_as_products
 from tuneloom.compiler.fast_import import load_tvm
+from tuneloom.tuners.tvm.lowering.powers import powers_as_products
 
 pytestmark = pytest.mark.integration
 NUMBERS = np.array([[-3.0, -0.5, 0.25, 2.0]])

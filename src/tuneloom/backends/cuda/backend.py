@@ -23,7 +23,6 @@ from tuneloom.backends.cuda.passes.eights import (
 from tuneloom.backends.cuda.passes.halves import HALF, products_in_half
 from tuneloom.backends.cuda.passes.moves import moves_before
 from tuneloom.backends.cuda.passes.norms import norms_folded
-from tuneloom.backends.cuda.passes.powers import powers_as_products
 from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.rms_norms import rms_norms_as_one
 from tuneloom.backends.cuda.passes.scratch import scratch_outside
@@ -116,7 +115,7 @@ class CudaBackend(Backend):
 
     def legalisers(self) -> Mapping[str, Any]:
         attention = dict.fromkeys(self.readers_in_place, attention_loops)
-        return {**attention, **summing_loops(), **turned_loops(), **powers_as_products()}
+        return {**attention, **summing_loops(), **turned_loops()}
 
     def finishing(self, target: TargetSpec) -> list[Any]:
         from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two

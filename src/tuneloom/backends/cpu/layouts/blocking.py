@@ -12,7 +12,6 @@ from tuneloom.backends.cpu.layouts.rewriter import Rewriter
 from tuneloom.backends.cpu.layouts.rules import RULES
 from tuneloom.backends.cpu.layouts.shapes.block_sizes import block_size
 from tuneloom.backends.cpu.layouts.shapes.skipping import skip_zeros
-from tuneloom.backends.cpu.powers import spell_out_powers
 from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.passes import folding, own_pass
@@ -51,7 +50,6 @@ def blocking_passes(target: CpuTarget, dtype: str, make: type[Rewriter] = Rewrit
     return [
         folding(),
         own_pass("BlockLayouts", block),
-        own_pass("SpellOutPowers", spell_out_powers),  # calls of the C library use one lane
         relax.transform.FastMathTransform(),
     ]
 

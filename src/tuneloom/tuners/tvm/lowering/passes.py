@@ -11,6 +11,7 @@ from tuneloom.tuners.tvm.importing.recurrence.on_threads import on_threads
 from tuneloom.tuners.tvm.lowering.in_place import reading_in_place
 from tuneloom.tuners.tvm.lowering.meanings import Meanings
 from tuneloom.tuners.tvm.lowering.names import steady_names
+from tuneloom.tuners.tvm.lowering.powers import powers_as_products
 
 
 def preparing_passes() -> list[Any]:
@@ -29,7 +30,7 @@ def fusing_passes(target: TargetSpec, meanings: Meanings | None = None) -> list[
     `meanings` gets to know what the kernels compute.
     """
     backend = backend_of(target)
-    own = dict(backend.legalisers())
+    own = {**powers_as_products(), **backend.legalisers()}
     return [
         *(_recurrences() if backend.binds_threads else []),
         relax.backend.DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to
