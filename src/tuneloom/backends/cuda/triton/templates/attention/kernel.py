@@ -12,8 +12,6 @@ from tuneloom.backends.cuda.triton.writing import Draft, constant_of
 from tuneloom.backends.meaning import TensorType
 
 _LOG2_E = 1.4426950408889634
-_LOWEST = -2.35e38
-"""Scores below are raised to it, or times the logarithm of e those that masks hide would become -inf."""
 _ALIGNED = 16
 
 
@@ -101,7 +99,7 @@ class AttentionKernel:
         draft.line("total = tl.zeros_like(high)")
         draft.line(f"sums = tl.zeros(({tile_m}, {padded(found.value_width)}), tl.float32)")
         for peak, place in zip(peaks, places, strict=True):
-            weight = draft.named(f"tl.exp2({peak} - base)")
+            weight = draft.named(f"tl.exp2(({peak} - base) * {self._scale!r})")
             draft.line(f"total += {weight} * {draft.load('scratch2', single, place)}")
             draft.line(f"sums += {weight} * {draft.load('scratch0', sums, (*place, self._out.whole()))}")
         self._finish("total")
@@ -151,17 +149,17 @@ class AttentionKernel:
         else:
             keys = draft.raw(found.first.operands[1], self._key_place(key))
         scores = draft.named(dot("q", keys, f"tl.zeros({tile}, tl.float32)", found.dtype, precision))
-        scores, factor, guarded = self._scores(scores, key)
+        scores = self._scores(scores, key)
         valid = [each for each in (key.mask, f"(j <= i + {causal})" if causal is not None else "") if each]
         if valid:
             scores = draft.named(f"tl.where({' & '.join(valid)}, {scores}, float('-inf'))")
-        draft.line(f"high = tl.maximum(peak, tl.max({scores}, axis=1) * {factor!r})")
-        if guarded or causal is not None:
+        draft.line(f"high = tl.maximum(peak, tl.max({scores}, axis=1))")
+        if self._changed or causal is not None:
             draft.line("base = tl.where(high == float('-inf'), 0.0, high)")
         else:
             draft.line("base = high")
-        weights = draft.named(f"tl.exp2({scores} * {factor!r} - base[:, None])")
-        draft.line("fade = tl.exp2(peak - base)")
+        weights = draft.named(f"tl.exp2({self._exponents(scores)})")
+        draft.line(f"fade = tl.exp2((peak - base) * {self._scale!r})")
         draft.line(f"total = total * fade + tl.sum({weights}, axis=1)")
         draft.line("sums = sums * fade[:, None]")
         if described:
@@ -172,39 +170,53 @@ class AttentionKernel:
         draft.line(f"sums = {dot(cast, values, 'sums', found.dtype, precision)}")
         draft.line("peak = high")
 
-    def _scores(self, scores: str, key: Variable) -> tuple[str, float, bool]:
-        """The scores before softmax, what is left to multiply them by, and whether they may be -inf."""
-        found = self._found
+    def _exponents(self, scores: str) -> str:
+        """What the weights are 2 to the power of.
+
+        One instruction multiplies and subtracts without rounding between, so that a score that is its row's
+        highest would be off by the rounding of `shift`: nothing for scores that are products, but a number
+        without bounds for those that a mask hides by a large one.
+        """
+        if self._changed:
+            return f"({scores} - base[:, None]) * {self._scale!r}"
+        self._draft.line(f"shift = base * {self._scale!r}")
+        return f"{scores} * {self._scale!r} - shift[:, None]"
+
+    def _scores(self, scores: str, key: Variable) -> str:
+        """The scores before softmax, but for what is left to multiply them by."""
+        found, draft = self._found, self._draft
+        if not self._changed:
+            return scores
         if found.scores is None:
-            scale = found.step.attributes.get("scale") or found.width**-0.5
-            if len(found.step.operands) == 3:
-                return scores, scale * _LOG2_E, False
             bias = found.step.operands[3]
-            place = self._score_place(key, found.shape(bias))
-            shifted = self._draft.named(f"{scores} * {scale!r} + {self._draft.read(bias, place)}")
-            return self._raised(shifted), _LOG2_E, True
-        factor = self._factor()
-        if factor is not None:
-            return scores, factor * _LOG2_E, False
+            read = draft.read(bias, self._score_place(key, found.shape(bias)))
+            return draft.named(f"{scores} * {self._operator_scale!r} + {read}")
         step = found.meaning.step_of(found.weights or 0)
         assert step is not None
-        draft = self._draft
         place = self._score_place(key, found.shape(found.scores))
         draft.know(found.scores, place, scores)
-        text = draft.read(step.operands[0], place)
+        text = draft.named(draft.read(step.operands[0], place))
         draft.forget(found.scores)
-        return self._raised(draft.named(text)), _LOG2_E, True
+        return text
 
-    def _raised(self, scores: str) -> str:
-        """The scores, those that a finite number hides still finite when they are multiplied.
+    @property
+    def _changed(self) -> bool:
+        """Whether more is done to scores than to multiply them, so that they may be -inf."""
+        if self._found.scores is None:
+            return len(self._found.step.operands) > 3
+        return self._factor() is None
 
-        A row of nothing but such scores weighs all keys alike.
-        """
-        if self._found.dtype == "float16":
-            return scores  # whose lowest number is far from the limits of what is computed with
-        return self._draft.named(
-            f"tl.where({scores} == float('-inf'), {scores}, tl.maximum({scores}, {_LOWEST!r}))"
-        )
+    @property
+    def _scale(self) -> float:
+        """What is left to multiply the scores by, for powers of 2."""
+        if self._changed:
+            return _LOG2_E
+        return (self._operator_scale if self._found.scores is None else self._factor() or 1.0) * _LOG2_E
+
+    @property
+    def _operator_scale(self) -> float:
+        """What attention that is one operator multiplies products by."""
+        return float(self._found.step.attributes.get("scale") or self._found.width**-0.5)
 
     def _factor(self) -> float | None:
         """The positive number by which the scores are multiplied; None if more is done to them."""
