@@ -142,6 +142,20 @@ def _microseconds(value: float | None) -> str:
     return f"{value:.1f}" if value is not None and value > 0 else "–"  # NaN where there is no such kernel
 
 
+def gpu_norms(found: Mapping[str, Any]) -> str:
+    columns = ("rows x width x depth", "one kernel, us", "two, us", "one / two", "the norm alone, us")
+    lines = [
+        (
+            f"{row['rows']} x {row['width']} x {row['depth']}",
+            *(_microseconds(row[name]) for name in ("one_us", "two_us")),
+            f"{row['one_us'] / row['two_us']:.1f}",
+            _microseconds(row["norm_us"]),
+        )
+        for row in found["rows"]
+    ]
+    return table(columns, lines)
+
+
 def gpu_pace(found: Mapping[str, Any]) -> str:
     """Both sides of one network."""
     ours, stock = found["ours"], found["stock"]
@@ -218,6 +232,15 @@ SECTIONS = (
         "Above 1, the template is faster than all; models use the library where that is faster.",
         command="benchmarks/gpu_templates.py",
         draw=gpu_kernels,
+    ),
+    Section(
+        results="gpu_norms.json",
+        title="A layer norm in the product before it",
+        about="A product, a residual and a layer norm in float16, as one kernel or as two: each the best of "
+        "its configurations, in CUDA graphs. One kernel's blocks have to hold whole rows, so there are too "
+        "few of them: models keep the norm a kernel of its own, which takes what the last column says.",
+        command="benchmarks/gpu_norms.py",
+        draw=gpu_norms,
     ),
     Section(
         results="gpu_pace.json",
