@@ -110,7 +110,9 @@ def plain_store(model: str, trials_per_task: int, seed: int, folder: Path) -> Pa
 
 def count_tasks(model: str, folder: Path) -> int:
     """How many kernels a model has to tune."""
-    return len(list_tasks(f"zoo:{model}", "cpu", [{}], str(folder / "empty.db")))
+    empty = str(folder / "empty.db")
+    open_store(empty).close()
+    return len(list_tasks(f"zoo:{model}", "cpu", [{}], empty))
 
 
 def tuning_times(store: Store, run: str, records: Sequence[TrialRecord]) -> tuple[float, list[float]]:

@@ -51,7 +51,9 @@ def main() -> int:
         print(json.dumps(measured(options)))
         return 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        Lanes(options, folder).measure(samples.picked(options))
+        lanes = Lanes(options, folder)
+        signal.signal(signal.SIGTERM, lanes.stop)
+        lanes.measure(samples.picked(options))
     scores.show(read(options.out))
     return 0
 
@@ -71,6 +73,7 @@ class Lanes:
         self._count = len(options.cores) // options.cores_each
         for number in range(self._count):
             self._free.put(options.cores[number :: self._count])
+        self._running: set[subprocess.Popen[str]] = set()
 
     def measure(self, graphs: list[Path]) -> None:
         """Add a row for every graph that has none of the same conditions."""
@@ -79,6 +82,12 @@ class Lanes:
         wanted = [graph for graph in graphs if samples.title(graph) not in known]
         with ThreadPoolExecutor(self._count) as pool:
             list(pool.map(self._measure, wanted))
+
+    def stop(self, *_: object) -> None:
+        """Drop what runs, and begin nothing."""
+        self._ends_at = 0.0
+        for process in list(self._running):
+            _end(process)
 
     def _measure(self, graph: Path) -> None:
         left_s = min(LIMIT_S, self._ends_at - time.monotonic())
@@ -111,6 +120,7 @@ class Lanes:
                 text=True,
                 start_new_session=True,
             )
+            self._running.add(process)
             try:
                 told, errors = process.communicate(timeout=left_s)
                 row.update(json.loads(told.splitlines()[-1]))
@@ -122,8 +132,9 @@ class Lanes:
                 last = (errors.strip().splitlines() or ["nothing"])[-1]
                 row["eager"] = {"error": f"exit code {process.returncode}: {last}"[:200]}
             finally:
+                self._running.discard(process)
                 _end(process)
-        return row
+        return row if self._ends_at else None
 
 
 def _words(options: Any, cores: list[int]) -> list[str]:
