@@ -14,21 +14,22 @@ from itertools import product
 from math import inf
 from pathlib import Path
 
-from kernel_runs import CEILING, OPTUNA, OURS, kept
+from kernel_runs import CEILING, OPTUNA, OURS, STRESS, kept
 from kernel_tables import page
-from kernel_work import STRESS, Piece, opened, work
+from kernel_work import Piece, opened, work
 from landscapes import CHARACTERS, SEEDS
 from tuneloom.tuners.replay.opponent import STRATEGIES
 
 RESULTS = Path(__file__).parent / "results"
 OWN = Path(__file__).parent / "recordings"
+RECORDINGS = ("*.csv.gz", "*.json.gz")
 _ROUND = 10
 HALVES = {"development": SEEDS[::2], "kept": SEEDS[1::2], "all": SEEDS}
 
 
 def sources(folder: Path | None, half: str | None) -> Iterator[str]:
     """Everything to judge on: files, the stress form of those that are not whole grids, landscapes."""
-    given = sorted(folder.glob("*.csv.gz")) if folder else []
+    given = sorted(path for kind in RECORDINGS for path in folder.glob(kind)) if folder else []
     for path in (*given, *(sorted(OWN.glob("*.csv.gz")) if folder else ())):
         yield str(path)
         if path.name.startswith("gemm"):
@@ -68,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, help="folder of recordings (*.csv.gz)")
+    parser.add_argument("--data", type=Path, help="folder of recordings (*.csv.gz, *.json.gz)")
     parser.add_argument(
         "--landscapes", choices=list(HALVES), help="judge on this half of invented spaces too"
     )

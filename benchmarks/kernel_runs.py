@@ -14,6 +14,8 @@ OURS, CEILING = "tuneloom", "tuneloom, validity known"
 RANDOM_START, BLIND = "tuneloom, random start", "tuneloom, random start, no validity"
 PRESAMPLED = "tuneloom, presampled"
 OPTUNA = "optuna (TPE)"
+STRESS = "+stress"
+"""What a space is called in which every point of the grid that was not recorded fails."""
 
 
 def measured(recording: Recording, search: str, seed: int, run: Run) -> Line:

@@ -24,6 +24,7 @@ from kernel_runs import (
     OURS,
     PRESAMPLED,
     RANDOM_START,
+    STRESS,
     Line,
     Run,
     keep,
@@ -40,8 +41,6 @@ from tuneloom.tuners.replay import files
 from tuneloom.tuners.replay.opponent import KernelTunerSimulation
 from tuneloom.tuners.replay.recording import Recording
 from tuneloom.tuners.replay.study import arrival, visited
-
-STRESS = "+stress"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

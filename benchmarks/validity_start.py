@@ -20,9 +20,9 @@ from math import inf
 from pathlib import Path
 from statistics import geometric_mean, median
 
-from kernel_runs import BLIND, CEILING, OURS, PRESAMPLED, RANDOM_START, Line, kept, needed
+from kernel_runs import BLIND, CEILING, OURS, PRESAMPLED, RANDOM_START, STRESS, Line, kept, needed
 from kernel_tables import table
-from kernel_work import STRESS, Piece, opened, work
+from kernel_work import Piece, opened, work
 
 RESULTS = Path(__file__).parent / "results" / "kernel_validity_start.jsonl"
 SETTINGS = (OURS, PRESAMPLED, CEILING, RANDOM_START, BLIND)
