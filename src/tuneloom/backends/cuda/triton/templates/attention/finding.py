@@ -47,6 +47,11 @@ class Attention:
         return step
 
     @property
+    def values(self) -> int:
+        """What the weights are multiplied with."""
+        return self.step.operands[2 if self.scores is None else 1]
+
+    @property
     def causal(self) -> int | None:
         """How far past its own number a row sees keys; None if it sees all."""
         how = self.step.attributes.get("causal_mask") if self.scores is None else None

@@ -1,18 +1,19 @@
 """The text of an attention kernel."""
 
+from dataclasses import replace
 from math import ceil
 
 from tuneloom.backends.cuda.triton.claims import Configuration, Unfit
-from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable, regrouped, strides, times
+from tuneloom.backends.cuda.triton.coordinates import Coordinate, Place, Variable
 from tuneloom.backends.cuda.triton.expressions import TYPES
 from tuneloom.backends.cuda.triton.programs import KernelText, TritonProgram
 from tuneloom.backends.cuda.triton.templates.attention.finding import Attention, padded
+from tuneloom.backends.cuda.triton.templates.attention.places import Places, batch_of, matrices
 from tuneloom.backends.cuda.triton.templates.tiles import dot, tiled
 from tuneloom.backends.cuda.triton.writing import Draft, constant_of
 from tuneloom.backends.meaning import TensorType
 
 _LOG2_E = 1.4426950408889634
-_ALIGNED = 16
 
 
 class AttentionKernel:
@@ -22,7 +23,7 @@ class AttentionKernel:
         self._found, self._knobs = found, configuration
         self._split = configuration.get("split", 1)
         self._draft = Draft(found.meaning, scratch=("float32",) * 3 if self._split > 1 else ())
-        self._batch = Variable("z", found.batch)
+        self._batch = batch_of(found)
 
     def program(self) -> TritonProgram:
         """All of the kernel, or two where blocks share the keys of a row."""
@@ -30,9 +31,10 @@ class AttentionKernel:
         draft.line("z = tl.program_id(1)")
         self._row = tiled(draft, "i", found.queries, tile_m, f"tl.program_id(0) * {tile_m}", "[:, None]")
         width = tiled(draft, "dq", found.width, padded(found.width), "0", "[None, :]")
-        self._depth = tiled(draft, "dk", found.width, padded(found.width), "0", "[:, None]")
+        depth = tiled(draft, "dk", found.width, padded(found.width), "0", "[:, None]")
         self._out = tiled(draft, "c", found.value_width, padded(found.value_width), "0", "[None, :]")
-        draft.line(f"q = {draft.raw(found.first.operands[0], self._query_place(width))}")
+        self._places = Places(found, self._batch, self._row, depth, self._out)
+        draft.line(f"q = {draft.raw(found.first.operands[0], self._places.query(width))}")
         if self._knobs["descriptors"]:
             self._describe()
         # One number a row: a thread would compute a column of them once for each column it has of a tile.
@@ -56,7 +58,7 @@ class AttentionKernel:
         whole = total
         if self._may_hide:
             whole = self._draft.named(f"tl.where({total} == 0.0, 1.0, {total})")
-        self._draft.know(self._found.result, self._result_place(), self._draft.named(f"sums / {whole}"))
+        self._draft.know(self._found.result, self._places.result(), self._draft.named(f"sums / {whole}"))
         self._draft.finish()
 
     @property
@@ -90,6 +92,7 @@ class AttentionKernel:
         tile_m = self._knobs["tile_m"] if found.queries > 1 else 1
         self._row = tiled(draft, "i", found.queries, tile_m, f"tl.program_id(0) * {tile_m}", "[:, None]")
         self._out = tiled(draft, "c", found.value_width, padded(found.value_width), "0", "[None, :]")
+        self._places = replace(self._places, row=self._row, out=self._out)
         places = [self._part_place(Coordinate(shift=part)) for part in range(self._split)]
         peaks = [draft.load("scratch1", single, place, "float('-inf')") for place in places]
         draft.line(f"high = {peaks[0]}")
@@ -147,7 +150,7 @@ class AttentionKernel:
         if described:
             keys = draft.named("matrix_k.load([begin, 0]).T")
         else:
-            keys = draft.raw(found.first.operands[1], self._key_place(key))
+            keys = draft.raw(found.first.operands[1], self._places.key(key))
         scores = draft.named(dot("q", keys, f"tl.zeros({tile}, tl.float32)", found.dtype, precision))
         scores = self._scores(scores, key)
         valid = [each for each in (key.mask, f"(j <= i + {causal})" if causal is not None else "") if each]
@@ -165,7 +168,7 @@ class AttentionKernel:
         if described:
             values = draft.named("matrix_v.load([begin, 0])")
         else:
-            values = draft.raw(self._values(), self._value_place(other))
+            values = draft.raw(found.values, self._places.value(other))
         cast = f"{weights}.to({TYPES[found.dtype]})"
         draft.line(f"sums = {dot(cast, values, 'sums', found.dtype, precision)}")
         draft.line("peak = high")
@@ -189,11 +192,11 @@ class AttentionKernel:
             return scores
         if found.scores is None:
             bias = found.step.operands[3]
-            read = draft.read(bias, self._score_place(key, found.shape(bias)))
+            read = draft.read(bias, self._places.scores(key, found.shape(bias)))
             return draft.named(f"{scores} * {self._operator_scale!r} + {read}")
         step = found.meaning.step_of(found.weights or 0)
         assert step is not None
-        place = self._score_place(key, found.shape(found.scores))
+        place = self._places.scores(key, found.shape(found.scores))
         draft.know(found.scores, place, scores)
         text = draft.named(draft.read(step.operands[0], place))
         draft.forget(found.scores)
@@ -237,92 +240,10 @@ class AttentionKernel:
     def _describe(self) -> None:
         """Describe keys and values as matrices of the memory that they are in."""
         found, tile_n = self._found, self._knobs["tile_n"]
-        own = self._depth, self._out
-        matrices = self.matrices()
-        self._depth, self._out = own
-        for name, matrix, width in zip("kv", matrices, (found.width, found.value_width), strict=True):
+        widths = found.width, found.value_width
+        for name, matrix, width in zip("kv", matrices(found), widths, strict=True):
             if matrix is None:
                 raise Unfit("keys or values that are no plain matrices")
             pointer, stride = matrix
             strided = f"[{found.keys}, {width}], [{stride}, 1], [{tile_n}, {width}]"
             self._draft.line(f"matrix_{name} = tl.make_tensor_descriptor({pointer}, {strided})")
-
-    def matrices(self) -> tuple[tuple[str, int] | None, tuple[str, int] | None]:
-        """Where keys and values begin and how far apart their rows are; None where they are no matrices."""
-        key, found = Variable("key", self._found.keys), self._found
-        self._depth, self._out = Variable("depth", found.width), Variable("out", found.value_width)
-        deep = self._matrix(found.first.operands[1], self._key_place(key), key, self._depth)
-        return deep, self._matrix(self._values(), self._value_place(key), key, self._out)
-
-    def _matrix(self, value: int, place: Place, key: Variable, inner: Variable) -> tuple[str, int] | None:
-        source = self._draft.source(value, place)
-        if source is None or inner.extent != padded(inner.extent):
-            return None
-        terms, shift = strides(source[1], self._found.meaning.inputs[source[0]].shape)
-        whole = {digit.variable: step for digit, step in terms if digit.extent == digit.variable.extent}
-        outer = [(digit, step) for digit, step in terms if digit.variable == self._batch]
-        aligned = all(
-            step % _ALIGNED == 0 for step in (whole.get(key, 1), shift, *(step for _, step in outer))
-        )
-        if whole.get(inner) != 1 or not aligned or len(terms) != len(outer) + 2:
-            return None
-        texts = [times(digit.text, step) for digit, step in outer]
-        return " + ".join([f"input{source[0]}", *texts, str(shift)]), whole[key]
-
-    def _values(self) -> int:
-        return self._found.step.operands[2 if self._found.scores is None else 1]
-
-    def _outer(self, shape: tuple[int, ...]) -> Place:
-        """The batch's part of a place: the axes before the last two, or batch and heads of the operator."""
-        if self._found.scores is None:
-            batch, _, heads, _ = self._found.shape(self._found.step.operands[0])
-            place = regrouped((self._batch.whole(),), (batch, heads))
-        else:
-            outer = self._found.first.result.shape[:-2]
-            place = regrouped((self._batch.whole(),), outer)
-        if place is None:
-            raise Unfit("a batch that can't be taken apart")
-        lowest = place[len(place) - len(shape) :] if shape else ()
-        return tuple(
-            Coordinate() if extent == 1 else each for each, extent in zip(lowest, shape, strict=True)
-        )
-
-    def _heads(self, value: int, row: Variable, column: Variable) -> Place:
-        """A place of the operator's operands: batch, row, head, column; heads may be shared."""
-        shape = self._found.shape(value)
-        heads = self._found.shape(self._found.step.operands[0])[2]
-        batch, head = self._outer((shape[0], heads))
-        if shape[2] != heads:
-            place = regrouped((head,), (shape[2], heads // shape[2]))
-            if place is None:
-                raise Unfit("heads that can't be grouped")
-            head = place[0]
-        return batch, row.whole(), head, column.whole()
-
-    def _query_place(self, width: Variable) -> Place:
-        value = self._found.first.operands[0]
-        if self._found.scores is None:
-            return self._heads(value, self._row, width)
-        return (*self._outer(self._found.shape(value)[:-2]), self._row.whole(), width.whole())
-
-    def _key_place(self, key: Variable) -> Place:
-        value = self._found.first.operands[1]
-        if self._found.scores is None:
-            return self._heads(value, key, self._depth)
-        return (*self._outer(self._found.shape(value)[:-2]), self._depth.whole(), key.whole())
-
-    def _value_place(self, key: Variable) -> Place:
-        value = self._values()
-        if self._found.scores is None:
-            return self._heads(value, key, self._out)
-        return (*self._outer(self._found.shape(value)[:-2]), key.whole(), self._out.whole())
-
-    def _score_place(self, key: Variable, shape: tuple[int, ...]) -> Place:
-        outer = self._outer(shape[:-2])
-        last = (self._row.whole(), key.whole())
-        return (*outer, *(Coordinate() if n == 1 else each for n, each in zip(shape[-2:], last, strict=True)))
-
-    def _result_place(self) -> Place:
-        if self._found.scores is None:
-            return self._heads(self._found.step.operands[0], self._row, self._out)
-        return (*self._outer(self._found.step.result.shape[:-2]), self._row.whole(), self._out.whole())

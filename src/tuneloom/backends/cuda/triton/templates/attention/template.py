@@ -8,6 +8,7 @@ from tuneloom.backends.cuda.triton.expressions import BYTES
 from tuneloom.backends.cuda.triton.programs import TritonProgram
 from tuneloom.backends.cuda.triton.templates.attention.finding import Attention, attention_of, padded
 from tuneloom.backends.cuda.triton.templates.attention.kernel import AttentionKernel
+from tuneloom.backends.cuda.triton.templates.attention.places import matrices
 from tuneloom.backends.cuda.triton.templates.tiles import precisions_of
 from tuneloom.backends.meaning import Meaning
 
@@ -95,7 +96,7 @@ def _refusal(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> str:
 
 
 def _has_descriptors(found: Attention) -> bool:
-    return None not in AttentionKernel(found, {}).matrices()
+    return None not in matrices(found)
 
 
 def _program(meaning: Meaning, gpu: Gpu, configuration: Configuration) -> TritonProgram:
