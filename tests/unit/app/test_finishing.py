@@ -3,11 +3,13 @@
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from support.jobs.small import drive, failed_trial, measured_trial, progress_of, small_spec
 from tuneloom.app.finishing.ahead import UntunedModel
+from tuneloom.app.finishing.choices import Choices
 from tuneloom.app.finishing.contests import FinishingSteps
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.finishing.verdicts import Verdict, decide, opening_verdict
@@ -92,9 +94,10 @@ class Script:
         return Returned(value=None)
 
 
-def finish_of(tasks: Sequence[TaskProgress], export_to: str | None = "out") -> Finish:
-    recipe = ModelRecipe(key="job", source="net.onnx", shapes={}, target="cpu")
-    return Finish("job", small_spec(10), recipe, tasks, export_to)
+def finish_of(tasks: Sequence[TaskProgress], export_to: str | None = "out", **asked: Any) -> Finish:
+    spec = replace(small_spec(10), **asked)
+    recipe = ModelRecipe(key="job", source="net.onnx", shapes={}, target=spec.target)
+    return Finish("job", spec, recipe, tasks, export_to, Choices(spec.target))
 
 
 def tuned(*names: str, artifact: Artifact | None = BUILT) -> list[TaskProgress]:
@@ -151,7 +154,7 @@ def test_a_schedule_that_is_clearly_the_fastest_needs_no_contest() -> None:
     script = Script(tasks)
     finish = finished(tasks, script)
     assert script.calls == ["compile_model", "check_model", "export_model"]
-    verdict = finish.verdicts["key-a"]
+    verdict = finish.choices.verdicts["key-a"]
     assert verdict.chosen is tasks[0].best[0] and (verdict.tuned_s, verdict.default_s) == (1.0, 10.0)
 
 
@@ -174,11 +177,10 @@ def test_a_schedule_that_can_not_win_is_not_in_the_contest() -> None:
 def test_on_a_gpu_only_schedules_that_are_nearly_as_fast_meet_again(goal: str, meet: bool) -> None:
     tasks = tuned("a")
     script = Script(tasks, contest_of_energy=Returned(value=([[1.0], [1.1]], [0.5, 0.4])))
-    finish = finish_of(tasks)
-    finish.spec = replace(finish.spec, target="cuda", goal=goal)
+    finish = finish_of(tasks, target="cuda", goal=goal)
     drive(finish.begin(), script)
     assert ("contest_of_energy" in script.calls) is meet and "contest" not in script.calls
-    assert finish.verdicts["key-a"].chosen is tasks[0].best[1 if meet else 0]
+    assert finish.choices.verdicts["key-a"].chosen is tasks[0].best[1 if meet else 0]
 
 
 def against(rival_s: float, name: str = "onnxruntime", tuned_s: float = 1.0) -> CheckResult:
@@ -220,8 +222,7 @@ def test_made_up_whole_numbers_may_mean_something_else_to_another_runtime() -> N
 
 def test_a_tolerance_may_allow_what_another_runtime_gives() -> None:
     tasks = tuned("a")
-    script, finish = Script(tasks, checks=[beside(0.3)]), finish_of(tasks)
-    finish.spec = replace(finish.spec, tolerance=1.0)
+    script, finish = Script(tasks, checks=[beside(0.3)]), finish_of(tasks, tolerance=1.0)
     drive(finish.begin(), script)
     assert not finish.failure and "export_model" in script.calls
 
@@ -268,8 +269,7 @@ def with_pieces(check: CheckResult, trials: int = 1) -> list[bool]:
                 pieces.append(call.arguments[3])
             return super().__call__(call)
 
-    finish = finish_of(tasks)
-    finish.spec = replace(finish.spec, budget=Budget(trials=trials))
+    finish = finish_of(tasks, budget=Budget(trials=trials))
     choice = Returned(value=RuntimeChoice(handover=WHOLE))
     drive(finish.begin(), Listening(tasks, checks=[check], choose=choice))
     return pieces
@@ -329,8 +329,7 @@ def test_a_model_is_compiled_on_the_cores_to_measure_on_too_where_nobody_wants_t
             found[call.function.partition(":")[2]] = call.spread
             return super().__call__(call)
 
-    finish = finish_of(tasks)
-    finish.spec = replace(finish.spec, budget=Budget(trials=trials))
+    finish = finish_of(tasks, budget=Budget(trials=trials))
     finish.is_only_job = lambda: only
     drive(finish.begin(), Listening(tasks))
     assert (found["compile_model"], found["check_model"], found["export_model"]) == (spread, False, False)
@@ -370,7 +369,7 @@ def test_a_task_of_which_only_the_default_was_measured_gets_the_first_guess_of_i
     script = Script(tasks)
     finish = finished(tasks, script)
     assert script.schedules == [{"key-b"}]
-    assert "only its default schedule" in finish.verdicts["key-a"].note
+    assert "only its default schedule" in finish.choices.verdicts["key-a"].note
 
 
 def test_what_a_gpu_never_measured_runs_with_the_first_guess_of_an_implementer() -> None:
@@ -378,12 +377,22 @@ def test_what_a_gpu_never_measured_runs_with_the_first_guess_of_an_implementer()
     tasks[2].add(failed_trial("wrong", "out of memory"), None)
     guesses = Returned(value=dict.fromkeys(("key-a", "key-b", "key-c"), "triton:{}"))
     script = Script(tasks, first_guesses=guesses)
-    finish = finish_of(tasks)
-    finish.spec = replace(finish.spec, target="cuda")
+    finish = finish_of(tasks, target="cuda")
     drive(finish.begin(), script)
     assert script.schedules == [{"key-a", "key-b", "key-c"}]
-    assert finish.guesses == {"key-b": "triton:{}"} and finish.schedules["key-c"] == NO_TRACE
-    assert "first guess" in finish.verdicts["key-b"].note and not finish.notes
+    assert finish.choices.guesses == {"key-b": "triton:{}"} and finish.choices.schedules["key-c"] == NO_TRACE
+    assert "first guess" in finish.choices.verdicts["key-b"].note and not finish.notes
+
+
+def test_first_guesses_that_change_the_outputs_are_dropped() -> None:
+    tasks = [*tuned("a"), *progress_of("b")]
+    guesses = Returned(value=dict.fromkeys(("key-b", "key-view"), "triton:{}"))
+    guilty = Returned(value=["key-b", "key-view"])
+    script = Script(tasks, first_guesses=guesses, guilty_kernels=guilty, checks=[DIFFERENT, SAME])
+    finish = finish_of(tasks, target="cuda")
+    drive(finish.begin(), script)
+    assert script.schedules == [{"key-a", "key-b", "key-view"}, {"key-a"}]
+    assert "changed the outputs" in finish.choices.verdicts["key-b"].note and not finish.failure
 
 
 def test_a_task_without_a_trial_of_its_own_uses_the_best_of_earlier_jobs() -> None:
@@ -391,9 +400,9 @@ def test_a_task_without_a_trial_of_its_own_uses_the_best_of_earlier_jobs() -> No
     known = measured_trial("known", 0.5, "transfer:7")
     script = Script(tasks, slower_in_model=Returned(value={}))
     finish = finish_of(tasks)
-    finish.known = {"key-b": known}
+    finish.choices.known = {"key-b": known}
     drive(finish.begin(), script)
-    verdict = finish.verdicts["key-b"]
+    verdict = finish.choices.verdicts["key-b"]
     assert script.schedules == [{"key-a", "key-b"}]
     assert verdict.chosen is not None and verdict.chosen.trial is known and verdict.used_s == 0.5
     assert "best known" in verdict.note
@@ -431,7 +440,7 @@ def test_a_task_whose_contenders_cannot_be_built_again_stays_untuned() -> None:
     tasks = tuned("a", artifact=None)
     script = Script(tasks, build=Raised(error="ValueError: no", trace=""))
     finish = finished(tasks, script)
-    assert finish.schedules == {} and script.schedules == [set()]
+    assert finish.choices.schedules == {} and script.schedules == [set()]
 
 
 def test_a_schedule_that_changes_the_outputs_is_dropped_and_noted() -> None:
@@ -439,21 +448,21 @@ def test_a_schedule_that_changes_the_outputs_is_dropped_and_noted() -> None:
     script = Script(tasks, checks=[DIFFERENT, SAME])
     finish = finished(tasks, script)
     assert script.schedules == [{"key-a", "key-b"}, {"key-b"}]
-    assert "changed the outputs" in finish.verdicts["key-a"].note
-    assert finish.verdicts["key-b"].chosen is not None
+    assert "changed the outputs" in finish.choices.verdicts["key-a"].note
+    assert finish.choices.verdicts["key-b"].chosen is not None
 
 
 def test_all_schedules_are_dropped_when_no_single_one_is_guilty() -> None:
     tasks = tuned("a", "b")
     script = Script(tasks, checks=[DIFFERENT, SAME], guilty_kernels=Returned(value=[]))
     finish = finished(tasks, script)
-    assert finish.schedules == {}
+    assert finish.choices.schedules == {}
 
 
 def test_a_contest_that_fails_leaves_its_kernel_untuned() -> None:
     tasks = tuned("a")
     finish = finished(tasks, Script(tasks, contest=Died(cause=KilledBy(signal.SIGSEGV))))
-    assert "contest failed" in finish.verdicts["key-a"].note and finish.schedules == {}
+    assert "contest failed" in finish.choices.verdicts["key-a"].note and finish.choices.schedules == {}
 
 
 def test_a_lost_worker_compiles_once_more_elsewhere() -> None:
@@ -496,10 +505,11 @@ def test_a_schedule_that_tvm_cannot_compile_costs_that_schedule_only() -> None:
     refused, taken = Returned(value={"key-a": "no such loop", "key-view": "no such loop"}), Returned(value={})
     script = Script(tasks, compile_model=[refused, taken])
     finish = finished(tasks, script)
-    assert not finish.failure and finish.schedules.keys() == {"key-a", "key-b", "key-view"}
-    assert finish.schedules["key-a"] == finish.schedules["key-view"] == NO_TRACE != finish.schedules["key-b"]
-    assert finish.verdicts["key-a"].chosen is None and "no such loop" in finish.verdicts["key-a"].note
-    assert finish.verdicts["key-b"].chosen is not None and script.calls.count("compile_model") == 2
+    assert not finish.failure and finish.choices.schedules.keys() == {"key-a", "key-b", "key-view"}
+    used, verdicts = finish.choices.schedules, finish.choices.verdicts
+    assert used["key-a"] == used["key-view"] == NO_TRACE != used["key-b"]
+    assert verdicts["key-a"].chosen is None and "no such loop" in verdicts["key-a"].note
+    assert verdicts["key-b"].chosen is not None and script.calls.count("compile_model") == 2
 
 
 def test_wrong_outputs_without_a_schedule_left_to_drop_end_the_job() -> None:
@@ -612,8 +622,7 @@ def test_for_energy_the_schedule_that_costs_least_is_chosen_though_another_is_fa
 def test_the_goal_of_a_job_says_what_its_contests_measure(goal: str, function: str) -> None:
     tasks = tuned("a")
     script = Script(tasks, contest_of_energy=Returned(value=([[1.0], [2.0]], [0.5, None])))
-    finish = finish_of(tasks)
-    finish.spec = replace(finish.spec, goal=goal)
+    finish = finish_of(tasks, goal=goal)
     drive(finish.begin(), script)
     assert function in script.calls and not finish.failure
 

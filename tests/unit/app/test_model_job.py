@@ -100,7 +100,7 @@ def test_a_model_is_opened_tuned_and_finished() -> None:
     drive(job.begin(0.0), workers(FakeStages()))
     assert job.done and job.failure is None
     assert job.tuning is not None and job.tuning.spent == 20
-    assert job.finish is not None and set(job.finish.schedules) == {"key-a", "key-b"}
+    assert job.finish is not None and set(job.finish.choices.schedules) == {"key-a", "key-b"}
 
 
 def test_a_model_that_cannot_be_used_ends_the_job_with_its_own_error() -> None:
@@ -142,7 +142,7 @@ def test_a_kernel_that_cannot_be_measured_keeps_its_default_and_the_others_are_t
     result = job.result()["kernels"]
     assert result["key-a"]["used"] and not result["key-b"]["used"]
     assert "b is broken" in result["key-b"]["note"] and result["key-b"]["after_s"] is None
-    assert job.finish.schedules["key-b"] == NO_TRACE, "no guess is trusted where everything failed"
+    assert job.finish.choices.schedules["key-b"] == NO_TRACE, "no guess is trusted where everything failed"
 
 
 def test_one_search_that_fails_leaves_its_kernel_untuned_with_a_note() -> None:

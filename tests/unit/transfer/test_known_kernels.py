@@ -104,8 +104,8 @@ def finished(store: Store, trials: int, workers: Workers, *, self_contained: boo
 
 def used(program: ModelJob) -> set[str]:
     assert program.finish is not None
-    assert program.finish.schedules.keys() == {task.key for task in TASKS}
-    return set(program.finish.schedules.values())
+    assert program.finish.choices.schedules.keys() == {task.key for task in TASKS}
+    return set(program.finish.choices.schedules.values())
 
 
 @pytest.mark.parametrize("trials", [1, 3, 12, 40])
@@ -157,7 +157,7 @@ def test_a_self_contained_model_uses_no_record_of_a_library(
     monkeypatch.setattr("tuneloom.app.kinds.model.job.backend_of_text", lambda _text: backend)
     program = finished(store, 1, Workers(), self_contained=alone)
     assert program.finish is not None
-    assert [program.finish.schedules[task.key] for task in TASKS[1:]] == [best] * (len(TASKS) - 1)
+    assert [program.finish.choices.schedules[task.key] for task in TASKS[1:]] == [best] * (len(TASKS) - 1)
 
 
 def tried_once(store: Store, text: str, seconds: float) -> None:
@@ -187,13 +187,13 @@ def test_a_record_that_is_clearly_faster_than_what_won_is_used_without_another_c
     tried_once(store, FASTER, 8e-5)
     program = finished(store, 1, Workers())
     assert program.finish is not None
-    assert [program.finish.schedules[task.key] for task in TASKS[1:]] == [FASTER] * (len(TASKS) - 1)
+    assert [program.finish.choices.schedules[task.key] for task in TASKS[1:]] == [FASTER] * (len(TASKS) - 1)
 
 
 def test_a_tenant_notes_no_contest_with_records_of_others(store: Store) -> None:
     tried_once(store, LUCKY, TRIED_S[b"lucky"])
     program = finished(store, 12, Workers())
-    met = {key: [(s, c.trial) for s, c in v.contest] for key, v in program.finish.verdicts.items()}  # type: ignore[union-attr]
+    met = {key: [(s, c.trial) for s, c in v.contest] for key, v in program.finish.choices.verdicts.items()}  # type: ignore[union-attr]
     assert any(met.values())
     JobReuse(store, program.job, program.spec, reader="someone").keep_contests(met)
     assert not [r for task in TASKS for r in store.workload_trials(task.key, "sm_90", 9) if r.contest_s]

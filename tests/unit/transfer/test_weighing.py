@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from support.jobs.small import drive, measured_trial, progress_of, small_spec
+from tuneloom.app.finishing.choices import Choices
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
@@ -54,7 +55,7 @@ def tuned(**origins: str) -> list[TaskProgress]:
 
 def finished(tasks: list[TaskProgress], stages: Stages, target: str = "cpu") -> Finish:
     recipe = ModelRecipe(key="job", source="net.onnx", shapes={}, target=target)
-    finish = Finish("job", replace(small_spec(10), target=target), recipe, tasks, "out")
+    finish = Finish("job", replace(small_spec(10), target=target), recipe, tasks, "out", Choices(target))
     drive(finish.begin(), stages)
     assert finish.finished and not finish.failure
     return finish
@@ -65,7 +66,7 @@ def test_only_borrowed_kernels_are_weighed() -> None:
     finish = finished(tuned(a="search", b="transfer:7", c="share:key-a"), stages)
     assert stages.asked == ["key-b", "key-c"]
     assert stages.instead == {"key-a"}
-    assert set(finish.schedules) == {"key-a", "key-b", "key-c"}
+    assert set(finish.choices.schedules) == {"key-a", "key-b", "key-c"}
     assert stages.calls.count("compile_model") == 1
 
 
@@ -91,9 +92,10 @@ def test_a_model_that_borrowed_nothing_is_not_weighed() -> None:
 def test_a_borrowed_kernel_that_loses_in_the_model_is_dropped_and_the_model_compiled_again() -> None:
     stages = Stages(Returned(value={"key-b": 3.0}))
     finish = finished(tuned(a="search", b="transfer:7"), stages)
-    assert set(finish.schedules) == {"key-a"}
-    assert "slower inside the model" in finish.verdicts["key-b"].note
-    assert finish.verdicts["key-b"].used_s == 3.0, "what it takes in the model, not what the default took"
+    assert set(finish.choices.schedules) == {"key-a"}
+    verdict = finish.choices.verdicts["key-b"]
+    assert "slower inside the model" in verdict.note
+    assert verdict.used_s == 3.0, "what it takes in the model, not what the default took"
     assert stages.calls[-4:] == ["slower_in_model", "compile_model", "check_model", "export_model"]
 
 
@@ -108,7 +110,7 @@ def test_a_borrowed_kernel_that_loses_in_the_model_is_dropped_and_the_model_comp
 def test_what_cannot_be_weighed_is_kept(weighed: CallResult, compiles: int) -> None:
     stages = Stages(weighed)
     finish = finished(tuned(a="transfer:7"), stages)
-    assert set(finish.schedules) == {"key-a"}
+    assert set(finish.choices.schedules) == {"key-a"}
     assert stages.calls.count("compile_model") == compiles
     assert stages.calls[-1] == "export_model"
 
@@ -121,7 +123,7 @@ def test_a_borrowed_kernel_that_loses_gives_way_to_the_tasks_own_best() -> None:
         )
     stages = Stages(Returned(value={"key-a": 3.0}))
     finish = finished(tasks, stages)
-    verdict = finish.verdicts["key-a"]
+    verdict = finish.choices.verdicts["key-a"]
     assert verdict.chosen is not None and verdict.chosen.trial.candidate.origin == "guess"
     assert verdict.note == "its borrowed schedule was slower inside the model: its own best is used instead"
     assert stages.calls.count("slower_in_model") == 1 and stages.calls.count("compile_model") == 2
@@ -132,4 +134,4 @@ def test_an_own_schedule_slower_than_the_default_is_no_way_out() -> None:
     tasks[0].add(measured_trial("slow", 11.0, "search"), Artifact(payload=b"so"))
     stages = Stages(Returned(value={"key-a": 3.0}), contest_s=[1.0, 11.0])
     finish = finished(tasks, stages)
-    assert finish.schedules == {} and "was dropped" in finish.verdicts["key-a"].note
+    assert finish.choices.schedules == {} and "was dropped" in finish.choices.verdicts["key-a"].note

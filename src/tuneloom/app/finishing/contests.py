@@ -1,10 +1,11 @@
 """The best schedules of a task side by side."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tuneloom.app.conducting.programs import Step
-from tuneloom.app.finishing.verdicts import Verdict, decide, opening_verdict
+from tuneloom.app.finishing.choices import Choices
+from tuneloom.app.finishing.verdicts import decide, opening_verdict
 from tuneloom.app.tasks.outcomes import built
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.app.tuning.stage_calls import STAGES
@@ -82,26 +83,26 @@ class FinishingSteps:
 class Contests:
     """Decides verdicts; `decided` is called once for every contest that was begun.
 
-    Contenders that were built in an earlier run are built again first. `known` are the best trials of
-    earlier jobs: for tasks that got none of their own, and for those whose own are slower.
+    Contenders that were built in an earlier run are built again first. The best trials of earlier jobs
+    stand in for tasks that got none of their own, and meet those whose own are slower.
     """
 
     steps: FinishingSteps
     spec: JobSpec
-    verdicts: dict[str, Verdict]
+    choices: Choices
     decided: Callable[[], Sequence[Step]]
-    known: Mapping[str, Trial] = field(default_factory=dict)
     begun: int = 0
 
     def begin(self, progress: TaskProgress) -> list[Step]:
         """The first steps of a task's contest; none where nothing was measured or the trials were clear."""
         key = progress.task.key
-        self.verdicts[key] = opening_verdict(progress, self.known.get(key))
+        known = self.choices.known.get(key)
+        self.choices.verdicts[key] = verdict = opening_verdict(progress, known)
         steady = self.spec.goal == "latency" and backend_of_text(self.spec.target).steady
-        contenders = _contenders(progress, self.known.get(key), steady)
+        contenders = _contenders(progress, known, steady)
         if len(contenders) < 2:
             if contenders:
-                decide(self.verdicts[key], contenders, [[contenders[0].seconds]], progress.default)
+                decide(verdict, contenders, [[contenders[0].seconds]], progress.default)
             return []
         self.begun += 1
         missing = [c for c in contenders if c.artifact is None]
@@ -141,15 +142,15 @@ class Contests:
 
     def _contest_step(self, progress: TaskProgress, contenders: list[Contender]) -> Step:
         payloads = [c.artifact.payload for c in contenders if c.artifact is not None]
-        goal = self.spec.goal
+        goal, verdict = self.spec.goal, self.choices.verdicts[progress.task.key]
         call = Call(function=CONTESTS[goal], arguments=(payloads, self.spec.measuring), timeout_s=_CONTEST_S)
 
         def ended(result: CallResult, _at_s: float) -> Sequence[Step]:
             if isinstance(result, Returned):
                 rounds, joules = result.value if goal == "energy" else (result.value, None)
-                decide(self.verdicts[progress.task.key], contenders, rounds, progress.default, joules)
+                decide(verdict, contenders, rounds, progress.default, joules)
             else:
-                self.verdicts[progress.task.key].note = f"contest failed: {result}"
+                verdict.note = f"contest failed: {result}"
             return self.decided()
 
         lane, demand = f"f{progress.index}", DeviceDemand(key=self.spec.device_key)

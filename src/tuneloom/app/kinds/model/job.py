@@ -9,6 +9,7 @@ from typing import Any
 
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.ahead import UntunedModel
+from tuneloom.app.finishing.choices import Choices
 from tuneloom.app.finishing.contests import FinishingSteps
 from tuneloom.app.finishing.finish import Finish
 from tuneloom.app.kinds.base import JobContext
@@ -143,10 +144,10 @@ class ModelJob(PreparedModel):
         """The end of the job, in the worker that has opened the model."""
         self._untuned = self._untuned or self._untuned_model()
         known = self._known(tasks)
+        same = frozenset() if self._reuse is None else self._reuse.same_kernels(known)
         self.finish = Finish(
-            self.job, self.spec, self.recipe, tasks, self.export_to, untuned=self._untuned,
-            known=known, same=frozenset() if self._reuse is None else self._reuse.same_kernels(known),
-            is_only_job=self._context.is_only_job,
+            self.job, self.spec, self.recipe, tasks, self.export_to, Choices(self.spec.target, known, same),
+            untuned=self._untuned, is_only_job=self._context.is_only_job,
         )  # fmt: skip
         return self._closing(self.finish.begin())
 
@@ -220,10 +221,10 @@ class ModelJob(PreparedModel):
         """Note what the gifts of other tasks were worth, and which schedules won side by side."""
         if self._reuse is None or self.tuning is None or self.finish is None:
             return
-        chosen = {key: verdict.chosen for key, verdict in self.finish.verdicts.items()}
+        chosen = {key: verdict.chosen for key, verdict in self.finish.choices.verdicts.items()}
         used = {key: c.trial.candidate.key for key, c in chosen.items() if c is not None}
         self._reuse.settle(self.tuning.tasks, used)
-        met = {key: verdict.contest for key, verdict in self.finish.verdicts.items()}
+        met = {key: verdict.contest for key, verdict in self.finish.choices.verdicts.items()}
         self._reuse.keep_contests({k: [(s, c.trial) for s, c in each] for k, each in met.items() if each})
 
     def complete(self, run: str) -> TuneloomError | None:

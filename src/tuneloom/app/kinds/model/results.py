@@ -106,8 +106,8 @@ def foreign_parts(
 
 def kernel_results(tuning: TaskTuning, finish: Finish) -> dict[str, Any]:
     """Per task key: what its kernel took before and after, and what was decided about it."""
-    verdicts = {t.task.key: (finish.verdicts[t.task.key], len(t.trials)) for t in tuning.tasks}
-    used = finish.schedules
+    verdicts = {t.task.key: (finish.choices.verdicts[t.task.key], len(t.trials)) for t in tuning.tasks}
+    used = finish.choices.schedules
     return {
         key: {**verdict.result(trials), "implementer": implementer_of(used.get(key, ""))}
         for key, (verdict, trials) in verdicts.items()
@@ -119,7 +119,7 @@ def schedules(tuning: TaskTuning, finish: Finish) -> list[dict[str, Any]]:
     rows = []
     for progress in tuning.tasks:
         key = progress.task.key
-        chosen, guess = finish.verdicts[key].chosen, finish.guesses.get(key)
+        chosen, guess = finish.choices.verdicts[key].chosen, finish.choices.guesses.get(key)
         if chosen is not None or guess is not None:
             guessed = Candidate(key=key, configuration=guess or "", origin="guess")
             candidate = guessed if chosen is None else chosen.trial.candidate
