@@ -12,7 +12,7 @@ from tuneloom.app.finishing.ahead import UntunedModel
 from tuneloom.app.finishing.choices import Choices
 from tuneloom.app.finishing.contests import FinishingSteps
 from tuneloom.app.finishing.finish import Finish
-from tuneloom.app.finishing.verdicts import Verdict, decide, opening_verdict
+from tuneloom.app.finishing.verdicts import Verdict, decide, near_the_fastest, opening_verdict
 from tuneloom.app.tasks.limits import check_s, compile_s
 from tuneloom.app.tasks.progress import Contender, TaskProgress
 from tuneloom.engine.calls import Call, CallResult, Died, KilledBy, Raised, Returned, TimedOut
@@ -308,7 +308,17 @@ def test_pieces_have_to_beat_the_fastest_other_runtime(other_s: float, whole: bo
 
     choice = Returned(value=RuntimeChoice())
     drive(finish_of(tasks).begin(), Listening(tasks, checks=[against(other_s)], choose=choice))
-    assert asked == [(whole, pytest.approx(share))]
+    assert asked == [(whole, pytest.approx(share), ("onnxruntime",))]
+
+
+@pytest.mark.parametrize(("slow_s", "near"), [(0.55, ("openvino", "onnxruntime")), (0.6, ("openvino",))])
+def test_a_runtime_that_was_clearly_slower_than_the_fastest_is_not_timed_again(
+    slow_s: float, near: tuple[str, ...]
+) -> None:
+    fast, slow = against(0.5, "openvino").own_runtime, against(slow_s).own_runtime
+    assert fast is not None and slow is not None
+    both = replace(against(0.5), own_runtime=OwnRuntime.fastest([slow, fast]))
+    assert near_the_fastest(both) == near
 
 
 def test_a_runtime_that_takes_whole_models_only_is_not_tried_again_if_it_was_slower() -> None:

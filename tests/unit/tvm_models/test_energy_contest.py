@@ -48,6 +48,16 @@ def test_the_joules_of_a_run_are_told_beside_its_seconds(
     assert joules == ([pytest.approx(0.5), pytest.approx(0.25)] if counts else [None, None])
 
 
+@pytest.mark.parametrize(("seconds", "rounds"), [(1e-3, 7), (0.15, 3), (30.0, 1)])
+def test_kernels_that_take_long_meet_in_fewer_rounds(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, rounds: int
+) -> None:
+    monkeypatch.setattr(contests, "loaded", lambda _payload: Kernel(Device(), seconds, 0.5))
+    monkeypatch.setattr(contests, "watch_of", lambda _device: None)
+    found = contests.contest([BUILT, BUILT], MeasuringRules())
+    assert [len(times) for times in found] == [rounds, rounds]
+
+
 def test_rounds_on_a_throttled_device_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device()
     device.hot = 1

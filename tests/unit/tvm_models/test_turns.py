@@ -11,7 +11,7 @@ from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
 from tuneloom.tuners.tvm.models.checking import time_in_turn
 from tuneloom.tuners.tvm.models.compiling.running import Array
 from tuneloom.tuners.tvm.models.rivals import turns as own_runtime
-from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, is_clear, wait_for_rest
+from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, is_clear, wait_for_rest, warmed
 
 
 class Clock:
@@ -138,6 +138,28 @@ class Timed:
     def _once(self) -> float:
         self.runs += 1
         return self.seconds
+
+
+@pytest.mark.parametrize(
+    ("took", "runs"),
+    [
+        ([1e-3], 3),
+        ([0.3, 0.3, 0.3], 2),  # a long run is not made a third time
+        ([9.0, 1e-3], 3),  # it compiled first
+        ([9.0, 0.3, 0.3], 3),  # the second run may be preparing something, too
+    ],
+)
+def test_a_model_is_warm_after_three_runs_or_two_long_ones_of_which_the_first_prepared_nothing(
+    took: list[float], runs: int
+) -> None:
+    clock, made = [0.0], []
+
+    def run() -> int:
+        clock[0] += took[min(len(made), len(took) - 1)]
+        made.append(len(made))
+        return len(made)
+
+    assert warmed(run, lambda: clock[0]) == runs == len(made)
 
 
 @pytest.mark.parametrize(("plain_s", "runs"), [(30.0, 0), (0.5, 2)])

@@ -7,7 +7,7 @@ from typing import Any
 from tuneloom.app.conducting.programs import Step
 from tuneloom.app.finishing.choices import Choices
 from tuneloom.app.finishing.contests import Ended, FinishingSteps
-from tuneloom.app.finishing.verdicts import may_win_whole, share_to_beat
+from tuneloom.app.finishing.verdicts import may_win_whole, near_the_fastest, share_to_beat
 from tuneloom.app.tasks.limits import EXPORT_S, OPEN_S, built_s, check_s, compile_s
 from tuneloom.app.tasks.progress import TaskProgress
 from tuneloom.engine.calls import Call
@@ -67,7 +67,7 @@ class ModelSteps:
         return self._on_device(4, "/guilty", call, ended)
 
     def hand_over(self, ended: Ended, check: CheckResult, *, pieces: bool) -> Step:
-        more = (self.spec.seed, pieces, may_win_whole(check), share_to_beat(check))
+        more = (self.spec.seed, pieces, may_win_whole(check), share_to_beat(check), near_the_fastest(check))
         call = self._call(HAND_OVER, *more, limit_s=3 * self._compile_s + check_s(self.tasks))
         return self._on_device(4, "/hand-over" if pieces else "/hand-over-whole", call, ended)
 

@@ -16,6 +16,8 @@ _NEAR = 0.8  # a part of the model may be slower even where all of it is faster 
 _HOPELESS = 0.93  # all of the model was faster by more, so it is again
 _SHORT_S, _LONG_S = 1e-4, 1e-3
 PIECES_IN = "onnxruntime"
+_NEXT = 1.15
+"""Another runtime that took so many times what the fastest did will not be the fastest."""
 _WORTH_IT = 1.0  # a tuned kernel has to be faster than the default by itself
 
 
@@ -187,6 +189,14 @@ def share_to_beat(check: CheckResult) -> float:
     own = check.own_runtime
     assert own is not None
     return min(1.0, *(median(one.seconds) / median(own.tuned_s) for one in own.every))
+
+
+def near_the_fastest(check: CheckResult) -> tuple[str, ...]:
+    """The runtimes that may be the fastest if they are timed again."""
+    own = check.own_runtime
+    assert own is not None
+    limit_s = _NEXT * median(own.seconds)
+    return tuple(one.name for one in own.every if median(one.seconds) <= limit_s)
 
 
 def fall_back(verdict: Verdict, instead_s: float) -> None:

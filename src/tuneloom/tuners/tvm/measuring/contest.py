@@ -15,7 +15,8 @@ from tuneloom.tuners.tvm.measuring.profiling import (
     watch_of,
 )
 
-_ROUNDS = 7
+_ROUNDS, _FEW, _LONG_S = 7, 3, 0.2
+"""Rounds, and how many of those that take so long."""
 _ROUND_MS, _STEADY_ROUND_MS = 5.0, 2.0
 _ENERGY_S = 1.0
 """How long a kernel runs for its energy: counters move some ten times a second ..."""
@@ -61,7 +62,8 @@ def _rounds(kernels: Sequence[Timed], rules: MeasuringRules) -> list[list[float]
         max(1, round((_STEADY_ROUND_MS if kernel.steady else _ROUND_MS) / 1e3 / max(first, 1e-9)))
         for kernel, first in zip(kernels, firsts, strict=True)
     ]
-    rounds = 1 if min(firsts) > rules.run_timeout_s / (4 * _ROUNDS * len(kernels)) else _ROUNDS
+    rounds = _FEW if sum(firsts) > _LONG_S else _ROUNDS
+    rounds = 1 if min(firsts) > rules.run_timeout_s / (4 * _ROUNDS * len(kernels)) else rounds
     seconds: list[list[float]] = [[] for _ in kernels]
     for _ in range(rounds):
         for kernel, number, times in zip(kernels, numbers, seconds, strict=True):

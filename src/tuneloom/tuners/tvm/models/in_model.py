@@ -13,7 +13,7 @@ from tuneloom.tuners.tvm.models.making.lowered import lowered_model
 from tuneloom.tuners.tvm.models.making.made import MODELS
 from tuneloom.tuners.tvm.models.precision.samples import values_for
 
-_TURNS, _FEW, _LONG_S = 5, 2, 4.0
+_TURNS, _FEW, _LONG_S = 5, 3, 3.0
 """Turns of both models; after so many seconds, few are enough."""
 _NOISE = 1.05  # slower by less than this may be chance
 

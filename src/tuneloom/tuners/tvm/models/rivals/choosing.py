@@ -42,15 +42,19 @@ def choose(
     pieces: bool = True,
     whole: bool = True,
     share: float = 1.0,
+    near: Sequence[str] | None = None,
 ) -> RuntimeChoice:
     """What to leave to other runtimes: the `whole` model, some `pieces`, if these are wanted, or nothing.
+
+    All of it goes to one of those that are `near` the fastest, to any that is installed if none is named.
 
     Pieces are tried if they promise that the model takes less than a `share` of its time, such as that of the
     fastest other runtime. If they were chosen, the model is compiled then under the recipe that leaves them.
     """
-    proposals = [Handover.of(name) for name in installed_rivals(recipe.source)]
+    installed = installed_rivals(recipe.source)
+    proposals = [Handover.of(name) for name in installed if near is None or name in near]
     notes, cut = [], False
-    if pieces and RUNTIME in (one.runtime for one in proposals):
+    if pieces and RUNTIME in installed:
         try:
             found = _pieces(recipe, schedules, seed, share)
             proposals, cut = [*proposals, *found], bool(found)

@@ -40,6 +40,8 @@ _LONG_S = 0.1
 """A run so long is hardly changed by what ran before it."""
 _MOST_TURNS = 10_000
 _WARM_UPS = 2
+_PREPARED = 0.5
+"""A run that takes less than this part of the one before was waited for: that one prepared something."""
 _TURN_S = 0.02
 _LOOK_S = 0.005
 _MOST_LOOKS = 200
@@ -179,11 +181,15 @@ def _difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
     return max(relative_difference(ours, theirs) for ours, theirs in zip(got, expected, strict=True))
 
 
-def warmed(run: Callable[[], Any]) -> Any:
-    """What something returns after it has run a few times."""
-    for _ in range(_WARM_UPS):
-        run()
-    return run()
+def warmed(run: Callable[[], Any], now: Callable[[], float] = time.perf_counter) -> Any:
+    """What something returns after three runs, or after two long ones of which the first prepared nothing."""
+    took: list[float] = []
+    while True:
+        begun = now()
+        result = run()
+        took.append(now() - begun)
+        if len(took) > _WARM_UPS or (len(took) > 1 and took[-1] > max(_LONG_S, _PREPARED * took[-2])):
+            return result
 
 
 def all_in_turn(
