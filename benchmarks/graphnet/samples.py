@@ -98,10 +98,16 @@ def opened(
     generator = torch.Generator().manual_seed(seed)
     metas = [one for name in ("weight_meta.py", "input_meta.py") for one in _described(sample / name)]
     values = {one.name: _placed(_value(one, generator), device, dtype) for one in metas}
-    for name in (one.name for one in metas if not one.shape and f"{one.name}.item()".lower() in text.lower()):
+    for name in (one.name for one in metas if not one.shape and _is_asked_for(one.name, text)):
         values[name] = Number(values[name])  # a tensor's own item() would be a number that export can't know
     model = GraphNetModel(space["GraphModule"](), values).eval()
     return model, tuple(values[name] for name in model.inputs)
+
+
+def _is_asked_for(name: str, text: str) -> bool:
+    """Whether a graph asks a tensor for its number, by its name or by that of a variable it is given to."""
+    variables = re.findall(rf"(\w+) = {name}\b", text)
+    return any(f"{one}.item()".lower() in text.lower() for one in (name, *variables))
 
 
 def _placed(value: Any, device: str, dtype: str) -> Any:
