@@ -12,13 +12,15 @@ from tuneloom.tuners.tvm.lowering.in_place import reading_in_place
 from tuneloom.tuners.tvm.lowering.meanings import Meanings
 from tuneloom.tuners.tvm.lowering.names import steady_names
 from tuneloom.tuners.tvm.lowering.powers import powers_as_products
+from tuneloom.tuners.tvm.lowering.regrouping import regrouped
 
 
 def preparing_passes() -> list[Any]:
-    """Inference form: batch norms folded, constants computed, aliases gone."""
+    """Inference form: batch norms folded, parts of tensors regrouped, constants computed, aliases gone."""
     return [
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
+        own_pass("Regrouped", regrouped),
         folding(),
         relax.transform.DeadCodeElimination(),
     ]
