@@ -82,6 +82,8 @@ def checked(rows: Rows) -> str:
     if unseen:
         seeds = " and ".join(map(str, unseen[0]["seeds"]))
         words += f", and {_right(unseen)} of seeds {seeds}, with which nothing was developed"
+    failing = sum("eager_error" in row for row in rows)
+    words += f"; {failing} more fail in PyTorch" if failing else ""
     lines = [(row["sample"], row.get("error") or f"t = {row['tolerance']}") for row in rows if _is_wrong(row)]
     return f"{words}.\n\n{table(('graph', 'result'), lines)}" if lines else f"{words}."
 

@@ -52,8 +52,13 @@ def test_graphs_are_summed_up_by_what_is_right_and_what_is_slower(tables: Module
 def test_graphs_that_are_not_right_are_named(tables: ModuleType) -> None:
     rows = [{"sample": "a", "tolerance": -3}, {"sample": "b", "tolerance": 0}, {"sample": "c", "error": "no"}]
     drawn = tables.graphs.checked([*rows, {"sample": "d", "eager_error": "fails"}])
-    assert drawn.startswith("1 of 3 graphs are right at t = -3. 1 more fail in PyTorch.")
+    first = "Right at t = -3: 1 of 3 graphs of the development sample"
+    assert drawn.startswith(f"{first}; 1 more fail in PyTorch.")
     assert drawn.endswith("| b | t = 0 |\n| c | no |")
+    unseen = [{"sample": "e", "tolerance": -4, "seeds": [7, 8]}]
+    assert tables.graphs.checked([*rows, *unseen]).startswith(
+        f"{first}, and 1 of 1 graphs of seeds 7 and 8, "
+    )
 
 
 def test_the_readme_says_what_was_measured(tables: ModuleType) -> None:
