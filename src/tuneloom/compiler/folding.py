@@ -13,6 +13,7 @@ import numpy as np
 
 from tuneloom.compiler.lazy import relax, tvm
 from tuneloom.compiler.number_types import numpy_type
+from tuneloom.compiler.rewriting import name_of, shape_of
 
 _MOST_BYTES = 1 << 28
 """Larger results are left to be computed when the model runs."""
@@ -102,11 +103,8 @@ def _known(bindings: Sequence[Any]) -> dict[Any, Any]:
 
 def _shape(call: Any) -> Any | None:
     """The shape that a call asks for, if the tensor has no open dimension."""
-    if str(getattr(call.op, "name", "")) != "relax.shape_of":
-        return None
-    extents = getattr(getattr(call.args[0].ty, "shape", None), "values", None)
-    known = extents is not None and all(hasattr(extent, "value") for extent in extents)
-    return relax.ShapeExpr(list(extents)) if known and extents is not None else None
+    extents = shape_of(call.args[0]) if name_of(call) == "shape_of" else None
+    return None if extents is None else relax.ShapeExpr(extents)
 
 
 def _value(call: Any, known: dict[Any, Any]) -> Any | None:
@@ -124,10 +122,8 @@ def _value(call: Any, known: dict[Any, Any]) -> Any | None:
 
 def _bytes(call: Any) -> float:
     """The size of a result; beyond all limits if its shape is open."""
-    extents = getattr(getattr(call.ty, "shape", None), "values", None)
-    if extents is None or any(not hasattr(extent, "value") for extent in extents):
-        return math.inf
-    return math.prod(int(extent) for extent in extents) * 8
+    extents = shape_of(call)
+    return math.inf if extents is None else math.prod(extents) * 8
 
 
 def _operand(argument: Any, known: dict[Any, Any]) -> Any | None:

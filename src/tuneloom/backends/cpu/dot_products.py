@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
+from tuneloom.backends.cpu.layouts.expressions import constant
 from tuneloom.backends.cpu.layouts.kernels.dots import FOUR
 from tuneloom.backends.cpu.target import CpuTarget
 from tuneloom.backends.quantising import Quantiser, Scale
 from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.rewriting import shape_of
 
 _STEPS = 255
 _CONVOLUTIONS = {
@@ -29,7 +30,7 @@ class DotQuantiser(Quantiser):
         if not isinstance(expression, relax.Call) or not isinstance(expression.args[0], relax.Var):
             return False
         weight = constant(expression.args[1]) if len(expression.args) > 1 else None
-        if weight is None or static_shape(expression.args[0]) is None:
+        if weight is None or shape_of(expression.args[0]) is None:
             return False
         if name == "relax.matmul":
             return weight.ndim == 2 and weight.shape[0] % FOUR == 0 and weight.shape[1] >= self._lanes

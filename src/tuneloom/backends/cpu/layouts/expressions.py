@@ -1,4 +1,4 @@
-"""What is known of an expression of a program: its constant value, its shape."""
+"""What is known of an expression of a program: its constant value."""
 
 from typing import Any
 
@@ -14,15 +14,6 @@ def constant(expression: Any) -> Array | None:
         return None
     found = expression.value.numpy()
     return found if found.dtype == np.float32 else None
-
-
-def static_shape(expression: Any) -> tuple[int, ...] | None:
-    """The shape of a tensor when all extents are known."""
-    shape = getattr(getattr(expression, "ty", None), "shape", None)
-    if shape is None or not hasattr(shape, "values"):
-        return None
-    extents = [getattr(extent, "value", None) for extent in shape.values]
-    return None if None in extents else tuple(int(str(extent)) for extent in extents)
 
 
 def scalar(expression: Any) -> float | None:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tuneloom.backends.cpu.layouts.convolutions import Convolutions
-from tuneloom.backends.cpu.layouts.expressions import static_shape
 from tuneloom.backends.cpu.layouts.shapes.values import Array, Value
 from tuneloom.compiler.lazy import relax, tvm
+from tuneloom.compiler.rewriting import shape_of
 
 Rule = Callable[["Rewriter", Any, Any], bool]
 """Rewrites what a variable is bound to; returns False when it does not apply."""
@@ -40,7 +40,7 @@ class Rewriter(Convolutions):
         """What an operand is now; parameters and constants are plain."""
         if expression in self._values:
             return self._values[expression]
-        return Value(shape=static_shape(expression) or (), plain=expression)
+        return Value(shape=shape_of(expression) or (), plain=expression)
 
     def bind(self, var: Any, value: Value) -> None:
         """Let a variable of the old program stand for this value."""
@@ -63,7 +63,7 @@ class Rewriter(Convolutions):
     def keep(self, var: Any, expression: Any) -> None:
         """Emit an operator as it was, on plain operands."""
         emitted = self._builder.emit(self.plain_tree(expression))
-        self.bind(var, Value(shape=static_shape(var) or (), plain=emitted))
+        self.bind(var, Value(shape=shape_of(var) or (), plain=emitted))
 
     def plain_tree(self, expression: Any) -> Any:
         """An expression with every variable in its plain form."""
@@ -93,14 +93,14 @@ class Rewriter(Convolutions):
     def emit_blocked(self, var: Any, expression: Any) -> None:
         """Emit an operator whose result is blocked."""
         emitted = self._builder.emit(expression)
-        self.bind(var, Value(shape=static_shape(var) or (), blocked=emitted))
+        self.bind(var, Value(shape=shape_of(var) or (), blocked=emitted))
 
     def emit_kernel(
         self, var: Any, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any
     ) -> None:
         """Emit one of our kernels whose result is blocked."""
         emitted = self.kernel(make, arguments, name, **options)
-        self.bind(var, Value(shape=static_shape(var) or (), blocked=emitted))
+        self.bind(var, Value(shape=shape_of(var) or (), blocked=emitted))
 
     def emit_plain(
         self, var: Any, make: Callable[..., Any], arguments: list[Any], name: str, **options: Any
@@ -110,7 +110,7 @@ class Rewriter(Convolutions):
 
     def bind_plain(self, var: Any, emitted: Any) -> None:
         """Let a variable of the old program stand for something plain."""
-        self.bind(var, Value(shape=static_shape(var) or (), plain=emitted))
+        self.bind(var, Value(shape=shape_of(var) or (), plain=emitted))
 
     def scaled(self, value: Value, scale: Array, shift: Array) -> Value:
         """A blocked value times one number a channel, plus another."""

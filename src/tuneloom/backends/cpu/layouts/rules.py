@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
+from tuneloom.backends.cpu.layouts.expressions import constant
 from tuneloom.backends.cpu.layouts.forms import VOLUME
 from tuneloom.backends.cpu.layouts.kernels import compute
 from tuneloom.backends.cpu.layouts.operators import (
@@ -27,6 +27,7 @@ from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes.values import Array, OpenConcat, OpenConv, Value
 from tuneloom.backends.cpu.layouts.shapes.windows import window_of
 from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.rewriting import shape_of
 
 _RANKS = (3, 4, VOLUME)
 """How many axes tensors have whose channels may be blocked: lines, images, volumes."""
@@ -35,7 +36,7 @@ _RANKS = (3, 4, VOLUME)
 def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
     attrs, weight = call.attrs, constant(call.args[1])
     layouts = (str(attrs.data_layout), str(attrs.kernel_layout))
-    shape = static_shape(var)
+    shape = shape_of(var)
     known = layouts in (("NCHW", "OIHW"), ("NCW", "OIW"))
     if weight is None or shape is None or not known or str(var.ty.dtype) != "float32":
         return False
@@ -91,7 +92,7 @@ def _dropout(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 def _binary(rewriter: Rewriter, var: Any, call: Any) -> bool:
     sides = [rewriter.value(argument) for argument in call.args]
-    shape = static_shape(var)
+    shape = shape_of(var)
     if shape is None or len(shape) not in _RANKS or not any(rewriter.is_blocked(side) for side in sides):
         return False
     if _folded(rewriter, var, call, sides, shape):
@@ -144,7 +145,7 @@ def _per_channel(argument: Any, shape: tuple[int, ...]) -> Array | None:
 
 
 def _pool(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    data, shape, attrs = rewriter.value(call.args[0]), static_shape(var), call.attrs
+    data, shape, attrs = rewriter.value(call.args[0]), shape_of(var), call.attrs
     if not rewriter.is_blocked(data) or shape is None or str(attrs.layout) != "NCHW":
         return False
     if isinstance(data, OpenConcat) and data.sole and data.blocked is None:
@@ -169,7 +170,7 @@ def _pool(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 def _pool_parts(rewriter: Rewriter, var: Any, call: Any, data: OpenConcat) -> bool:
     """Pool first and put together what is left: less to copy."""
-    shape, pooled = static_shape(var) or (), []
+    shape, pooled = shape_of(var) or (), []
     for part in data.parts:
         one = relax.Var("part", relax.TensorType((shape[0], part.shape[1], *shape[2:]), "float32"))
         source = relax.Var("source", relax.TensorType(part.shape, "float32"))
@@ -188,7 +189,7 @@ def _concat(rewriter: Rewriter, var: Any, call: Any) -> bool:
     blocked = any(rewriter.is_blocked(part) for part in parts)
     if not parts or not whole or not blocked or int(call.attrs.axis) != 1:
         return False
-    shape = static_shape(var) or ()
+    shape = shape_of(var) or ()
     rewriter.bind(var, OpenConcat(shape=shape, parts=parts, sole=rewriter.read_once(var)))
     return True
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tuneloom.backends.cuda.passes.halves import HALF
 from tuneloom.backends.cuda.passes.masks import Addend, added_bias, number_of
-from tuneloom.backends.cuda.passes.rewriting import (
+from tuneloom.compiler.rewriting import (
     Lookup,
     array_of,
     constant_of,

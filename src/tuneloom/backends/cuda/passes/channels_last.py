@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tuneloom.backends.cuda.passes.halves import PRODUCTS
-from tuneloom.backends.cuda.passes.rewriting import (
+from tuneloom.backends.cuda.passes.views import BINARY, UNARY
+from tuneloom.compiler.rewriting import (
     Lookup,
     array_of,
     constant_of,
@@ -20,7 +21,6 @@ from tuneloom.backends.cuda.passes.rewriting import (
     rewritten,
     shape_of,
 )
-from tuneloom.backends.cuda.passes.views import BINARY, UNARY
 
 _FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2)}
 """By rank: where the old order finds its axes in the new one."""

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from tuneloom.backends.cuda.passes.halves import in_half
-from tuneloom.backends.cuda.passes.rewriting import (
+from tuneloom.backends.meaning import VIEWS
+from tuneloom.backends.quantising import Quantiser, Scale
+from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.number_types import numpy_type
+from tuneloom.compiler.rewriting import (
     Lookup,
     array_of,
     constant_of,
@@ -18,10 +22,6 @@ from tuneloom.backends.cuda.passes.rewriting import (
     rewritten,
     shape_of,
 )
-from tuneloom.backends.meaning import VIEWS
-from tuneloom.backends.quantising import Quantiser, Scale
-from tuneloom.compiler.lazy import relax
-from tuneloom.compiler.number_types import numpy_type
 
 EIGHT = "float8_e4m3fn"
 BETWEEN = "float16"

@@ -7,7 +7,7 @@ the same from operands in half precision, at many times the speed.
 from collections.abc import Sequence
 from typing import Any
 
-from tuneloom.backends.cuda.passes.rewriting import Lookup, dtype_of, name_of, rewritten, shape_of
+from tuneloom.compiler.rewriting import Lookup, dtype_of, name_of, rewritten, shape_of
 
 HALF = frozenset(("float16", "bfloat16"))
 _WINDOWS = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "out_layout")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.backends.cuda.passes.rewriting import Lookup, array_of, name_of, shape_of
+from tuneloom.compiler.rewriting import Lookup, array_of, name_of, shape_of
 
 _HIDDEN = -1e4
 Array = NDArray[Any]

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cuda.passes.rewriting import (
+from tuneloom.compiler.number_types import numpy_type
+from tuneloom.compiler.rewriting import (
     Lookup,
     array_of,
     dtype_of,
@@ -18,7 +19,6 @@ from tuneloom.backends.cuda.passes.rewriting import (
     rewritten,
     shape_of,
 )
-from tuneloom.compiler.number_types import numpy_type
 
 _LONGEST_ROW = 32768
 _CONVOLUTIONS = frozenset(f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose"))

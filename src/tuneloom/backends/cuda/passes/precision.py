@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tuneloom.backends.cuda.passes.halves import PRODUCTS, in_half
-from tuneloom.backends.cuda.passes.rewriting import array_of, dtype_of, name_of
 from tuneloom.compiler.number_types import numpy_type
 from tuneloom.compiler.renewing import with_main
+from tuneloom.compiler.rewriting import array_of, dtype_of, name_of
 
 _FOLLOWING = frozenset(
     (

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cuda.passes.rewriting import (
+from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.rewriting import (
     Lookup,
     constant_of,
     dtype_of,
@@ -12,7 +13,6 @@ from tuneloom.backends.cuda.passes.rewriting import (
     rewritten,
     shape_of,
 )
-from tuneloom.compiler.lazy import relax
 
 
 def rms_norms_as_one(module: Any) -> Any:

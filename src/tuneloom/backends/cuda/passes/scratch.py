@@ -6,9 +6,9 @@ needs more, or when the thread ends. A CUDA graph keeps the addresses that it wa
 
 from typing import Any
 
-from tuneloom.backends.cuda.passes.rewriting import Lookup, name_of, rewritten
 from tuneloom.compiler.lazy import relax, s_tir, tirx, tvm_ffi
 from tuneloom.compiler.renewing import function_variable
+from tuneloom.compiler.rewriting import Lookup, name_of, rewritten
 
 
 def scratch_outside(module: Any) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cuda.passes.rewriting import Readers, array_of, dtype_of, name_of, shape_of
 from tuneloom.backends.meaning import VIEWS
 from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.renewing import bindings_of
+from tuneloom.compiler.rewriting import Readers, array_of, dtype_of, name_of, shape_of
 
 _READERS = frozenset(("relax.nn.attention", "relax.nn.attention_bias"))
 

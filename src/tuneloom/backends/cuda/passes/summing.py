@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tuneloom.backends.cuda.passes.halves import HALF
-from tuneloom.backends.cuda.passes.rewriting import dtype_of
+from tuneloom.compiler.rewriting import dtype_of
 
 _SUMMING = (
     *("relax.mean", "relax.sum", "relax.variance", "relax.nn.softmax", "relax.nn.log_softmax"),

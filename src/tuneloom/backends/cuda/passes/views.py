@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.backends.cuda.passes.halves import HALF
-from tuneloom.backends.cuda.passes.rewriting import (
+from tuneloom.compiler.rewriting import (
     Lookup,
     array_of,
     constant_of,

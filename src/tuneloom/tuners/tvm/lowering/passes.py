@@ -12,7 +12,7 @@ from tuneloom.tuners.tvm.lowering.in_place import reading_in_place
 from tuneloom.tuners.tvm.lowering.meanings import Meanings
 from tuneloom.tuners.tvm.lowering.names import steady_names
 from tuneloom.tuners.tvm.lowering.powers import powers_as_products
-from tuneloom.tuners.tvm.lowering.regrouping import regrouped
+from tuneloom.tuners.tvm.lowering.regrouping import parts_regrouped
 
 
 def preparing_passes() -> list[Any]:
@@ -20,7 +20,7 @@ def preparing_passes() -> list[Any]:
     return [
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
-        own_pass("Regrouped", regrouped),
+        own_pass("RegroupParts", parts_regrouped),
         folding(),
         relax.transform.DeadCodeElimination(),
     ]

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tuneloom.backends.cpu.layouts.expressions import scalar, static_shape
+from tuneloom.backends.cpu.layouts.expressions import scalar
 from tuneloom.backends.cpu.layouts.kernels import lines
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.rewriting import shape_of
 
 
 def _softmax(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    shape = static_shape(var)
+    shape = shape_of(var)
     if shape is None or not _last(int(call.attrs.axis), shape) or not _float(var):
         return False
     data = rewriter.plain(rewriter.value(call.args[0]))
@@ -27,7 +28,7 @@ def _rms_norm(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 
 def _norm(rewriter: Rewriter, var: Any, call: Any, *, centred: bool) -> bool:
-    shape, attrs = static_shape(var), call.attrs
+    shape, attrs = shape_of(var), call.attrs
     axes = [int(axis) for axis in attrs.axes]
     if shape is None or len(axes) != 1 or not _last(axes[0], shape) or not _float(var):
         return False
@@ -71,7 +72,7 @@ def _standardised(rewriter: Rewriter, call: Any) -> _Standardised | None:
     centre, spread = rewriter.made_by(away.args[1], "mean"), _spread(rewriter, total.args[0], call.args[0])
     if centre is None or spread is None or not centre.args[0].same_as(data):
         return None
-    shape = static_shape(data) or ()
+    shape = shape_of(data) or ()
     fits = all(_lines_of(one, shape) for one in (centre, spread))
     right = spread.args[0].same_as(data) or spread.op.name == "relax.mean"
     return _Standardised(data=data, epsilon=epsilon) if fits and right else None

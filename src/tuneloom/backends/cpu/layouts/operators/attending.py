@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tuneloom.backends.cpu.layouts.expressions import scalar, static_shape
+from tuneloom.backends.cpu.layouts.expressions import scalar
 from tuneloom.backends.cpu.layouts.kernels.attention import attention, pays
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes import matrices
+from tuneloom.compiler.rewriting import shape_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ def _attention(rewriter: Rewriter, var: Any, call: Any) -> bool:
     weights = rewriter.made_by(call.args[0], "nn.softmax")
     if weights is None or not rewriter.read_once(call.args[0]) or str(var.ty.dtype) != "float32":
         return False
-    found, shape = _scores(rewriter, weights.args[0], 1.0), static_shape(weights.args[0])
+    found, shape = _scores(rewriter, weights.args[0], 1.0), shape_of(weights.args[0])
     if found is None or shape is None or int(weights.attrs.axis) not in (-1, len(shape) - 1):
         return False
     if not _fits(found, call.args[1], shape) or not pays(shape, rewriter.lanes):
@@ -58,14 +59,14 @@ def _scores(rewriter: Rewriter, expression: Any, scale: float, mask: Any = None)
 
 def _fits(found: _Scores, values: Any, shape: tuple[int, ...]) -> bool:
     """Whether all matrices are there, each with its own keys and values, and the mask can be broadcast."""
-    queries, keys, summed = (static_shape(one) for one in (found.queries, found.keys, values))
+    queries, keys, summed = (shape_of(one) for one in (found.queries, found.keys, values))
     if queries is None or keys is None or summed is None or len(shape) < 2:
         return False
     if not queries[:-2] == keys[:-2] == summed[:-2] == shape[:-2]:
         return False
     if found.mask is None:
         return True
-    mask = static_shape(found.mask)
+    mask = shape_of(found.mask)
     if mask is None or len(mask) > len(shape) or str(found.mask.ty.dtype) != "float32":
         return False
     return all(one in (1, other) for one, other in zip(reversed(mask), reversed(shape), strict=False))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
+from tuneloom.backends.cpu.layouts.expressions import constant
 from tuneloom.backends.cpu.layouts.kernels import compute
 from tuneloom.backends.cpu.layouts.operators.products import with_constant
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
@@ -11,19 +11,20 @@ from tuneloom.backends.cpu.layouts.shapes import matrices
 from tuneloom.backends.cpu.layouts.shapes.values import pack_window
 from tuneloom.backends.cpu.layouts.shapes.windows import Window, window_of
 from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.rewriting import shape_of
 
 
 def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
     attrs, weight = call.attrs, constant(call.args[1])
     layouts = (str(attrs.data_layout), str(var.ty.dtype))
-    if weight is None or static_shape(call.args[0]) is None or layouts != ("NHWC", "float32"):
+    if weight is None or shape_of(call.args[0]) is None or layouts != ("NHWC", "float32"):
         return False
     data, window = _with_padding(rewriter, call.args[0], window_of(attrs, weight.shape[:2]))
     if int(attrs.groups) != 1:
         return _in_groups(rewriter, var, call, data, window)
     if str(attrs.kernel_layout) != "HWIO" or weight.shape[3] < rewriter.lanes or rewriter.pairs:
         return False
-    shape = static_shape(data) or ()
+    shape = shape_of(data) or ()
     if window == Window(kernel=(1, 1)):
         with_constant(rewriter, var, data, weight[0, 0], shape)
         return True

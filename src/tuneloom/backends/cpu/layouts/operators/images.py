@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
+from tuneloom.backends.cpu.layouts.expressions import constant
 from tuneloom.backends.cpu.layouts.kernels import compute, transposed
 from tuneloom.backends.cpu.layouts.kernels.transposed import Transposed
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes.values import Array, pack_weight
 from tuneloom.compiler.lazy import relax, topi
+from tuneloom.compiler.rewriting import shape_of
 
 
 def _conv2d_transpose(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    attrs, weight, shape = call.attrs, constant(call.args[1]), static_shape(var)
+    attrs, weight, shape = call.attrs, constant(call.args[1]), shape_of(var)
     layouts = (str(attrs.data_layout), str(attrs.kernel_layout))
     if weight is None or shape is None or layouts != ("NCHW", "IOHW") or str(var.ty.dtype) != "float32":
         return False
@@ -49,12 +50,12 @@ def _emit_woven(rewriter: Rewriter, var: Any, call: Any, form: Transposed, weigh
 
 def _size(var: Any) -> tuple[int, int]:
     """The rows and columns of an image whose extents are known."""
-    _, _, rows, cols = static_shape(var) or (0, 0, 0, 0)
+    _, _, rows, cols = shape_of(var) or (0, 0, 0, 0)
     return rows, cols
 
 
 def _resize2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    attrs, shape = call.attrs, static_shape(var)
+    attrs, shape = call.attrs, shape_of(var)
     data = rewriter.value(call.args[0])
     method = str(attrs.method)
     if shape is None or str(attrs.layout) != "NCHW" or not rewriter.is_blocked(data):

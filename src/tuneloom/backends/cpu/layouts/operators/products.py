@@ -4,19 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
+from tuneloom.backends.cpu.layouts.expressions import constant
 from tuneloom.backends.cpu.layouts.kernels import dots, pairs
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes import matrices
 from tuneloom.backends.cpu.layouts.shapes.values import Array, Quantised, Restored, pack_matrix
 from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.rewriting import shape_of
 
 _WORTH_PACKING = 4
 """With so many rows a right side that must be packed in every run is worth it."""
 
 
 def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    left, right = (static_shape(side) for side in call.args)
+    left, right = (shape_of(side) for side in call.args)
     if left is None or right is None or min(len(left), len(right)) < 2 or str(var.ty.dtype) != "float32":
         return False
     matrix = constant(call.args[1])

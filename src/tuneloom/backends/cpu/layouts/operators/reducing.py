@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tuneloom.backends.cpu.layouts.expressions import static_shape
 from tuneloom.backends.cpu.layouts.forms import VOLUME
 from tuneloom.backends.cpu.layouts.kernels import compute, lines
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes.values import Value
 from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.rewriting import shape_of
 
 _POOLS = {
     "sum": "global_sum_pool2d",
@@ -63,7 +63,7 @@ def _shaped(rewriter: Rewriter, data: Any, shape: Sequence[int]) -> Any:
 
 def _rule(kind: str) -> Rule:
     def reduce(rewriter: Rewriter, var: Any, call: Any) -> bool:
-        if static_shape(var) is None or str(var.ty.dtype) != "float32":
+        if shape_of(var) is None or str(var.ty.dtype) != "float32":
             return False
         return any(part(rewriter, var, call, kind=kind) for part in (_of_images, _of_lines))
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cpu.layouts.expressions import scalar, static_shape, whole_number
+from tuneloom.backends.cpu.layouts.expressions import scalar, whole_number
 from tuneloom.backends.cpu.layouts.kernels import dots, wholes
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes import matrices
 from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.rewriting import shape_of
 
 _NARROW = ("int8", "uint8")
 _WORTH_PACKING = 4
@@ -27,7 +28,7 @@ class _NarrowMatrix:
 
 
 def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    left, right = (static_shape(side) for side in call.args)
+    left, right = (shape_of(side) for side in call.args)
     if not rewriter.whole or left is None or right is None or str(var.ty.dtype) != "float32":
         return False
     if not _fits(left, right, rewriter.lanes):
@@ -57,7 +58,7 @@ def _side(rewriter: Rewriter, side: Any, kind: str) -> _NarrowMatrix | None:
     value, own = rewriter.value(call.args[0]), str(call.args[0].ty.dtype)
     if own != kind:
         value, zero = rewriter.resigned(value, kind), zero + (dots.HALF if kind == "uint8" else -dots.HALF)
-    shape = static_shape(side) or ()
+    shape = shape_of(side) or ()
     return _NarrowMatrix(numbers=rewriter.plain(value), shape=shape, step=step, zero=zero)
 
 

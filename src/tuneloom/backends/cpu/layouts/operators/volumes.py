@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cpu.layouts.expressions import constant, static_shape
+from tuneloom.backends.cpu.layouts.expressions import constant
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes.values import Array, OpenConv, Value, blocks
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
 from tuneloom.compiler.lazy import te, tirx
+from tuneloom.compiler.rewriting import shape_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class Depth:
 
 
 def _conv3d(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    attrs, weight, shape = call.attrs, constant(call.args[1]), static_shape(var)
+    attrs, weight, shape = call.attrs, constant(call.args[1]), shape_of(var)
     layouts = (str(attrs.data_layout), str(attrs.kernel_layout))
     if weight is None or shape is None or layouts != ("NCDHW", "OIDHW") or int(attrs.groups) != 1:
         return False

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cpu.layouts.expressions import static_shape, whole_numbers
+from tuneloom.backends.cpu.layouts.expressions import whole_numbers
 from tuneloom.backends.cpu.layouts.kernels import compute, dots, wholes
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.backends.cpu.layouts.shapes import matrices, values
@@ -19,6 +19,7 @@ from tuneloom.backends.cpu.layouts.shapes.groups import Groups
 from tuneloom.backends.cpu.layouts.shapes.values import Centred, Value
 from tuneloom.backends.cpu.layouts.shapes.windows import Window, window_of
 from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.rewriting import shape_of
 
 _NARROW = ("int8", "uint8")
 _NARROW_LANES = 4
@@ -26,7 +27,7 @@ _NARROW_LANES = 4
 
 
 def _astype(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    data, shape = rewriter.value(call.args[0]), static_shape(var)
+    data, shape = rewriter.value(call.args[0]), shape_of(var)
     kind, wanted = str(call.args[0].ty.dtype), str(call.attrs.dtype)
     if kind in _NARROW and wanted == "int32" and shape is not None:
         rewriter.bind(var, Centred(shape=shape, narrow=data, dtype=kind))
@@ -56,7 +57,7 @@ def _rounding(rewriter: Rewriter, var: Any, call: Any) -> bool:
 def _subtract(rewriter: Rewriter, var: Any, call: Any) -> bool:
     data, known = rewriter.value(call.args[0]), whole_numbers(call.args[1])
     fresh = isinstance(data, Centred) and isinstance(data.zero, int) and data.zero == 0
-    if not fresh or _size(call.args[1]) != 1 or static_shape(var) != data.shape:
+    if not fresh or _size(call.args[1]) != 1 or shape_of(var) != data.shape:
         return _with_channels(rewriter, var, call)
     assert isinstance(data, Centred)
     zero = rewriter.plain(rewriter.value(call.args[1])) if known is None else int(known.item())
@@ -66,7 +67,7 @@ def _subtract(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 def _with_channels(rewriter: Rewriter, var: Any, call: Any) -> bool:
     """Blocked whole numbers and a constant with one number a channel, or one for all."""
-    data, known, shape = rewriter.value(call.args[0]), whole_numbers(call.args[1]), static_shape(var)
+    data, known, shape = rewriter.value(call.args[0]), whole_numbers(call.args[1]), shape_of(var)
     if shape is None or known is None or known.dtype != np.int32 or not rewriter.is_blocked(data):
         return False
     aligned = (1,) * (len(shape) - known.ndim) + known.shape
@@ -79,7 +80,7 @@ def _with_channels(rewriter: Rewriter, var: Any, call: Any) -> bool:
 
 def _with_single(rewriter: Rewriter, var: Any, call: Any) -> bool:
     """Blocks and a tensor of one element, such as a scale that is only known when the model runs."""
-    sides, shape = [rewriter.value(one) for one in call.args], static_shape(var)
+    sides, shape = [rewriter.value(one) for one in call.args], shape_of(var)
     single = [math.prod(side.shape) == 1 for side in sides]
     blocked = [side.shape == shape and rewriter.is_blocked(side) for side in sides]
     if shape is None or not any(blocked) or not all(a or b for a, b in zip(single, blocked, strict=True)):
@@ -121,7 +122,7 @@ class _Conv:
 def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
     attrs, weight, data = call.attrs, whole_numbers(call.args[1]), rewriter.value(call.args[0])
     known = (str(attrs.data_layout), str(attrs.kernel_layout)) in (("NCHW", "OIHW"), ("NCW", "OIW"))
-    if weight is None or not isinstance(data, Centred) or not known or static_shape(var) is None:
+    if weight is None or not isinstance(data, Centred) or not known or shape_of(var) is None:
         return False
     if str(var.ty.dtype) != "int32" or weight.dtype != np.int32 or weight.shape[0] < rewriter.lanes // 2:
         return False
@@ -130,7 +131,7 @@ def _conv2d(rewriter: Rewriter, var: Any, call: Any) -> bool:
     window = window_of(attrs, weight.shape[2:])
     conv = _Conv(data=data, weight=weight, window=window, groups=int(attrs.groups))
     emitted = _dots(rewriter, conv) if _fits_dots(rewriter, conv) else _by_lanes(rewriter, conv)
-    rewriter.bind(var, Value(shape=static_shape(var) or (), blocked=emitted))
+    rewriter.bind(var, Value(shape=shape_of(var) or (), blocked=emitted))
     return True
 
 
@@ -171,7 +172,7 @@ def _by_lanes(rewriter: Rewriter, conv: _Conv) -> Any:
 
 
 def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
-    data, matrix, left = rewriter.value(call.args[0]), whole_numbers(call.args[1]), static_shape(call.args[0])
+    data, matrix, left = rewriter.value(call.args[0]), whole_numbers(call.args[1]), shape_of(call.args[0])
     if not isinstance(data, Centred) or matrix is None or matrix.ndim != 2 or str(var.ty.dtype) != "int32":
         return False
     if left is None or len(left) < 2 or matrix.dtype != np.int32:
@@ -226,7 +227,7 @@ def _is_narrow(weight: Any) -> bool:
 
 def _size(expression: Any) -> int:
     """How many elements a tensor has; 0 where that is not known."""
-    shape = static_shape(expression)
+    shape = shape_of(expression)
     return 0 if shape is None else int(np.prod(shape, dtype=np.int64))
 
 
