@@ -77,8 +77,8 @@ def speed(row: Mapping[str, Any], name: str) -> float:
 def checked(rows: Rows) -> str:
     """How many graphs are right, those of further seeds apart, and all that are not."""
     unseen = [row for row in rows if "seeds" in row]
-    known = [row for row in rows if "seeds" not in row]
-    words = f"Right at t = -3: {_right(known)} of the development sample"
+    developed = [row for row in rows if "seeds" not in row]
+    words = f"Right at t = -3: {_right(developed)} of the development sample"
     if unseen:
         seeds = " and ".join(map(str, unseen[0]["seeds"]))
         words += f", and {_right(unseen)} of seeds {seeds}, with which nothing was developed"
@@ -116,8 +116,8 @@ SECTIONS = (
         results="graphnet_check.jsonl",
         title="Graphs of GraphNet, computed without tuning",
         about="The development sample (seeds 1 to 3, 40 graphs each, at most 40 million weights) and two "
-        "others: exported, imported, compiled with default schedules and compared with PyTorch. Most of the "
-        "first checks were made with weights drawn more widely than GraphNet draws them.",
+        "further ones: exported, imported, compiled with default schedules and compared with PyTorch. Most of "
+        "the first checks were made with weights drawn more widely than GraphNet draws them.",
         command="benchmarks/graphnet/check.py",
         draw=checked,
     ),

@@ -30,9 +30,8 @@ SECTIONS = (
         results="transfer.json",
         title="Transfer between models",
         about="Each model with the others as bank, against plain tuning over time: whole models as of each "
-        "moment, run alternately. Plain tuning begins with templates' first guesses, which leave little to "
-        "gain on these models: tuning for 6.5 times as long makes them 0 to 8 % faster. Two x86 cores with "
-        "AVX-512.",
+        "moment, run alternately. Plain tuning begins with templates' first guesses; the last column says "
+        "how little they may leave to gain. Two x86 cores with AVX-512.",
         command="benchmarks/transfer.py",
         draw=drawn_by("transfer.py", "--table"),
     ),

@@ -13,6 +13,7 @@ from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
 from tuneloom.tuners.tvm.models import in_model as model_times
+from tuneloom.tuners.tvm.models.compiling import kernel_times as kernel_timing
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.making import compiled as making
 from tuneloom.tuners.tvm.models.making.compiled import compile_model, tuned_model
@@ -39,6 +40,18 @@ def test_every_kernel_of_a_model_is_timed_by_name(summary: ModelSummary) -> None
     times = model_times.kernel_times(model, values)
     assert {task.name for task in summary.tasks} <= times.keys()
     assert all(0 < seconds < 10 for seconds in times.values())
+
+
+@pytest.mark.parametrize(("long_s", "runs"), [(10.0, 1 + 3), (0.0, 1 + 1)])
+def test_a_model_that_takes_long_is_watched_in_a_single_run(
+    summary: ModelSummary, monkeypatch: pytest.MonkeyPatch, long_s: float, runs: int
+) -> None:
+    model, made = tuned_model(RECIPE, {}).open_here(), []
+    invoke = model.invoke
+    monkeypatch.setattr(kernel_timing, "_LONG_S", long_s)
+    monkeypatch.setattr(model, "invoke", lambda values: (made.append(values), invoke(values)))
+    times = kernel_timing.kernel_times(model, seeded_inputs(summary.inputs, 0))
+    assert len(made) == runs and {task.name for task in summary.tasks} <= times.keys()
 
 
 def test_only_kernels_that_lose_inside_the_model_are_told(

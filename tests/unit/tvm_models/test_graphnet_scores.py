@@ -43,3 +43,19 @@ def test_recorded_weights_are_tensors_and_other_recorded_scalars_numbers() -> No
 
     assert torch.equal(drawn("L_self_parameters_logit_scale_"), torch.tensor(2.5))
     assert drawn("s0") == 2.5 and not isinstance(drawn("s0"), torch.Tensor)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("l_rate = L_Rate.item()", True),
+        ("l_rate = L_Rate\nnumber = l_rate.item()", True),
+        ("l_drop_rate = L_Rate\nnumber = (\n    l_drop_rate.item()\n)", True),
+        ("l_rate = L_Rate\nnumber = l_other.item()", False),
+    ],
+)
+def test_a_graph_may_ask_for_a_number_by_the_name_of_a_variable(text: str, asked: bool) -> None:
+    pytest.importorskip("torch")
+    from graphnet.samples import _is_asked_for
+
+    assert _is_asked_for("L_Rate", text) is asked

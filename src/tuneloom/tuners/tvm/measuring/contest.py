@@ -16,7 +16,7 @@ from tuneloom.tuners.tvm.measuring.profiling import (
 )
 
 _ROUNDS, _FEW, _LONG_S = 7, 3, 0.2
-"""Rounds, and how many of those that take so long."""
+"""Rounds, and how many where one of them takes so long."""
 _ROUND_MS, _STEADY_ROUND_MS = 5.0, 2.0
 _ENERGY_S = 1.0
 """How long a kernel runs for its energy: counters move some ten times a second ..."""
@@ -62,10 +62,15 @@ def _rounds(kernels: Sequence[Timed], rules: MeasuringRules) -> list[list[float]
         max(1, round((_STEADY_ROUND_MS if kernel.steady else _ROUND_MS) / 1e3 / max(first, 1e-9)))
         for kernel, first in zip(kernels, firsts, strict=True)
     ]
-    rounds = _FEW if sum(firsts) > _LONG_S else _ROUNDS
-    rounds = 1 if min(firsts) > rules.run_timeout_s / (4 * _ROUNDS * len(kernels)) else rounds
     seconds: list[list[float]] = [[] for _ in kernels]
-    for _ in range(rounds):
+    for _ in range(_how_many(firsts, rules)):
         for kernel, number, times in zip(kernels, numbers, seconds, strict=True):
             times.append(kernel.time(number=number, repeats=1)[0])
     return seconds
+
+
+def _how_many(firsts: Sequence[float], rules: MeasuringRules) -> int:
+    """Rounds for kernels whose first runs took so long."""
+    if min(firsts) > rules.run_timeout_s / (4 * _ROUNDS * len(firsts)):
+        return 1
+    return _FEW if sum(firsts) > _LONG_S else _ROUNDS

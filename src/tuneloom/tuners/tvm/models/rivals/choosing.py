@@ -1,7 +1,7 @@
 """What of a tuned model is left to other runtimes because it is faster there.
 
 Whatever is left there has to prove it: the model as it would be deployed is timed in turn with TVM alone and
-with all installed runtimes that run it alone.
+with the runtimes that came near the fastest when they ran it alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,8 +46,7 @@ def choose(
 ) -> RuntimeChoice:
     """What to leave to other runtimes: the `whole` model, some `pieces`, if these are wanted, or nothing.
 
-    All of it goes to one of those that are `near` the fastest, to any that is installed if none is named.
-
+    The whole may go to those that are `near` the fastest, by default to any that is installed.
     Pieces are tried if they promise that the model takes less than a `share` of its time, such as that of the
     fastest other runtime. If they were chosen, the model is compiled then under the recipe that leaves them.
     """

@@ -41,7 +41,7 @@ _LONG_S = 0.1
 _MOST_TURNS = 10_000
 _WARM_UPS = 2
 _PREPARED = 0.5
-"""A run that takes less than this part of the one before was waited for: that one prepared something."""
+"""Where a run takes less than this part of the one before, that one prepared something besides."""
 _TURN_S = 0.02
 _LOOK_S = 0.005
 _MOST_LOOKS = 200
