@@ -116,8 +116,8 @@ SECTIONS = (
         results="graphnet_check.jsonl",
         title="Graphs of GraphNet, computed without tuning",
         about="The development sample (seeds 1 to 3, 40 graphs each, at most 40 million weights) and two "
-        "further ones: exported, imported, compiled with default schedules and compared with PyTorch. Most of "
-        "the first checks were made with weights drawn more widely than GraphNet draws them.",
+        "further ones: exported, imported, compiled with default schedules and compared with PyTorch. Most "
+        "of the first checks were made with weights drawn more widely than GraphNet draws them.",
         command="benchmarks/graphnet/check.py",
         draw=checked,
     ),
