@@ -30,7 +30,7 @@ HALVES = {"development": SEEDS[::2], "kept": SEEDS[1::2], "all": SEEDS}
 def sources(folder: Path | None, half: str | None) -> Iterator[str]:
     """Everything to judge on: files, the stress form of those that are not whole grids, landscapes."""
     given = sorted(path for kind in RECORDINGS for path in folder.glob(kind)) if folder else []
-    for path in (*given, *(sorted(OWN.glob("*.csv.gz")) if folder else ())):
+    for path in (*given, *(sorted(OWN.glob("*.csv.gz")) if given else ())):
         yield str(path)
         if path.name.startswith("gemm"):
             yield f"{path}{STRESS}"
@@ -86,6 +86,8 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="only write the page of what was measured")
     arguments = parser.parse_args()
     if not arguments.report:
+        if next(pieces(arguments), None) is None:
+            parser.error("no spaces to run on; give --data a folder of recordings, or --landscapes")
         work(pieces(arguments), arguments.out, arguments.workers, arguments.minutes)
     arguments.out.with_suffix(".md").write_text(page(kept(arguments.out)))
 

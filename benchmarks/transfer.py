@@ -22,6 +22,7 @@ from typing import Any
 from transfer_runs import Run, count_tasks, keep, plain, plain_store, rows_of, told_cost, tuned
 from transfer_states import Compared, first_match, schedules_at
 from tuneloom.app.bank.files import export_bank, import_bank
+from tuneloom.tuners.tvm.zoo.listing import zoo_names
 
 MODELS = ("squeezenet", "mobilenet_v2", "resnet18", "resnet50")
 RESULTS = Path(__file__).parent / "results" / "transfer.json"
@@ -136,7 +137,7 @@ def run_all(options: argparse.Namespace, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=zoo_names())
     parser.add_argument("--trials-per-task", type=int, default=48)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kept", type=Path, help="keep plain runs here, and use those that are here")

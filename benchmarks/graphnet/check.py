@@ -39,10 +39,13 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, help="where rows are added, one JSON object a line")
     options = parser.parse_args()
+    graphs = samples.picked(options)
+    if not graphs:
+        parser.error("no graphs there; give samples/ of a clone of GraphNet, or folders of single graphs")
     load_tvm()
     load_export()
     with ThreadPoolExecutor(options.processes) as pool:
-        rows = list(pool.map(lambda graph: told(in_a_process(graph), options.out), samples.picked(options)))
+        rows = list(pool.map(lambda graph: told(in_a_process(graph), options.out), graphs))
     right = sum((row.get("tolerance") or 0) <= -3 for row in rows)
     run = sum("eager_error" not in row for row in rows)
     print(f"{right} of {run} right at t = -3 ({len(rows) - run} do not run in PyTorch)")

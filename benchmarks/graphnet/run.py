@@ -44,6 +44,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--one", action="store_true", help="measure one graph, here")
     options = parser.parse_args()
+    graphs = samples.picked(options)
+    if not graphs:
+        parser.error("no graphs there; give samples/ of a clone of GraphNet, or folders of single graphs")
     if options.one:
         from graphnet.measuring import measured
 
@@ -53,7 +56,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         lanes = Lanes(options, folder)
         signal.signal(signal.SIGTERM, lanes.stop)
-        lanes.measure(samples.picked(options))
+        lanes.measure(graphs)
     scores.show(read(options.out))
     return 0
 
