@@ -29,11 +29,15 @@ class Encoding:
     groups: NDArray[np.int64]
 
     @classmethod
-    def of(cls, space: Space) -> "Encoding":
-        """The encoding of a space; knobs with a single value are left out."""
+    def of(cls, space: Space, halved: bool = False) -> "Encoding":
+        """The encoding of a space; knobs with a single value are left out.
+
+        `halved` adds to sizes how often two divides them: a block of 96 threads may be more like one
+        of 160 than like one of 100.
+        """
         active = tuple(i for i, count in enumerate(space.shape) if count > 1)
         values = list(space.knobs.values())
-        smooth = tuple(_smooth(values[i]) for i in active)
+        smooth = tuple(_smooth_and_halved(values[i]) if halved else _smooth(values[i]) for i in active)
         plain = tuple(_plain(values[i]) for i in active)
         return cls(smooth, plain, active, _grouped(smooth))
 
@@ -99,6 +103,21 @@ def _smooth(values: tuple[KnobValue, ...]) -> Matrix:
     if 2 < len(values) <= FEW_VALUES:
         return np.hstack([column, _one_hot(len(values))])
     return column
+
+
+def _smooth_and_halved(values: tuple[KnobValue, ...]) -> Matrix:
+    """The same, with a further column for how often two divides each value if its size does not say it."""
+    halvings = _halvings(values)
+    smooth = _smooth(values)
+    if len(values) <= FEW_VALUES or not 1 < len(set(halvings)) < len(values):
+        return smooth
+    column = np.array(halvings, dtype=np.float64)
+    return np.column_stack([smooth, (column - column.min()) / np.ptp(column)])
+
+
+def _halvings(values: tuple[KnobValue, ...]) -> tuple[int, ...]:
+    sizes = [value for value in values if type(value) is int and value > 0]
+    return tuple((size & -size).bit_length() for size in sizes) if len(sizes) == len(values) else ()
 
 
 def _plain(values: tuple[KnobValue, ...]) -> Matrix:

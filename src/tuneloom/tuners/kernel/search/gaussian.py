@@ -30,6 +30,9 @@ class GaussianProcess:
     """
 
     encoding: Encoding
+    misfit: float = field(init=False, default=0.0)
+    """How badly the last improvement of the scales left the data explained: minus the logarithm of their
+    probability, but for a constant."""
     _covariance: Covariance = field(init=False, repr=False)
     _theta: Vector = field(init=False, repr=False)
     _towards: Towards = field(init=False, repr=False)
@@ -84,7 +87,7 @@ class GaussianProcess:
             bounds=bounds,
             options={"maxiter": steps},
         )
-        self._theta = np.asarray(found.x)
+        self._theta, self.misfit = np.asarray(found.x), float(found.fun)
 
     def _misfit(self, theta: Vector, spacing: Spacing, targets: Vector) -> tuple[float, Vector]:
         """Negative log posterior of the parameters, and its gradient."""

@@ -12,7 +12,7 @@ from tuneloom.model import ProposalReason, Purpose
 from tuneloom.tuners.kernel.factors import Point, Points
 from tuneloom.tuners.kernel.search.caution import Caution
 from tuneloom.tuners.kernel.search.encoding import Encoding
-from tuneloom.tuners.kernel.search.gaussian import GaussianProcess
+from tuneloom.tuners.kernel.search.evidence import TimeModel
 from tuneloom.tuners.kernel.search.pool import Visited, as_point, best_point, open_points, unseen
 from tuneloom.tuners.kernel.search.promise import log_improvement, promising
 from tuneloom.tuners.kernel.search.targets import TargetScale
@@ -39,7 +39,7 @@ class GuidedSearch:
         self._space, self._terms = space, terms
         self._rng = np.random.default_rng([terms.seed, 31])
         self._encoding = Encoding.of(space)
-        self._process = GaussianProcess(self._encoding)
+        self._process = TimeModel(space)
         width = self._encoding.plain(space.sample(1, self._rng)).shape[1]
         self._validity = ValidityModel(width, terms.seed)
         self._building = ValidityModel(width, terms.seed)
@@ -110,12 +110,9 @@ class GuidedSearch:
         """How strongly the model of time depends on each knob, as shares of one."""
         if len(self._times) > 1:
             self._fit()
-        weights = self._process.relevance()
-        shares: dict[str, float] = {}
-        for parts, knob in zip(self._encoding.parts, self._encoding.active, strict=True):
-            shares[self._space.names[knob]] = float(sum(weights[group] for group, _ in parts))
-        total = sum(shares.values()) or 1.0
-        return {name: share / total for name, share in shares.items()}
+        relevance = self._process.relevance()
+        total = sum(relevance.values()) or 1.0
+        return {self._space.names[knob]: weight / total for knob, weight in relevance.items()}
 
     def _next(self) -> Point | None:
         pool = open_points(self._space, self._proposed, self._rng)
