@@ -27,6 +27,7 @@ TuneloomError
 import re
 
 _FAILED_CHECK = re.compile(r"Check failed: .*? is false(: |$)")
+_OWN_KIND = re.compile(r"^tuneloom\.errors\.\w+: ")
 _LONGEST = 200
 
 
@@ -145,7 +146,8 @@ def reason_of(error: BaseException) -> str:
 
 
 def in_short(text: str) -> str:
-    """The last line with text, where compilers put the reason; cut short, without the check that failed."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    reason = _FAILED_CHECK.sub("", lines[-1]).strip() if lines else ""
+    """The last line with text, where compilers put the reason; cut short, without the check that failed
+    or the name of an error of ours."""
+    lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
+    reason = _OWN_KIND.sub("", _FAILED_CHECK.sub("", lines[-1]).strip()) if lines else ""
     return reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 2].rsplit(' ', 1)[0]} …"

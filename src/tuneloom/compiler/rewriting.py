@@ -11,6 +11,16 @@ Lookup = Callable[[Any], Any]
 Rule = Callable[[Any, Any, Lookup], Any | None]
 """What to put in the place of a call or a tuple's item, given a builder to emit with; None to leave it."""
 
+UNARY = frozenset(
+    (
+        *("nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu", "nn.leakyrelu", "sigmoid", "tanh", "exp", "erf"),
+        *("negative", "sqrt", "rsqrt", "square", "abs", "astype", "clip"),
+    )
+)
+"""Operators that compute each element of their result from one element."""
+BINARY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum", "power"))
+"""Operators that compute each element of their result from one of each operand."""
+
 
 def rewritten(module: Any, rule: Rule) -> Any:
     """The module with the rule applied to every call of `main`, operands first; what nobody reads is gone."""
@@ -58,6 +68,11 @@ def shape_of_type(kind: Any) -> tuple[int, ...] | None:
     if extents is None or not all(hasattr(extent, "value") for extent in extents):
         return None
     return tuple(int(extent.value) for extent in extents)
+
+
+def bound_of(value: Any) -> int:
+    """A bound of a slice."""
+    return int(getattr(value, "value", value))
 
 
 def dtype_of(value: Any) -> str:

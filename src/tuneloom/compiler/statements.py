@@ -1,6 +1,6 @@
-"""Rebuilding the statements of a kernel with other blocks in them."""
+"""The statements of a kernel: its blocks, and others in their place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tuneloom.compiler.lazy import s_tir, tirx
@@ -19,6 +19,21 @@ def with_blocks(statement: Any, change: Change) -> Any:
             block = change(rebuilt(statement.block, body=with_blocks(statement.block.body, change)))
             return s_tir.SBlockRealize(statement.iter_values, statement.predicate, block)
     return statement
+
+
+def blocks_in(statement: Any) -> Iterator[Any]:
+    """All blocks of a statement, outer ones first."""
+    match statement:
+        case tirx.SeqStmt():
+            for one in statement.seq:
+                yield from blocks_in(one)
+        case tirx.For():
+            yield from blocks_in(statement.body)
+        case tirx.IfThenElse():
+            yield from blocks_in(statement.then_case)
+        case s_tir.SBlockRealize():
+            yield statement.block
+            yield from blocks_in(statement.block.body)
 
 
 def rebuilt(block: Any, *, name: str | None = None, body: Any = None) -> Any:

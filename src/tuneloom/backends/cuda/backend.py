@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 from tuneloom.backends.base import Backend, Clock
 from tuneloom.backends.cuda.cublaslt.implementer import CublasImplementer
 from tuneloom.backends.cuda.cudnn.implementer import CudnnImplementer
+from tuneloom.backends.cuda.default_schedules import default_schedules
 from tuneloom.backends.cuda.gpu import Gpu
+from tuneloom.backends.cuda.headers import require_compiler
 from tuneloom.backends.cuda.passes.attention import attention_as_one
 from tuneloom.backends.cuda.passes.channels_last import channels_last, gates_apart
 from tuneloom.backends.cuda.passes.eights import (
@@ -37,7 +39,7 @@ from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.backends.implementers import Implementer
 from tuneloom.backends.watching import ConditionWatch
-from tuneloom.compiler.fast_import import frames_without_source, load_intrinsics, load_tvm
+from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
 from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
@@ -124,7 +126,8 @@ class CudaBackend(Backend):
         lowering = [*pipeline.dataflow_lower_passes(tvm_target), *pipeline.finalize_passes(tvm_target)]
         views = [transform.RewriteDataflowReshape(), transform.DeadCodeElimination()]
         outside = own_pass("ScratchOutside", scratch_outside)
-        return [*views, default_schedules(), outside, *lowering]
+        compiling = own_pass("CompilerIsThere", require_compiler)
+        return [*views, default_schedules(), compiling, outside, *lowering]
 
     def default_module(self, module: Any, target: TargetSpec) -> Any:
         copy = load_tvm().IRModule(dict(module.functions.items()))  # the pass would change its argument
@@ -162,29 +165,6 @@ class CudaBackend(Backend):
         with suppress(TargetError):  # whoever needs the driver hears that it does not answer
             if visible_gpus():
                 load_intrinsics(self.kinds[0])
-
-
-def default_schedules() -> Any:
-    """Bind the loops of kernels that have no schedule yet to a GPU's threads."""
-    from tvm.s_tir import dlight
-
-    gpu = dlight.gpu
-    rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction())
-    return dlight.ApplyDefaultSchedule(*map(_or_none, rules), gpu.Fallback())
-
-
-def _or_none(rule: Any) -> Any:
-    """A rule that leaves kernels to the next one where it would raise, having taken them for its own."""
-    from tvm.s_tir.dlight import ScheduleRule
-
-    def apply(function: Any, target: Any, tunable: bool) -> Any:
-        try:
-            with frames_without_source():  # a rule for tensor cores imports their instructions
-                return rule.apply(function, target, tunable)
-        except Exception:  # ScheduleError, ValueError, RuntimeError: whatever a rule did not expect
-            return None
-
-    return ScheduleRule.from_callable(type(rule).__name__)(apply)
 
 
 BACKEND = CudaBackend()

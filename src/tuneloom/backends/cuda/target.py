@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from tuneloom.backends.cuda.assembling import require_architecture
 from tuneloom.backends.cuda.gpu import relatives_of
+from tuneloom.backends.cuda.headers import point_to_headers
 from tuneloom.compiler.target import TargetSpec, tvm_target, with_host
 from tuneloom.errors import TargetError
 from tuneloom.gpus import InstalledGpu, Nvml, visible_gpus
@@ -37,6 +38,10 @@ class CudaTarget(TargetSpec):
     @property
     def chip(self) -> str:
         return f"{self.kind} ({self.arch})"
+
+    def to_tvm(self) -> Any:
+        point_to_headers()
+        return TargetSpec.to_tvm(self)
 
 
 def cuda_target(config: Mapping[str, Any]) -> CudaTarget:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from tuneloom.backends.cuda.passes.halves import PRODUCTS
-from tuneloom.backends.cuda.passes.views import BINARY, UNARY
 from tuneloom.compiler.rewriting import (
+    BINARY,
+    UNARY,
     Lookup,
     array_of,
     constant_of,

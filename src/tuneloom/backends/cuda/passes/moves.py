@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tuneloom.backends.cuda.passes.views import UNARY, as_row, axes_of, bound_of, is_row
+from tuneloom.backends.cuda.passes.views import as_row, axes_of, is_row
 from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.renewing import bindings_of, with_main
-from tuneloom.compiler.rewriting import Lookup, Readers, name_of, shape_of
+from tuneloom.compiler.rewriting import UNARY, Lookup, Readers, bound_of, name_of, shape_of
 
 _NORMS = frozenset(("nn.layer_norm", "nn.rms_norm"))
 _SCALING = frozenset(("add", "subtract", "multiply", "divide"))

@@ -11,8 +11,11 @@ import numpy as np
 
 from tuneloom.backends.cuda.passes.halves import HALF
 from tuneloom.compiler.rewriting import (
+    BINARY,
+    UNARY,
     Lookup,
     array_of,
+    bound_of,
     constant_of,
     dtype_of,
     name_of,
@@ -23,15 +26,8 @@ from tuneloom.compiler.rewriting import (
 
 _ROUNDS = 3
 """What one round moves, the next may join."""
-UNARY = frozenset(
-    (
-        *("nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu", "nn.leakyrelu", "sigmoid", "tanh", "exp", "erf"),
-        *("negative", "sqrt", "rsqrt", "square", "abs", "astype", "clip"),
-    )
-)
 _VIEWED = frozenset(("squeeze", "expand_dims", "flatten"))
 _REDUCTIONS = frozenset(("mean", "sum", "max", "min"))
-BINARY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum", "power"))
 
 
 def reshapes_behind(module: Any, rank: int = 2) -> Any:
@@ -197,11 +193,6 @@ def _sliced_before(builder: Any, call: Any, made: Lookup) -> Any | None:
     bounds = ([bound_of(one) for one in tuple_.fields] for tuple_ in call.args[2:])
     part = builder.emit(relax.op.strided_slice(source.args[0], turned, *bounds))
     return relax.op.permute_dims(part, axes)
-
-
-def bound_of(value: Any) -> int:
-    """A bound of a slice."""
-    return int(getattr(value, "value", value))
 
 
 def _sliced(builder: Any, call: Any) -> Any | None:

@@ -14,7 +14,7 @@ from tuneloom.model import LAYOUTS, TensorInfo
 from tuneloom.tuners.tvm.importing.relax import ForeignPart, KeptValue
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.meanings import Meanings, marked
-from tuneloom.tuners.tvm.lowering.passes import fusing_passes, preparing_passes
+from tuneloom.tuners.tvm.lowering.passes import fusing_passes, preparing_passes, simplifying_passes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,7 @@ def lowered_module(
     backend = backend_of(target)
     wanted = meanings if backend.implementers(target) else None
     passes = [
+        *simplifying_passes(),
         *_laying_out(backend, options.layout, target, dtype),
         *preparing_passes(),
         *fusing_passes(target, wanted),

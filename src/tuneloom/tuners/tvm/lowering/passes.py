@@ -13,6 +13,12 @@ from tuneloom.tuners.tvm.lowering.meanings import Meanings
 from tuneloom.tuners.tvm.lowering.names import steady_names
 from tuneloom.tuners.tvm.lowering.powers import powers_as_products
 from tuneloom.tuners.tvm.lowering.regrouping import parts_regrouped
+from tuneloom.tuners.tvm.lowering.trimming import ends_trimmed
+
+
+def simplifying_passes() -> list[Any]:
+    """What makes a model smaller while its convolutions are still as they were imported."""
+    return [own_pass("TrimEnds", ends_trimmed)]
 
 
 def preparing_passes() -> list[Any]:
