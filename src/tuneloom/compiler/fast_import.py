@@ -18,6 +18,7 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 from tuneloom.compiler.unworded import no_errors_worded
+from tuneloom.compiler.vectorising import allow_in_vectors
 
 _INTRINSICS = "tvm.s_tir.tensor_intrin"
 _SLOW_MODULES = (_INTRINSICS, "tvm.s_tir.meta_schedule", "tvm.relax")
@@ -34,7 +35,9 @@ def load_tvm() -> Any:
         for name in _SLOW_MODULES:
             if name not in sys.modules:
                 importlib.import_module(name)
-        return importlib.import_module("tvm")
+        tvm = importlib.import_module("tvm")
+        allow_in_vectors(tvm)
+        return tvm
 
 
 def load_intrinsics(kind: str) -> None:
