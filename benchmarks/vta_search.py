@@ -198,9 +198,10 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.report:
         measure(arguments)
-    arguments.out.with_suffix(".md").write_text(
-        page(kept_lines(arguments.out, arguments.accelerator), SEARCHES, BUDGET)
-    )
+    lines = kept_lines(arguments.out, arguments.accelerator)
+    if not any(line.get("search") == AUTOTVM for line in lines):
+        parser.error(f"the goal is AutoTVM's best, and {arguments.out} has no run of {AUTOTVM}")
+    arguments.out.with_suffix(".md").write_text(page(lines, SEARCHES, BUDGET))
 
 
 if __name__ == "__main__":
