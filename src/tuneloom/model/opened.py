@@ -263,7 +263,7 @@ class CheckResult:
     `foreign_shares` is which share of the tuned model's time each part takes that another runtime runs.
     `own_runtime` is missing where that runtime is not installed, or fails: then `uncompared` is the reason.
     A model with several shapes runs once under each; `by_shape` are the medians of both, untuned first, under
-    each.
+    each. Where a dimension varies, those of the tuned programs are the best of runs in turns.
     """
 
     difference: float

@@ -18,6 +18,7 @@ from tuneloom.tuners.tvm.models.making.lowered import lowered_model, tolerance_o
 from tuneloom.tuners.tvm.models.making.untuned import untuned_run
 from tuneloom.tuners.tvm.models.precision.samples import values_for
 from tuneloom.tuners.tvm.models.rivals.turns import against_gpu_runtimes, against_runtimes, summed
+from tuneloom.tuners.tvm.models.sizes.timing import in_rounds
 
 _TIMING_S = 0.5
 _LONG_S = 1.0
@@ -34,7 +35,17 @@ def check_model(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> Ch
     first, *others = recipe.variants()
     checks = [_check(first, schedules, seed)]
     checks += [_check(variant, schedules, seed, rivals=not recipe.varies) for variant in others]
-    return replace(added(checks), own_runtime=checks[0].own_runtime) if recipe.varies else added(checks)
+    if not recipe.varies:
+        return added(checks)
+    timed = zip(checks, _in_turns(recipe, schedules, seed), strict=True) if others else ()
+    by_shape = tuple((median(check.untuned_s), seconds) for check, seconds in timed)
+    return replace(added(checks), own_runtime=checks[0].own_runtime, by_shape=by_shape)
+
+
+def _in_turns(recipe: ModelRecipe, schedules: dict[str, str], seed: int) -> tuple[float, ...]:
+    """What the programs of all sizes take."""
+    compiled = [(variant, tuned_model(variant, schedules)) for variant in recipe.variants()]
+    return in_rounds([one.open().timer(values_for(variant, one.inputs, seed)) for variant, one in compiled])
 
 
 def _check(recipe: ModelRecipe, schedules: dict[str, str], seed: int, *, rivals: bool = True) -> CheckResult:
