@@ -54,9 +54,9 @@ Measured by `python benchmarks/kernel_replay.py --data RECORDINGS --landscapes a
 with `--report`.
 """
 FURTHER = """\
-Cache files of AutoTuningAssociation/benchmark_hub on several GPUs. `product` and `polygon` are gemm and pnpoly
-on other GPUs. When they were first run the search had never seen them. What it gained since, a second model of
-time that knows how often two divides a size, was chosen with the convolutions in view."""
+Cache files of AutoTuningAssociation/benchmark_hub on several GPUs. `product` and `polygon` are gemm and
+pnpoly on other GPUs. When they were first run the search had never seen them. What it gained since, a second
+model of time that knows how often two divides a size, was chosen with the convolutions in view."""
 UNSEEN = """\
 Further files of the same collection, run once when the search was done. The GPUs are new to it, the kernels
 are not: the collection's hotspot and its gemm with more knobs were not to be had."""

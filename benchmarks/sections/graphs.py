@@ -98,6 +98,28 @@ def _is_wrong(row: Mapping[str, Any]) -> bool:
     return missing and "eager_error" not in row
 
 
+def of_sizes(data: Mapping[str, Any]) -> str:
+    """One bundle for all sizes beside bundles for single sizes, network by network."""
+    return "\n\n".join(map(_sizes_of, data["results"]))
+
+
+def _sizes_of(found: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            row["size"],
+            ", ".join(map(str, row["programs"])),
+            f"{row['varying_s'] * 1e3:.2f} ms",
+            f"{row['alone_s'] * 1e3:.2f} ms",
+            f"{row['varying_s'] / row['alone_s']:.2f}",
+        )
+        for row in found["rows"]
+    ]
+    words = f"**{found['network']}**, sizes 1 to {found['high']}: {found['geometric_mean']:.2f} times as "
+    words += f"long (geometric mean), one run of each size {found['total']:.2f} times."
+    columns = ("size", "runs in the programs for", "all sizes", "this size alone", "ratio")
+    return f"{words}\n\n{table(columns, rows)}"
+
+
 SECTIONS = (
     Section(
         results="graphnet.jsonl",
@@ -131,5 +153,14 @@ SECTIONS = (
         "against Inductor with empty caches. `second_process_ready_s`: until the stored program answers.",
         command="benchmarks/pytorch_backend.py",
         draw=as_it_is,
+    ),
+    Section(
+        results="varying_shapes.json",
+        title="One bundle for all sizes, beside bundles for single sizes",
+        about="A small BERT and a small convolutional network. The bundle for all sizes got four times the "
+        "trials that each of twenty sampled sizes got alone, in a store of its own. Best of runs in turns, "
+        "from arrays to arrays; one core of two, while the other network was measured on the other.",
+        command="benchmarks/varying_shapes.py --small --trials 100 --samples 20",
+        draw=of_sizes,
     ),
 )
