@@ -34,8 +34,17 @@ NAMED_IN_ERRORS: Mapping[str, Sequence[str]] = {
     "postgres": ("runs", "--store", NO_STORE),
     "server": ("serve",),
 }
+COMPILER = """
+import os
+from cuda.bindings import nvrtc
+from tuneloom.backends.cuda.headers import point_to_headers
+point_to_headers()
+print(nvrtc.nvrtcVersion(), os.environ["CUDA_PATH"])
+"""
+"""Shows that CUDA's compiler answers, and where its headers are."""
 WORKS: Mapping[str, tuple[Sequence[str], str]] = {
     "client": ((*PROGRAM, "jobs", "--server", NOWHERE), "no token for http"),
+    "cuda": (("-c", COMPILER), r"NVRTC_SUCCESS.* /.*cu"),
     "farm,onnxruntime,triton": (DOCTOR, r"onnxruntime 1\.\d.* triton 3\.\d.* ray 2\.\d"),
     "postgres": ((*PROGRAM, "runs", "--store", NO_STORE), "Connection refused"),
     "s3": (("-c", "import fsspec; print(fsspec.get_filesystem_class('s3').protocol)"), "s3"),
