@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-COMPILERS = ("inductor", "tuneloom")
+_COMPILERS = ("inductor", "reduce-overhead", "tuneloom")
 TOLERANCES = range(-10, 5)
 _FAILED = 0.1
 _EXPONENTS = {"float16": 3 / 5, "bfloat16": 1.796 / 5, "float32": 5.886 / 5, "float64": 7 / 5}
@@ -54,12 +54,17 @@ def _speed(own: Mapping[str, Any], eager_s: float, t: int) -> float:
     return float(eager_s / own["seconds"]) if own["tolerance"] <= t else _FAILED
 
 
+def compilers(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Those that all rows have: `reduce-overhead`, Inductor with CUDA graphs, is for GPUs."""
+    return [name for name in _COMPILERS if all(name in row for row in rows)]
+
+
 def line(row: Mapping[str, Any]) -> str:
     """What came of one graph, for people."""
     eager = row["eager"]
     if "error" in eager:
         return f"{row['sample']}: {eager['error']}"
-    cells = [f"{name} {_cell(row[name], eager['seconds'])}" for name in COMPILERS]
+    cells = [f"{name} {_cell(row[name], eager['seconds'])}" for name in compilers([row])]
     return f"{row['sample']}: eager {eager['seconds'] * 1e3:.2f} ms, {', '.join(cells)}"
 
 
@@ -72,10 +77,11 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
     run = [row for row in rows if "error" not in row["eager"]]
     if not run:
         return
-    print("t".rjust(8), *(name.rjust(10) for name in COMPILERS))
+    names = compilers(run)
+    print("t".rjust(8), *(name.rjust(16) for name in names))
     for t in TOLERANCES:
-        print(f"{t:8}", *(f"{score(run, name, t):10.3f}" for name in COMPILERS))
-    for name in COMPILERS:
+        print(f"{t:8}", *(f"{score(run, name, t):16.3f}" for name in names))
+    for name in names:
         speeds = [row["eager"]["seconds"] / row[name]["seconds"] for row in run if "seconds" in row[name]]
         right = sum((row[name].get("tolerance") or 0) <= -3 for row in run)
         print(f"{name}: median {median(speeds or [0]):.2f}, {right} of {len(run)} right at t = -3")

@@ -33,7 +33,7 @@ def _summary(rows: Rows) -> str:
         "over 2 % slower",
         "stay in PyTorch",
     )
-    return table(columns, [_summed_up(rows, name) for name in scores.COMPILERS])
+    return table(columns, [_summed_up(rows, name) for name in scores.compilers(rows)])
 
 
 def _summed_up(rows: Rows, name: str) -> Sequence[object]:
@@ -45,22 +45,19 @@ def _summed_up(rows: Rows, name: str) -> Sequence[object]:
 
 
 def _scores(rows: Rows) -> str:
-    lines = [
-        (t, *(f"{scores.score(rows, name, t):.3f}" for name in scores.COMPILERS)) for t in scores.TOLERANCES
-    ]
-    return table(("t", *(f"ES(t) of {name}" for name in scores.COMPILERS)), lines)
+    names = scores.compilers(rows)
+    lines = [(t, *(f"{scores.score(rows, name, t):.3f}" for name in names)) for t in scores.TOLERANCES]
+    return table(("t", *(f"ES(t) of {name}" for name in names)), lines)
 
 
 def _graphs(rows: Rows) -> str:
-    columns = ("graph", "eager", *(f"{name}, times as fast (t)" for name in scores.COMPILERS), "runs")
-    return table(columns, [_graph(row) for row in sorted(rows, key=lambda row: str(row["sample"]))])
+    names = scores.compilers(rows)
+    columns = ("graph", "eager", *(f"{name}, times as fast (t)" for name in names), "runs")
+    return table(columns, [_graph(row, names) for row in sorted(rows, key=lambda row: str(row["sample"]))])
 
 
-def _graph(row: Mapping[str, Any]) -> Sequence[object]:
-    cells = [
-        row[name].get("error") or f"{speed(row, name):.2f} ({row[name]['tolerance']})"
-        for name in scores.COMPILERS
-    ]
+def _graph(row: Mapping[str, Any], names: Sequence[str]) -> Sequence[object]:
+    cells = [row[name].get("error") or f"{speed(row, name):.2f} ({row[name]['tolerance']})" for name in names]
     return (
         row["sample"],
         f"{row['eager']['seconds'] * 1e3:.2f} ms",
@@ -126,7 +123,9 @@ SECTIONS = (
         title="Graphs of GraphNet, against eager PyTorch and Inductor",
         about="Graphs of the development sample in its order, as far as there was time. Each graph had one "
         "core and one thread, while others ran on the cores beside it; the three sides took turns within one "
-        "process, which on a GPU (an H200, 16 graphs at once) had the device to itself meanwhile. Tuneloom "
+        "process, which on a GPU (an H200, 16 graphs at once) had the device to itself meanwhile. There, "
+        "`reduce-overhead` is Inductor with CUDA graphs; PyTorch's settings are its defaults, which allow "
+        "TF32 in convolutions. Tuneloom "
         "made 60 trials a graph from an empty store (on a GPU as many of them as fit into 10 s); the tuned "
         "program is used only where it is faster than PyTorch's. ES(t) is GraphNet's "
         "score: the geometric mean of speed-ups, where graphs that are wrong at tolerance t or fail count "

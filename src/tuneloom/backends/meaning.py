@@ -14,6 +14,11 @@ VIEWS = frozenset(
 )
 """Operators that only say where elements are."""
 
+CONVOLUTIONS = "relax.nn.conv"
+"""What the names of all convolutions begin with."""
+PRODUCTS = ("relax.matmul", "relax.nn.attention", CONVOLUTIONS)
+"""What the names of all operators that multiply tensors begin with."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorType:

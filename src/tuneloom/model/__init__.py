@@ -2,7 +2,7 @@
 
 from tuneloom.model.budget import Budget, MeasuringRules
 from tuneloom.model.fields import JobField
-from tuneloom.model.job import CALIBRATED, DTYPES, JOB_FIELDS, LAYOUTS, NOWHERE, REUSE, JobSpec
+from tuneloom.model.job import CALIBRATED, DTYPES, JOB_FIELDS, LAYOUTS, NOWHERE, REUSE, TF32_TYPES, JobSpec
 from tuneloom.model.opened import (
     EXACT,
     CheckResult,
@@ -54,6 +54,7 @@ __all__ = [
     "NOWHERE",
     "REUSE",
     "ROUND",
+    "TF32_TYPES",
     "Artifact",
     "Board",
     "Budget",

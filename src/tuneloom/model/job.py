@@ -23,8 +23,10 @@ from tuneloom.model.sizes import Ranges, range_of
 
 NOWHERE = "none"
 """The key of no device: a job with it measures nothing."""
-DTYPES = ("float32", "float16", "bfloat16", "tf32", "fp8", "int8")
+DTYPES = ("float32", "float16", "bfloat16", "tf32", "tf32_convolutions", "fp8", "int8")
 """In which type a model may compute."""
+TF32_TYPES = frozenset(("tf32", "tf32_convolutions"))
+"""Those that round some numbers to TF32 and change the type of none."""
 CALIBRATED = frozenset(("fp8", "int8"))
 """Those whose scales are found on samples."""
 ZOO = "zoo:"
@@ -132,8 +134,9 @@ class JobSpec:
     dtype: str = job_field(
         one_of(DTYPES),
         "number type for convolutions and products",
-        more="GPUs have float16, bfloat16, tf32 and fp8, CPUs bfloat16 and int8; fp8 and int8 are "
-        "calibrated on `samples`; see [models](models.md)",
+        more="GPUs have float16, bfloat16, tf32 and fp8, CPUs bfloat16 and int8; `tf32_convolutions` leaves "
+        "products in float32, as PyTorch does by default; fp8 and int8 are calibrated on `samples`; see "
+        "[models](models.md)",
         default="float32",
         option="--dtype",
     )

@@ -43,7 +43,7 @@ class JobOptions(TypedDict, total=False):
     """Exclude code that needs other libraries at run time."""
     goal: Literal["latency", "energy"]
     """What to optimise: the latency of a model, or the energy of a run."""
-    dtype: Literal["float32", "float16", "bfloat16", "tf32", "fp8", "int8"]
+    dtype: Literal["float32", "float16", "bfloat16", "tf32", "tf32_convolutions", "fp8", "int8"]
     """Number type for convolutions and products."""
     samples: str
     """Inputs to calibrate fp8 or int8 on: a NumPy archive with one array per input, under its name."""

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from tuneloom.compiler.threads import use_cores
+from tuneloom.model import TF32_TYPES
 from tuneloom.pytorch.graphs import PLAIN, Graph
 from tuneloom.tuners.tvm.runner.model import Model
 from tuneloom.tuners.tvm.runner.weights import ALIGNMENT
@@ -20,7 +21,8 @@ LOG = logging.getLogger("tuneloom.pytorch")
 _ROUNDS = 5
 """Calls for which both run before one of them is chosen: the first compares outputs, the others times."""
 _TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
-_TOLERANCE, _ROUGH = 1e-3, 0.2
+_TOLERANCE, _ROUNDED, _ROUGH = 1e-3, 1e-2, 0.2
+"""In float32, where TF32 rounds numbers, and in other types."""
 _VERSION = operator.attrgetter("_version")
 """How often a tensor was changed in place."""
 _PLACE = torch.Tensor.data_ptr
@@ -90,9 +92,9 @@ class AdaptiveGraph:
     """
 
     def __init__(
-        self, graph: Graph, *, rough: bool = False, clock: Callable[[], float] = time.perf_counter
+        self, graph: Graph, *, dtype: str = "float32", clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        self.graph, self._rough, self._clock = graph, rough, clock
+        self.graph, self._dtype, self._clock = graph, dtype, clock
         self.answer: AnswerForm | None = None
         """Known after the first call."""
         self.final = False
@@ -196,8 +198,13 @@ class AdaptiveGraph:
         same = (one == other) | (one.isnan() & other.isnan())
         apart = float(torch.where(same, 0.0, one - other).norm())
         scale = float(torch.where(other.isfinite(), other, 0.0).norm()) or 1.0
-        allowed = _ROUGH if self._rough else _TOLERANCES.get(expected.dtype, _TOLERANCE)
-        return float("inf") if apart != apart else apart / scale / allowed
+        return float("inf") if apart != apart else apart / scale / self._allowed(expected.dtype)
+
+    def _allowed(self, kind: torch.dtype) -> float:
+        least = _TOLERANCES.get(kind, _TOLERANCE)
+        if self._dtype == "float32":
+            return least
+        return max(least, _ROUNDED) if self._dtype in TF32_TYPES else _ROUGH
 
 
 def _form(value: Any) -> Any:

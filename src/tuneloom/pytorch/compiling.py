@@ -39,7 +39,7 @@ def backend(
 def started(graph: Graph, options: CompileOptions) -> AdaptiveGraph:
     """A graph that runs in PyTorch; it is compiled after its first call."""
     graph.target(options)
-    return AdaptiveGraph(graph, rough=options.dtype != "float32")
+    return AdaptiveGraph(graph, dtype=graph.dtype(options))
 
 
 def commission(graph: AdaptiveGraph, options: CompileOptions) -> None:

@@ -17,6 +17,7 @@ from tuneloom.pytorch.varying import VaryingInputs
 from tuneloom.tuners.tvm.models.remembering import surroundings
 
 DEVICES = ("cpu", "cuda")
+_TF32_FROM = (8, 0)
 _TRAINED = {getattr(functional, name) for name in ("dropout", "dropout2d", "alpha_dropout", "batch_norm")}
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
@@ -57,9 +58,16 @@ class Graph:
             raise TargetError(f"{where}; call .to({options.target!r}) or omit target")
         return options.target or self.device
 
+    def dtype(self, options: CompileOptions) -> str:
+        """The type it computes in: what was asked for, or else float32, with TF32 where PyTorch has it."""
+        if options.dtype is not None or self.varying is not None or self.device != "cuda":
+            return options.dtype or "float32"
+        single = any(getattr(one, "dtype", None) is torch.float32 for one in (*self.weights, *self.examples))
+        return tf32_of_pytorch() if single else "float32"
+
     def key(self, options: CompileOptions) -> str:
         """A name that only the same graph, weights, shapes, options, machine and programs give."""
-        told = (self.text, self.target(options), options.dtype, torch.get_num_threads(), surroundings())
+        told = (self.text, self.target(options), self.dtype(options), torch.get_num_threads(), surroundings())
         digest = hashlib.blake2b(repr(told).encode(), digest_size=20)
         varying, open_ = self.varying, dict[int, Any]()
         if varying is not None:
@@ -88,6 +96,15 @@ class Graph:
                 f"{self.name}: the graph can't be written: {str(error).splitlines()[0]}"
             ) from error
         return path
+
+
+def tf32_of_pytorch() -> str:
+    """The type that PyTorch computes float32 in on its GPU: by default with TF32 in convolutions."""
+    backends = torch.backends
+    if torch.cuda.get_device_capability() < _TF32_FROM or backends.cudnn.conv.fp32_precision != "tf32":
+        return "float32"
+    rounded = backends.cuda.matmul.fp32_precision in ("tf32", "bf16")
+    return "tf32" if rounded else "tf32_convolutions"
 
 
 def require_inference(tensors: Sequence[Any], module: Any = None) -> None:

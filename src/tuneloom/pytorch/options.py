@@ -15,7 +15,10 @@ FIRST, TUNED = "untuned", "tuned"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileOptions:
-    """Budget, target and places of one compiled model; `goal` is a latency in milliseconds."""
+    """Budget, target and places of one compiled model.
+
+    `goal` is a latency in milliseconds; without a `dtype`, PyTorch's settings say where TF32 may be used.
+    """
 
     trials: int | None = None
     seconds: float | None = None
@@ -23,13 +26,13 @@ class CompileOptions:
     target: str | None = None
     store: str | None = None
     server: str | None = None
-    dtype: str = "float32"
+    dtype: str | None = None
     mode: str = "background"
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"unknown mode {self.mode!r}; known: {', '.join(MODES)}", field="mode")
-        if self.of_job() != {"dtype": "float32"}:
+        if self.of_job():
             from tuneloom.app.requests.job_specs import job_spec  # half a second that the first answer waits
 
             job_spec({"name": "graph", "model": "graph.pt2", **self.of_job()})
@@ -48,7 +51,7 @@ class CompileOptions:
     def of_job(self) -> dict[str, Any]:
         """What a job is told, under the names that jobs files use."""
         told = {"trials": self.trials, "seconds": self.seconds, "goal_ms": self.goal, "target": self.target}
-        return {name: value for name, value in told.items() if value is not None} | {"dtype": self.dtype}
+        return {name: value for name, value in (told | {"dtype": self.dtype}).items() if value is not None}
 
     @property
     def folder(self) -> Path:

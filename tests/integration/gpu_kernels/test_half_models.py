@@ -161,14 +161,23 @@ def test_numbers_beyond_the_range_of_half_precision_become_its_largest() -> None
     assert np.isfinite(outputs(halved(model(body, ((2, 4), "float32")), "float16"))).all()
 
 
-def test_products_in_tf32_say_so_and_are_kernels_of_their_own() -> None:
-    plain, fast = (lowered(model(network, ((1, 4, 6, 6), "float32")), dtype) for dtype in ("float32", "tf32"))
-    products = [
-        step for meaning in fast.meanings.values() for step in meaning.steps if "conv" in step.operator
-    ]
-    assert products and all(step.attributes["precision"] == "tf32" for step in products)
-    keys = {task.key for task in extract(plain) if "conv" in task.name}
-    assert not keys & {task.key for task in extract(fast)}
+@pytest.mark.parametrize(
+    ("dtype", "rounded"), [("tf32", {"conv2d", "matmul"}), ("tf32_convolutions", {"conv2d"})]
+)
+def test_what_is_computed_in_tf32_says_so_and_is_in_kernels_of_its_own(dtype: str, rounded: set[str]) -> None:
+    plain, fast = (lowered(model(network, ((1, 4, 6, 6), "float32")), one) for one in ("float32", dtype))
+    marked = {
+        step.operator.rpartition(".")[2]
+        for meaning in fast.meanings.values()
+        for step in meaning.steps
+        if step.attributes.get("precision") == "tf32"
+    }
+    assert marked == rounded
+    exact = {task.key: task.name for task in extract(plain)}
+    kept = {task.key for task in extract(fast)} & exact.keys()
+    assert len(exact.keys() - kept) > 0
+    assert not any(name in exact[key] for key in kept for name in rounded)
+    assert rounded == {"conv2d", "matmul"} or any("matmul" in exact[key] for key in kept)
 
 
 def test_spaces_of_kernels_that_a_template_writes_are_not_opened_to_look_for_records() -> None:

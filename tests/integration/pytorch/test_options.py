@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import tuneloom
 from tuneloom.backends.cpu.backend import CpuBackend
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.pytorch import tuning
-from tuneloom.pytorch.options import JOB, TUNED
+from tuneloom.pytorch.graphs import Graph
+from tuneloom.pytorch.options import JOB, TUNED, CompileOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 X = torch.randn(4, 16)
@@ -108,3 +110,54 @@ def test_a_server_tunes_instead_of_this_machine(tmp_path: Path, monkeypatch: pyt
         "goal_ms": 2.0,
     }
     assert (ordered[0].folder / TUNED).is_dir()
+
+
+def asked(
+    monkeypatch: pytest.MonkeyPatch, *, dtype: Any = torch.float32, able: int = 9, device: str = "cuda"
+) -> Callable[..., str]:
+    """The type in which a graph computes, given options; its tensors claim to be on a device."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (able, 0))
+    monkeypatch.setattr(Graph, "device", device)
+    weights = (torch.ones(2, dtype=dtype),)
+    graph = Graph(name="g", run=abs, text="", inputs=(), examples=(), weights=weights, content=None)
+    return lambda **options: graph.dtype(CompileOptions(**options))
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """PyTorch's, as they are after it was imported; they are restored."""
+    places = (torch.backends.cudnn.conv, torch.backends.cuda.matmul)
+    before = [one.fp32_precision for one in places]
+    yield torch.backends
+    for place, value in zip(places, before, strict=True):
+        place.fp32_precision = value
+
+
+@pytest.mark.parametrize(
+    ("convolutions", "products", "dtype"),
+    [
+        ("tf32", "ieee", "tf32_convolutions"),
+        ("tf32", "tf32", "tf32"),
+        ("ieee", "ieee", "float32"),
+        ("ieee", "tf32", "float32"),
+    ],
+)
+def test_without_a_dtype_tf32_is_used_where_pytorch_uses_it(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, convolutions: str, products: str, dtype: str
+) -> None:
+    settings.cudnn.conv.fp32_precision, settings.cuda.matmul.fp32_precision = convolutions, products
+    found = asked(monkeypatch)
+    assert found() == dtype
+    assert found(dtype="float32") == "float32"
+    assert found(dtype="float16") == "float16"
+
+
+def test_pytorch_uses_tf32_in_convolutions_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch)() == "tf32_convolutions"
+
+
+@pytest.mark.parametrize("how", [{"able": 7}, {"dtype": torch.float16}, {"device": "cpu"}], ids=str)
+def test_there_is_no_tf32_on_old_gpus_without_float32_or_on_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    assert asked(monkeypatch, **how)() == "float32"

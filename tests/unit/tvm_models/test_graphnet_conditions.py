@@ -28,10 +28,16 @@ def test_a_row_of_other_conditions_is_measured_again(change: dict[str, Any]) -> 
     assert not conditions.agree({**now, **change}, now)
 
 
-@pytest.mark.parametrize("method", conditions._ALIKE)
+@pytest.mark.parametrize("method", conditions._ALIKE_ON_CPUS)
 def test_a_row_of_programs_that_measured_alike_is_resumed(method: str) -> None:
     now = conditions.of(OPTIONS)
     assert conditions.agree({**now, "method": method}, now)
+
+
+@pytest.mark.parametrize("method", conditions._ALIKE_ON_CPUS)
+def test_a_row_of_a_gpu_that_lacks_a_side_is_measured_again(method: str) -> None:
+    now = conditions.of(Namespace(**{**vars(OPTIONS), "device": "cuda"}))
+    assert not conditions.agree({**now, "method": method}, now)
 
 
 def test_a_row_that_does_not_say_its_conditions_is_measured_again() -> None:

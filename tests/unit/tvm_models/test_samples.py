@@ -90,7 +90,7 @@ def test_samples_that_are_not_there_or_hold_objects_are_refused(tmp_path: Path, 
         ({"samples": "s.npz"}, "dtype float32 takes no --samples"),
         (
             {"dtype": "int4", "samples": "s.npz"},
-            "unknown dtype 'int4'; known: float32, float16, bfloat16, tf32, fp8, int8",
+            "unknown dtype 'int4'; known: float32, float16, bfloat16, tf32, tf32_convolutions, fp8, int8",
         ),
         ({"dtype": "int8", "samples": "s.npz", "tolerance": 0.0}, "tolerance"),
     ],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tuneloom.errors import InputError
-from tuneloom.model import ModelRecipe, OwnRuntime, TensorInfo
+from tuneloom.model import TF32_TYPES, ModelRecipe, OwnRuntime, TensorInfo
 from tuneloom.tuners.tvm.models.rivals import runtimes, torch_programs, turns
 from tuneloom.tuners.tvm.models.rivals.runtimes import Comparable, competitors
 from tuneloom.tuners.tvm.models.rivals.torch_programs import TorchMode, all_modes, compiled_modes, within
@@ -101,8 +101,9 @@ def test_the_headline_is_against_the_fastest_that_torch_compile_makes(compiled: 
     assert found.seconds == (0.5,) * 3 and found.tuned_s == (0.25,) * 3
 
 
-def test_tf32_is_on_where_the_model_was_converted_to_it(compiled: Any) -> None:
-    found = against_gpu_runtimes(recipe(dtype="tf32"), compiled, Pretended(0.25), [ONES], 0.0)
+@pytest.mark.parametrize("dtype", sorted(TF32_TYPES))
+def test_tf32_is_on_where_the_model_was_converted_to_it(compiled: Any, dtype: str) -> None:
+    found = against_gpu_runtimes(recipe(dtype=dtype), compiled, Pretended(0.25), [ONES], 0.0)
     assert isinstance(found, OwnRuntime) and "TF32 on" in found.name
 
 

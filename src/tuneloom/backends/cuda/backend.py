@@ -38,6 +38,7 @@ from tuneloom.backends.cuda.target import CudaTarget, cuda_target, require_memor
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.backends.implementers import Implementer
+from tuneloom.backends.meaning import CONVOLUTIONS, PRODUCTS
 from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
 from tuneloom.compiler.lazy import relax
@@ -48,6 +49,8 @@ from tuneloom.gpus import visible_gpus
 from tuneloom.model import MeasuringRules
 
 CHANNELS_LAST = "channels_last"
+TF32 = {"tf32": PRODUCTS, "tf32_convolutions": (CONVOLUTIONS,)}
+"""Types that let operators round float32 to TF32, and what the names of these operators begin with."""
 
 
 class CudaBackend(Backend):
@@ -70,7 +73,7 @@ class CudaBackend(Backend):
 
     def dtypes(self, target: TargetSpec) -> frozenset[str]:
         gpu = Gpu.of(target.config)
-        able = {"float16": "float16", "bfloat16": "bfloat16", "tf32": "bfloat16", "fp8": EIGHT}
+        able = {"float16": "float16", "bfloat16": "bfloat16", "fp8": EIGHT, **dict.fromkeys(TF32, "bfloat16")}
         found = [name for name, kind in able.items() if gpu is not None and gpu.computes(kind)]
         return frozenset(("float32", *found))
 
@@ -112,8 +115,8 @@ class CudaBackend(Backend):
             own_pass("GatesApart", gates_apart),
         ]
 
-    def product_attributes(self, dtype: str) -> Mapping[str, Any]:
-        return {"precision": dtype} if dtype == "tf32" else {}
+    def product_attributes(self, dtype: str, operator: str) -> Mapping[str, Any]:
+        return {"precision": "tf32"} if operator.startswith(TF32.get(dtype, ())) else {}
 
     def legalisers(self) -> Mapping[str, Any]:
         attention = dict.fromkeys(self.readers_in_place, attention_loops)

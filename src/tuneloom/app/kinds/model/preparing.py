@@ -22,15 +22,16 @@ from tuneloom.model import JobSpec, LayoutChoice, ModelRecipe, ModelSummary
 _WORTH_CHOOSING_S = 60.0
 """For how much tuning the layout is chosen by times, which takes some seconds."""
 
-_ROUNDED_ON_HOST = ("float32", "int8")
+_NEEDS_NO_RUN = ("float32", "int8", "tf32_convolutions")
 
 
 def moves_are_known(spec: JobSpec) -> bool:
     """Whether it is known once a model is opened how far its number type moves the outputs.
 
-    Whole numbers are the same on every device, others have to be run on their own.
+    Whole numbers are the same on every device. Convolutions in TF32 are what PyTorch computes with by
+    default; the check at the end is enough for them. Other types have to be run on their own.
     """
-    return spec.dtype in _ROUNDED_ON_HOST or backend_of_text(spec.target).on_host
+    return spec.dtype in _NEEDS_NO_RUN or backend_of_text(spec.target).on_host
 
 
 class PreparedModel(TuningJob, ABC):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.errors import InputError, ModelError, OutputError, TuneloomError
+from tuneloom.model import TF32_TYPES
 from tuneloom.tuners.tvm.bundles.loading import load_bundle
 from tuneloom.tuners.tvm.measuring.energy import energy_of
 from tuneloom.tuners.tvm.measuring.profiling import undisturbed, watch_of
@@ -62,7 +63,7 @@ def compare_bundle(folder: str, against: str, seconds: float, threads: int) -> d
         for (name, each), times in zip(opened.items(), theirs, strict=True)
     ]
     rivals += [{"name": name, "failed": why} for name, why in found.items() if isinstance(why, str)]
-    return {"seconds": ours_s, "rivals": rivals, "tf32": this.dtype == "tf32"}
+    return {"seconds": ours_s, "rivals": rivals, "tf32": this.dtype in TF32_TYPES}
 
 
 def run_on_files(folder: str, inputs: list[str], outputs: list[str]) -> TuneloomError | None:

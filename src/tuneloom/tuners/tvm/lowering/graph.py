@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tuneloom.backends.base import PLAIN, USUAL, Backend
@@ -53,8 +54,7 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
     layout = backend.layout if usual else chosen.layout
     meanings = Meanings()
     module = lowered_module(imported.module, target, chosen, imported.dtype, meanings)
-    attributes = backend.product_attributes(imported.dtype)
-    module, known = marked(module, meanings.known, attributes) if attributes else (module, meanings.known)
+    module, known = marked(module, meanings.known, partial(backend.product_attributes, imported.dtype))
     return LoweredModel(
         name=imported.name,
         module=module,

@@ -4,11 +4,12 @@ Legalising turns operators into loops; here it notes which operator became which
 fusing, and before the loops are joined, a fused kernel is a Relax function that calls these.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
+from tuneloom.backends.meaning import PRODUCTS, Meaning, MeaningStep, TensorType
 from tuneloom.compiler.lazy import ir, relax
 from tuneloom.compiler.passes import own_pass
 from tuneloom.tuners.tvm.importing.recurrence.cells import cells_in
@@ -19,7 +20,6 @@ _NAMED_ARGUMENTS = {
     "relax.clip": ("", "min", "max"),
     "relax.strided_slice": ("", "axes", "begin", "end", "strides"),
 }
-_PRODUCTS = frozenset(("relax.matmul", "relax.nn.attention", "relax.nn.attention_bias"))
 _SKIPPED = frozenset(("relax.call_tir", "relax.call_dps_packed"))
 
 
@@ -97,26 +97,32 @@ class Meanings:
 
 
 def marked(
-    module: Any, meanings: Mapping[str, Meaning], attributes: Mapping[str, Any]
-) -> tuple[Any, dict[str, Meaning]]:
-    """Kernels whose products have further attributes, which tell their keys from those of others."""
-    known = {name: _marked(meaning, attributes) for name, meaning in meanings.items()}
+    module: Any, meanings: Mapping[str, Meaning], attributes: Callable[[str], Mapping[str, Any]]
+) -> tuple[Any, Mapping[str, Meaning]]:
+    """Kernels with further attributes of what multiplies, which tell their keys from those of others.
+
+    `attributes` has them for the name of an operator.
+    """
+    further = {
+        name: [attributes(step.operator) if step.operator.startswith(PRODUCTS) else {} for step in one.steps]
+        for name, one in meanings.items()
+    }
+    changed = {name: found for name, found in further.items() if any(found)}
+    if not changed:
+        return module, meanings
     functions = {
-        gvar: function.with_attr(attributes)
-        if known.get(name := str(gvar.name_hint)) != meanings.get(name)
+        gvar: function.with_attr(dict(ChainMap(*changed[name])))  # type: ignore[arg-type]
+        if (name := str(gvar.name_hint)) in changed
         else function
         for gvar, function in module.functions.items()
     }
-    return type(module)(functions, attrs=module.attrs), known
+    known = {name: _marked(meanings[name], found) for name, found in changed.items()}
+    return type(module)(functions, attrs=module.attrs), {**meanings, **known}
 
 
-def _marked(meaning: Meaning, attributes: Mapping[str, Any]) -> Meaning:
-    steps = [
-        replace(step, attributes={**step.attributes, **attributes})
-        if step.operator in _PRODUCTS or step.operator.startswith("relax.nn.conv")
-        else step
-        for step in meaning.steps
-    ]
+def _marked(meaning: Meaning, further: Sequence[Mapping[str, Any]]) -> Meaning:
+    pairs = zip(meaning.steps, further, strict=True)
+    steps = (replace(step, attributes={**step.attributes, **more}) for step, more in pairs)
     return replace(meaning, steps=tuple(steps))
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from statistics import median
 
 from tuneloom.backends.finding import backend_of
+from tuneloom.backends.meaning import CONVOLUTIONS
 from tuneloom.errors import ModelError
 from tuneloom.model import LayoutChoice, ModelRecipe
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
@@ -22,7 +23,6 @@ from tuneloom.tuners.tvm.models.remembering import keep_layout
 from tuneloom.tuners.tvm.models.rivals.turns import all_in_turn, warmed
 
 _SECONDS = 0.3
-_CONVOLUTION = "relax.nn.conv"
 _FEW = 2
 """So many convolutions pass no images on: transformers have them to cut an image into patches."""
 _MARGIN = 1.1
@@ -33,7 +33,7 @@ def possible_layouts(lowered: LoweredModel) -> tuple[str, ...]:
     """The layouts that times have to decide between; none for models with hardly any convolutions."""
     layouts = backend_of(lowered.target).layouts
     steps = (step for meaning in lowered.meanings.values() for step in meaning.steps)
-    return layouts if sum(step.operator.startswith(_CONVOLUTION) for step in steps) > _FEW else ()
+    return layouts if sum(step.operator.startswith(CONVOLUTIONS) for step in steps) > _FEW else ()
 
 
 def compile_layouts(recipe: ModelRecipe) -> None:

@@ -9,7 +9,7 @@ from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import InputError, ModelError, reason_of
-from tuneloom.model import CALIBRATED, ModelRecipe, Shapes
+from tuneloom.model import CALIBRATED, TF32_TYPES, ModelRecipe, Shapes
 from tuneloom.tuners.tvm.importing.onnx.graphs import Trial
 from tuneloom.tuners.tvm.importing.sources import ImportedModel, import_model
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel, LowerOptions, lower, lowered_module
@@ -49,16 +49,24 @@ def lowered_in(recipe: ModelRecipe, layout: str) -> LoweredModel:
     if layout not in (USUAL, PLAIN):
         backend_of(spec).require_layout(layout, spec)
     model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left)
-    if recipe.dtype != "float32" and layout != "plain":
+    if recipe.dtype not in ("float32", *TF32_TYPES) and layout != PLAIN:
         return lower(_quantised(recipe, model, spec), spec, options)
     try:
-        return lower(model, spec, options)
+        return lower(_rounding(model, "float32" if layout == PLAIN else recipe.dtype, spec), spec, options)
     except Exception as error:
         found = _tried(recipe, lambda module: lowered_module(module, spec, options))
         if [part.content for part in found.foreign] == [part.content for part in model.foreign]:
             reason = reason_of(error)
             raise ModelError(f"{model.name}: TVM can't compile this model: {reason}") from error
         return lower(found, spec, options)
+
+
+def _rounding(model: ImportedModel, dtype: str, target: TargetSpec) -> ImportedModel:
+    """The model with TF32 where the type has it."""
+    if dtype == "float32":
+        return model
+    backend_of(target).require_dtype(dtype, target)
+    return in_type(model, dtype)
 
 
 def _tried(recipe: ModelRecipe, trial: Trial) -> ImportedModel:

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tuneloom.backends.finding import backend_of
+from tuneloom.backends.meaning import PRODUCTS
 from tuneloom.compiler.renewing import bindings_of
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import InputError
+from tuneloom.model import TF32_TYPES
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import lower
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.running import Array
 from tuneloom.tuners.tvm.models.precision.layers import (
-    LAYERS,
     Conversion,
     layer_name,
     operator_of,
@@ -22,16 +23,18 @@ from tuneloom.tuners.tvm.models.precision.layers import (
 def in_type(imported: ImportedModel, dtype: str) -> ImportedModel:
     """The model with products in a type; how its backend does that is up to the backend.
 
-    Raises InputError if a product or convolution does not compute in float32, from which it is converted.
+    Raises InputError if a product or convolution does not compute in float32, from which it is converted;
+    TF32 converts nothing.
     """
-    _require_single(imported, dtype)
+    if dtype not in TF32_TYPES:
+        _require_single(imported, dtype)
     return replace(imported, digest=f"{imported.digest}-{dtype}", dtype=dtype)
 
 
 def _require_single(imported: ImportedModel, dtype: str) -> None:
     bindings = bindings_of(imported.module)
     casts = {b.var: b.value.args[0] for b in bindings if operator_of(b) == "relax.astype"}
-    layers = (binding for binding in bindings if operator_of(binding).startswith(LAYERS))
+    layers = (binding for binding in bindings if operator_of(binding).startswith(PRODUCTS))
     for number, layer in enumerate(layers, 1):
         operands = [casts.get(operand, operand) for operand in layer.value.args]
         kinds = [str(getattr(operand.ty, "dtype", "")) for operand in operands]

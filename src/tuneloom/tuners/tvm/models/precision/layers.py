@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tuneloom.backends.meaning import PRODUCTS
 from tuneloom.compiler.renewing import bindings_of, with_outputs
 from tuneloom.errors import InputError
 from tuneloom.model import TensorInfo
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
 from tuneloom.tuners.tvm.models.compiling.running import Array
-
-LAYERS = ("relax.matmul", "relax.nn.conv", "relax.nn.attention")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class Conversion:
 
 def layers_of(model: ImportedModel) -> list[Any]:
     """The bindings of a model's products, convolutions and attention, in order."""
-    return [one for one in bindings_of(model.module) if operator_of(one).startswith(LAYERS)]
+    return [one for one in bindings_of(model.module) if operator_of(one).startswith(PRODUCTS)]
 
 
 def layer_name(layer: object) -> str:

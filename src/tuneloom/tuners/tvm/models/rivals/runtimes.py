@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneloom.errors import InputError, ModelError, reason_of
-from tuneloom.model import TensorInfo
+from tuneloom.model import TF32_TYPES, TensorInfo
 from tuneloom.tuners.tvm.models.compiling.foreign import entry_of
 from tuneloom.tuners.tvm.models.compiling.running import Array, OpenModel
 from tuneloom.tuners.tvm.models.rivals.torch_programs import EAGER, HOST, TorchProgram, all_modes, computes_on
@@ -164,7 +164,7 @@ def _on_gpu(this: Comparable) -> Mapping[str, Callable[[], OpenModel]]:
     if _CUDA not in there:
         raise InputError("this onnxruntime can't use a GPU; pip install onnxruntime-gpu in its place")
     # TF32 would be on otherwise.
-    cuda = (_CUDA, {"use_tf32": int(this.dtype == "tf32")})
+    cuda = (_CUDA, {"use_tf32": int(this.dtype in TF32_TYPES)})
     ways: dict[str, list[Any]] = {"ONNX Runtime (CUDA)": [cuda]}
     if _TENSORRT in there:
         ways["ONNX Runtime (TensorRT)"] = [_TENSORRT, cuda]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.errors import in_short
-from tuneloom.model import TensorInfo
+from tuneloom.model import TF32_TYPES, TensorInfo
 from tuneloom.tuners.tvm.models.compiling.running import Array
 
 DISABLED = "TORCH_COMPILE_DISABLE"
@@ -84,7 +84,7 @@ class TorchProgram:
     """An exported program in PyTorch.
 
     `dtype` is what a float32 program was converted to: PyTorch casts products and convolutions in the same
-    way. TF32 is used for `tf32` alone.
+    way. TF32 is used where the type has it.
     """
 
     def __init__(
@@ -95,7 +95,8 @@ class TorchProgram:
         torch.set_num_threads(threads)
         if mode.backend != "inductor":
             __import__(mode.backend)  # registers it
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = dtype == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+        torch.backends.cudnn.allow_tf32 = dtype in TF32_TYPES
         self._torch, self._mode, self._device, self._dtype = torch, mode, device, dtype
         program = torch.export.load(model).module().to(device)
         if mode.channels_last:

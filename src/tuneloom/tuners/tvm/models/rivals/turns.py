@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.errors import InputError, TuneloomError, reason_of
-from tuneloom.model import ModelRecipe, OwnRuntime
+from tuneloom.model import TF32_TYPES, ModelRecipe, OwnRuntime
 from tuneloom.tuners.tvm.measuring.stolen import stolen_ticks
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 from tuneloom.tuners.tvm.models.compiling.differences import relative_difference
@@ -150,8 +150,9 @@ def _on_gpu(recipe: ModelRecipe, compiled: CompiledModel) -> Mapping[str, Callab
 
 def _precision(recipe: ModelRecipe) -> str:
     """In which numbers the other runtime computes, where its name does not say it."""
-    halved = recipe.dtype not in ("float32", "tf32") and rival_of(recipe.source) == "onnxruntime"
-    return f"{'in float32, ' if halved else ''}TF32 {'on' if recipe.dtype == 'tf32' else 'off'}"
+    tf32 = recipe.dtype in TF32_TYPES
+    halved = recipe.dtype != "float32" and not tf32 and rival_of(recipe.source) == "onnxruntime"
+    return f"{'in float32, ' if halved else ''}TF32 {'on' if tf32 else 'off'}"
 
 
 def opened_beside(
