@@ -11,8 +11,10 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from relax_models import Body, model, operators, outputs
 
+from tuneloom.backends.cuda.backend import TF32
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
+from tuneloom.backends.cuda.passes.rounding import in_tf32, weights_rounded
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.errors import TargetError
@@ -178,6 +180,29 @@ def test_what_is_computed_in_tf32_says_so_and_is_in_kernels_of_its_own(dtype: st
     assert len(exact.keys() - kept) > 0
     assert not any(name in exact[key] for key in kept for name in rounded)
     assert rounded == {"conv2d", "matmul"} or any("matmul" in exact[key] for key in kept)
+
+
+def test_weights_in_tf32_are_the_nearest_numbers_that_have_ten_bits() -> None:
+    values = np.array([1 + 2**-10, 1 + 2**-11, -1 - 3 * 2**-12, 1 + 2**-12, 0.0], np.float32)
+    expected = np.array([1 + 2**-10, 1 + 2**-10, -1 - 2**-10, 1.0, 0.0], np.float32)
+    np.testing.assert_array_equal(in_tf32(values), expected)
+    odd = np.array([np.inf, -np.inf, np.nan], np.float32)
+    np.testing.assert_array_equal(in_tf32(odd), odd)
+
+
+def test_only_weights_of_operators_in_tf32_are_rounded() -> None:
+    plain = norms_folded(model(network, ((1, 4, 6, 6), "float32")))
+    before, after = weights(plain), weights(weights_rounded(plain, TF32["tf32_convolutions"]))
+    assert {name for name in before if not np.array_equal(before[name], after[name])} == {"relax.nn.conv2d"}
+    np.testing.assert_array_equal(after["relax.nn.conv2d"], in_tf32(before["relax.nn.conv2d"]))
+    assert weights_rounded(plain, ()) is plain
+
+
+def weights(module: Any) -> dict[str, Any]:
+    """The second operand of the last product and the last convolution."""
+    calls = [binding.value for binding in module["main"].body.blocks[0].bindings]
+    named = {call.op.name: call for call in calls if hasattr(call, "op")}
+    return {name: named[name].args[1].value.numpy() for name in ("relax.nn.conv2d", "relax.matmul")}
 
 
 def test_spaces_of_kernels_that_a_template_writes_are_not_opened_to_look_for_records() -> None:

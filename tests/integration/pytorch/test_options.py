@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +13,13 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch = pytest.importorskip("torch")
 import tuneloom
+from tuneloom.app.runs.settings import RunSettings
 from tuneloom.backends.cpu.backend import CpuBackend
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.pytorch import tuning
 from tuneloom.pytorch.graphs import Graph
 from tuneloom.pytorch.options import JOB, TUNED, CompileOptions
+from tuneloom.tuners.tvm.models.rivals.torch_programs import DISABLED, compiled_modes
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 X = torch.randn(4, 16)
@@ -161,3 +164,19 @@ def test_there_is_no_tf32_on_old_gpus_without_float32_or_on_a_cpu(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:
     assert asked(monkeypatch, **how)() == "float32"
+
+
+def test_pytorch_compiles_nothing_to_compare_graphs_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DISABLED, "0")
+    modes: list[Any] = [compiled_modes((), "cuda")]
+
+    def tune(*_: object) -> Any:
+        modes.append(compiled_modes((), "cuda"))
+        return SimpleNamespace(failure=None)
+
+    monkeypatch.setattr(tuning, "tune", tune)
+    asked = {"name": "g", "model": "graph.pt2", "target": "cpu"}
+    tuning._tune(asked, RunSettings(store=str(tmp_path / "s.db")), tmp_path / TUNED)
+    assert modes[0] and modes[1] == []

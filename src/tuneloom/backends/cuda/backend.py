@@ -27,6 +27,7 @@ from tuneloom.backends.cuda.passes.moves import moves_before
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.rms_norms import rms_norms_as_one
+from tuneloom.backends.cuda.passes.rounding import weights_rounded
 from tuneloom.backends.cuda.passes.scratch import scratch_outside
 from tuneloom.backends.cuda.passes.side_by_side import products_joined
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
@@ -103,6 +104,7 @@ class CudaBackend(Backend):
             own_pass("NormsAsOne", rms_norms_as_one),
             own_pass("AttentionAsOne", attention_as_one),
             *(halving if half in HALF else ()),
+            own_pass("WeightsRounded", lambda module: weights_rounded(module, TF32.get(dtype, ()))),
             *((own_pass("ChannelsLast", channels_last),) if layout == CHANNELS_LAST else ()),
             transform.EliminateCommonSubexpr(),
             own_pass("ReshapesBehind", reshapes_behind),

@@ -18,11 +18,18 @@ def precisions_of(step: MeaningStep, dtype: str) -> tuple[int, ...]:
 
 
 def dot(first: str, second: str, sums: str, dtype: str, precision: int, depth: int = 32) -> str:
-    """A product of tiles that are `depth` deep, added to its sums."""
+    """A product of tiles that are `depth` deep, added to its sums.
+
+    In TF32 the first is rounded, where tensor cores would cut bits off; NaN has to stay what it is.
+    """
     if dtype == "int8":
         return f"tl.dot({first}, {second}, {sums}, out_dtype=tl.int32)"
     if dtype.startswith("float8"):
         return f"tl.dot({first}, {second}, {sums}, max_num_imprecise_acc={min(_IMPRECISE, depth)})"
+    if dtype == "float32" and PRECISIONS[precision] == "tf32":
+        bits = f"({first}).to(tl.int32, bitcast=True)"
+        rounded = f"(({bits} + 0x1000) & -0x2000).to(tl.float32, bitcast=True)"
+        first = f"tl.where({first} == {first}, {rounded}, {first})"
     how = f', input_precision="{PRECISIONS[precision]}"' if dtype == "float32" else ""
     return f"tl.dot({first}, {second}, {sums}{how})"
 
