@@ -14,6 +14,7 @@ import numpy as np
 from tuneloom.compiler.lazy import relax, tvm
 from tuneloom.compiler.number_types import numpy_type
 from tuneloom.compiler.rewriting import name_of, shape_of
+from tuneloom.compiler.summing import summing_loops, sums_in_half
 
 _MOST_BYTES = 1 << 28
 """Larger results are left to be computed when the model runs."""
@@ -69,7 +70,10 @@ def _computed(module: Any, bindings: Sequence[Any], results: Any) -> Sequence[An
     block = relax.DataflowBlock([*bindings, relax.VarBinding(every, results)])
     main = relax.Function([], relax.SeqExpr([block], every), every.ty)
     gvar = module.get_global_var("main")
-    folded = relax.transform.FoldConstant()(type(module)({**dict(module.functions.items()), gvar: main}))
+    alone = type(module)({**dict(module.functions.items()), gvar: main})
+    if any(sums_in_half(binding.value) for binding in bindings):
+        alone = relax.transform.LegalizeOps(summing_loops())(alone)
+    folded = relax.transform.FoldConstant()(alone)
     fields: Sequence[Any] = folded["main"].body.blocks[0].bindings[-1].value.fields
     return fields
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+HALF = frozenset(("float16", "bfloat16"))
+
 
 def numpy_type(dtype: str) -> Any:
     """The NumPy type of a tensor's numbers; those that NumPy lacks come from another package."""

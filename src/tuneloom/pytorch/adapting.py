@@ -20,7 +20,8 @@ from tuneloom.tuners.tvm.runner.weights import ALIGNMENT
 LOG = logging.getLogger("tuneloom.pytorch")
 _ROUNDS = 5
 """Calls for which both run before one of them is chosen: the first compares outputs, the others times."""
-_TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
+_TOLERANCES = {torch.float16: 3e-2, torch.bfloat16: 1e-1}
+"""PyTorch's own outputs of deep networks are as far from exact ones in these types."""
 _TOLERANCE, _ROUNDED, _ROUGH = 1e-3, 1e-2, 0.2
 """In float32, where TF32 rounds numbers, and in other types."""
 _VERSION = operator.attrgetter("_version")

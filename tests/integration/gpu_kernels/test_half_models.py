@@ -134,6 +134,28 @@ def test_a_group_norm_is_a_norm_of_rows() -> None:
     np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 1e-5), ("float16", 1e-3)])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_norm_of_whole_images_is_summed_by_channel(dtype: str, most: float, groups: int) -> None:
+    from tvm import relax
+
+    shape = (2, 6, 161, 144)
+    drawn = RANDOM.standard_normal(6).astype(dtype), RANDOM.standard_normal(6).astype(dtype)
+
+    def body(_builder: Any, values: list[Any]) -> Any:
+        weights = [relax.const(one) for one in drawn]
+        return relax.op.nn.group_norm(values[0], *weights, num_groups=groups, channel_axis=1, axes=[2, 3])
+
+    changed = norms_folded(model(body, (shape, dtype)))
+    assert operators(changed).count("relax.sum") == 4 and "relax.nn.group_norm" not in operators(changed)
+    rows = np.random.default_rng(0).standard_normal(shape).astype(dtype).astype(float)
+    rows = rows.reshape(2, groups, -1)
+    normed = (rows - rows.mean(-1, keepdims=True)) / np.sqrt(rows.var(-1, keepdims=True) + 1e-5)
+    scale, shift = (one.astype(float).reshape(1, 6, 1, 1) for one in drawn)
+    expected = normed.reshape(shape) * scale + shift
+    assert np.linalg.norm(outputs(changed) - expected) / np.linalg.norm(expected) < most
+
+
 @pytest.mark.parametrize(("dtype", "most"), [("float16", 3e-3), ("bfloat16", 8e-2)])
 def test_a_converted_model_is_close_to_itself_in_single_precision(dtype: str, most: float) -> None:
     plain = norms_folded(model(network, ((1, 4, 6, 6), "float32")))

@@ -131,3 +131,10 @@ def test_a_value_bound_to_variables_is_known_and_one_of_an_input_is_not() -> Non
         np.testing.assert_array_equal(known_value(inner, builder), 2 * MATRIX)
         assert known_value(both, builder) is None
         builder.emit_func_output(both)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_many_numbers_in_half_precision_are_added_in_single_precision(dtype: str) -> None:
+    """Added in half precision, they stop growing where one of them is less than half a step."""
+    module = module_of(lambda r: r.op.sum(r.const(np.full(20_000, 0.02, np.float32), dtype)))
+    assert folded_value(fold_constants(module)).astype(float) == pytest.approx(400, rel=1e-2)

@@ -22,7 +22,7 @@ from tuneloom.backends.cuda.passes.eights import (
     products_in_eight,
     roundings_spelled_out,
 )
-from tuneloom.backends.cuda.passes.halves import HALF, products_in_half
+from tuneloom.backends.cuda.passes.halves import products_in_half
 from tuneloom.backends.cuda.passes.moves import moves_before
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
@@ -31,7 +31,6 @@ from tuneloom.backends.cuda.passes.rounding import weights_rounded
 from tuneloom.backends.cuda.passes.scratch import scratch_outside
 from tuneloom.backends.cuda.passes.side_by_side import products_joined
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
-from tuneloom.backends.cuda.passes.summing import summing_loops
 from tuneloom.backends.cuda.passes.turned_loops import turned_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slices
 from tuneloom.backends.cuda.stopwatch import Stopwatch
@@ -43,6 +42,7 @@ from tuneloom.backends.meaning import CONVOLUTIONS, PRODUCTS
 from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
 from tuneloom.compiler.lazy import relax
+from tuneloom.compiler.number_types import HALF
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import TargetError
@@ -122,7 +122,7 @@ class CudaBackend(Backend):
 
     def legalisers(self) -> Mapping[str, Any]:
         attention = dict.fromkeys(self.readers_in_place, attention_loops)
-        return {**attention, **summing_loops(), **turned_loops()}
+        return {**attention, **turned_loops()}
 
     def finishing(self, target: TargetSpec) -> list[Any]:
         from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two

@@ -7,8 +7,8 @@ PyTorch also replaces rows without any finite score by zeros, which is what the 
 from math import prod
 from typing import Any
 
-from tuneloom.backends.cuda.passes.halves import HALF
 from tuneloom.backends.cuda.passes.masks import Addend, added_bias, number_of
+from tuneloom.compiler.number_types import HALF
 from tuneloom.compiler.rewriting import (
     Lookup,
     array_of,

@@ -7,9 +7,9 @@ the same from operands in half precision, at many times the speed.
 from collections.abc import Sequence
 from typing import Any
 
+from tuneloom.compiler.number_types import HALF
 from tuneloom.compiler.rewriting import Lookup, dtype_of, name_of, rewritten, shape_of
 
-HALF = frozenset(("float16", "bfloat16"))
 _WINDOWS = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "out_layout")
 _TURNED = (*_WINDOWS, "output_padding")
 PRODUCTS = {

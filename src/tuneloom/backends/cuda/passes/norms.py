@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.cuda.passes.long_norms import normed_by_channel
 from tuneloom.compiler.number_types import numpy_type
 from tuneloom.compiler.rewriting import (
     Lookup,
@@ -56,12 +57,15 @@ def _of_rows(builder: Any, call: Any, made: Lookup) -> Any | None:
         return None
     groups, dtype = int(call.attrs.num_groups), dtype_of(call)
     length = prod(shape[1:]) // groups
-    if length > _LONGEST_ROW or len(call.attrs.axes) != len(shape) - 2:
+    if len(call.attrs.axes) != len(shape) - 2:
         return None
+    affine = Affine(weights[0], weights[1], 1)
+    if length > _LONGEST_ROW:
+        pair = [affine.along(one, len(shape), "float32") for one in (affine.scale, affine.shift)]
+        return normed_by_channel(builder, call, *pair)
     rows = builder.emit(relax.op.reshape(call.args[0], (shape[0] * groups, length)))
     plain = [relax.const(np.full(length, one, numpy_type(dtype)), dtype) for one in (1.0, 0.0)]
     normed = builder.emit(relax.op.nn.layer_norm(rows, *plain, axes=[-1], epsilon=call.attrs.epsilon))
-    affine = Affine(weights[0], weights[1], 1)
     scale, shift = (affine.along(one, len(shape), dtype) for one in weights)
     scaled = builder.emit(relax.op.multiply(builder.emit(relax.op.reshape(normed, shape)), scale))
     return relax.op.add(scaled, shift)

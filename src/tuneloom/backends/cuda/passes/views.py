@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tuneloom.backends.cuda.passes.halves import HALF
+from tuneloom.compiler.number_types import HALF
 from tuneloom.compiler.rewriting import (
     BINARY,
     UNARY,

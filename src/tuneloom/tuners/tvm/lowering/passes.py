@@ -5,6 +5,7 @@ from typing import Any
 from tuneloom.backends.finding import backend_of
 from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.passes import folding, own_pass
+from tuneloom.compiler.summing import summing_loops
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.recurrence.directions import directions_at_once
 from tuneloom.tuners.tvm.importing.recurrence.on_threads import on_threads
@@ -38,7 +39,7 @@ def fusing_passes(target: TargetSpec, meanings: Meanings | None = None) -> list[
     `meanings` gets to know what the kernels compute.
     """
     backend = backend_of(target)
-    own = {**powers_as_products(), **backend.legalisers()}
+    own = {**powers_as_products(), **summing_loops(), **backend.legalisers()}
     return [
         *(_recurrences() if backend.binds_threads else []),
         relax.backend.DispatchSortScan(),  # sorts and top-k have no loops of their own to legalise to

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tuneloom.compiler.lazy import onnx, relax, tvm
+from tuneloom.compiler.number_types import HALF
 
-_HALF = frozenset(("float16", "bfloat16"))
 _MOVING = frozenset(
     (
         *("Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split"),
@@ -17,7 +17,7 @@ _MOVING = frozenset(
 
 def has_half(values: Sequence[Any]) -> bool:
     """Whether some operand is in half precision."""
-    return any(_kind(value) in _HALF for value in values)
+    return any(_kind(value) in HALF for value in values)
 
 
 def is_rounded_once(node: Any, values: Sequence[Any]) -> bool:
@@ -30,9 +30,9 @@ def as_single(bb: Any, value: Any) -> Any:
     """An operand in single precision if it was in half; others as they are. What is known stays known."""
     import numpy as np
 
-    if _kind(value) in _HALF and isinstance(value, tvm.ir.GenericConst):
+    if _kind(value) in HALF and isinstance(value, tvm.ir.GenericConst):
         return relax.const(value.value.numpy().astype(np.float32))
-    return bb.emit(relax.op.astype(value, "float32")) if _kind(value) in _HALF else value
+    return bb.emit(relax.op.astype(value, "float32")) if _kind(value) in HALF else value
 
 
 def as_declared(bb: Any, node: Any, result: Any, types: Mapping[str, Any]) -> Any:

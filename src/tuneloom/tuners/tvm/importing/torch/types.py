@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tuneloom.compiler.number_types import HALF
+
 _PROMOTED = frozenset(
     (
         *("add", "sub", "rsub", "mul", "div", "floor_divide", "pow", "maximum", "minimum", "remainder"),
@@ -13,12 +15,10 @@ _PROMOTED = frozenset(
 _PRODUCTS = frozenset(("addmm", "mm", "bmm", "baddbmm", "matmul", "linear", "convolution"))
 """Operators that sum products: in half precision TVM mixes a single product with a half bias."""
 
-_HALF = frozenset(("float16", "bfloat16"))
-
 
 def computed_in(kind: str, wanted: str) -> str | None:
     """The type to compute an operator in; None to leave its operands as they are."""
-    if kind in _PRODUCTS and wanted in _HALF:
+    if kind in _PRODUCTS and wanted in HALF:
         return "float32"
     return wanted if kind in _PROMOTED else None
 

@@ -3,19 +3,24 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tuneloom.backends.cuda.passes.halves import HALF
-from tuneloom.compiler.rewriting import dtype_of
+from tuneloom.compiler.number_types import HALF
+from tuneloom.compiler.rewriting import dtype_of, name_of
 
 _SUMMING = (
-    *("relax.mean", "relax.sum", "relax.variance", "relax.nn.softmax", "relax.nn.log_softmax"),
+    *("relax.mean", "relax.sum", "relax.variance", "relax.std", "relax.nn.softmax", "relax.nn.log_softmax"),
     *("relax.nn.layer_norm", "relax.nn.rms_norm", "relax.nn.group_norm", "relax.nn.instance_norm"),
-    *("relax.nn.avg_pool1d", "relax.nn.avg_pool2d", "relax.nn.adaptive_avg_pool2d"),
+    *(f"relax.nn.{kind}avg_pool{n}d" for kind in ("", "adaptive_") for n in (1, 2, 3)),
 )
 
 
 def summing_loops() -> Mapping[str, Any]:
     """How operators that sum become loops, by name."""
     return {name: _in_single(name) for name in _SUMMING}
+
+
+def sums_in_half(call: Any) -> bool:
+    """Whether TVM's own loops of an operator would add many numbers in half precision."""
+    return dtype_of(call) in HALF and f"relax.{name_of(call)}" in _SUMMING
 
 
 def _in_single(name: str) -> Callable[[Any, Any], Any]:
