@@ -92,6 +92,22 @@ def array_of(value: Any) -> Any | None:
     return content.numpy() if hasattr(content, "numpy") else None
 
 
+def number_of(value: Any, made: Lookup) -> float | None:
+    """The one number that all of a tensor is; None if it is not known."""
+    bound = made(value)
+    name = name_of(bound)
+    if name in ("zeros_like", "zeros"):
+        return 0.0
+    if name in ("full_like", "full"):
+        return number_of(bound.args[1], made)
+    if name in ("broadcast_to", "astype"):
+        return number_of(bound.args[0], made)
+    array = array_of(bound)
+    if array is None or not array.size or not (array == array.flat[0]).all():
+        return None
+    return float(array.flat[0])
+
+
 class Readers:
     """Who reads each variable of a program."""
 

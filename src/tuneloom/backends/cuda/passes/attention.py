@@ -7,7 +7,7 @@ PyTorch also replaces rows without any finite score by zeros, which is what the 
 from math import prod
 from typing import Any
 
-from tuneloom.backends.cuda.passes.masks import Addend, added_bias, number_of
+from tuneloom.backends.cuda.passes.masks import Addend, added_bias
 from tuneloom.compiler.number_types import HALF
 from tuneloom.compiler.rewriting import (
     Lookup,
@@ -15,6 +15,7 @@ from tuneloom.compiler.rewriting import (
     constant_of,
     dtype_of,
     name_of,
+    number_of,
     rewritten,
     shape_of,
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneloom.compiler.rewriting import Lookup, array_of, name_of, shape_of
+from tuneloom.compiler.rewriting import Lookup, array_of, shape_of
 
 _HIDDEN = -1e4
 Array = NDArray[Any]
@@ -50,22 +50,6 @@ def added_bias(
         one = _emitted(builder, addend, place, dtype)
         total = one if total is None else _emit(builder, "add", total, one)
     return total, None
-
-
-def number_of(value: Any, made: Lookup) -> float | None:
-    """The one number that all of a tensor is; None if it is not known."""
-    bound = made(value)
-    name = name_of(bound)
-    if name in ("zeros_like", "zeros"):
-        return 0.0
-    if name in ("full_like", "full"):
-        return number_of(bound.args[1], made)
-    if name in ("broadcast_to", "astype"):
-        return number_of(bound.args[0], made)
-    array = array_of(bound)
-    if array is None or not array.size or not (array == array.flat[0]).all():
-        return None
-    return float(array.flat[0])
 
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...]]

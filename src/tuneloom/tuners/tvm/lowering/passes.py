@@ -9,6 +9,7 @@ from tuneloom.compiler.summing import summing_loops
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.tuners.tvm.importing.recurrence.directions import directions_at_once
 from tuneloom.tuners.tvm.importing.recurrence.on_threads import on_threads
+from tuneloom.tuners.tvm.lowering.finite_scores import unmasked_scores
 from tuneloom.tuners.tvm.lowering.in_place import reading_in_place
 from tuneloom.tuners.tvm.lowering.meanings import Meanings
 from tuneloom.tuners.tvm.lowering.names import steady_names
@@ -18,8 +19,8 @@ from tuneloom.tuners.tvm.lowering.trimming import ends_trimmed
 
 
 def simplifying_passes() -> list[Any]:
-    """What makes a model smaller while its convolutions are still as they were imported."""
-    return [own_pass("TrimEnds", ends_trimmed)]
+    """What makes a model smaller while its operators are still as they were imported."""
+    return [own_pass("TrimEnds", ends_trimmed), own_pass("UnmaskedScores", unmasked_scores)]
 
 
 def preparing_passes() -> list[Any]:

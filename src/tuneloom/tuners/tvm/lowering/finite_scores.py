@@ -1,0 +1,47 @@
+"""Softmax of attention without the check that PyTorch makes for masks.
+
+PyTorch replaces rows without a finite score by zeros, which takes two further passes over all scores. Rows
+of a product that nothing masks have finite scores, as long as inputs are finite and nothing overflows.
+"""
+
+from typing import Any
+
+from tuneloom.compiler.rewriting import Lookup, constant_of, name_of, number_of, rewritten
+
+_MOVING = frozenset(("reshape", "broadcast_to", "permute_dims", "astype"))
+_ASKING = frozenset(("logical_not", "max", "min", "any", "all", "astype", "reshape", "broadcast_to"))
+
+
+def unmasked_scores(module: Any) -> Any:
+    """The module with the check left out where scores are a product and its factors alone."""
+    names = {name_of(binding.value) for block in module["main"].body.blocks for binding in block.bindings}
+    return rewritten(module, _unchecked) if {"where", "nn.softmax"} <= names else module
+
+
+def _unchecked(_builder: Any, call: Any, made: Lookup) -> Any | None:
+    if name_of(call) != "where":
+        return None
+    for kept, instead in ((2, 1), (1, 2)):
+        softmax = made(call.args[kept])
+        is_one = name_of(softmax) == "nn.softmax" and number_of(call.args[instead], made) == 0.0
+        if is_one and _asks_for_no_score(call.args[0], made) and _is_product(softmax.args[0], made):
+            return call.args[kept]
+    return None
+
+
+def _asks_for_no_score(mask: Any, made: Lookup) -> bool:
+    bound = made(mask)
+    while name_of(bound) in _ASKING:
+        bound = made(bound.args[0])
+    return name_of(bound) == "equal" and any(number_of(one, made) == float("-inf") for one in bound.args)
+
+
+def _is_product(scores: Any, made: Lookup) -> bool:
+    bound = made(scores)
+    while name_of(bound) in _MOVING or _is_scaled(bound):
+        bound = made(bound.args[0])
+    return name_of(bound) == "matmul"
+
+
+def _is_scaled(bound: Any) -> bool:
+    return name_of(bound) in ("multiply", "divide") and bool(constant_of(bound.args[1]))
