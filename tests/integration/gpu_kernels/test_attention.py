@@ -14,6 +14,7 @@ from relax_models import model, operators, outputs
 from tuneloom.backends.cuda.passes.attention import attention_as_one
 from tuneloom.backends.cuda.passes.side_by_side import products_joined
 from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slices
+from tuneloom.backends.cuda.triton.templates.attention.finding import WIDEST
 from tuneloom.compiler.passes import folding
 
 pytestmark = pytest.mark.integration
@@ -70,6 +71,15 @@ def test_a_bias_is_added_inside() -> None:
     changed = changed_by(plain)
     assert [int(n) for n in the_attention(changed).args[3].ty.shape.values] == [1, 3, 5, 5]
     np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("width", "count"), [(WIDEST, 1), (WIDEST + 1, 0)])
+def test_heads_that_are_wider_than_a_tile_stay_two_products(width: int, count: int) -> None:
+    """Channels that attend to each other, as in DaViT, have whole images as heads."""
+    heads = ((1, 2, 5, width), "float32")
+    changed = changed_by(model(written_out(lambda _builder, scores, _others: scores), heads, heads, heads))
+    assert operators(changed).count("relax.nn.attention") == count
+    assert operators(changed).count("relax.matmul") == 2 - 2 * count
 
 
 @pytest.mark.parametrize("keeps", [True, False])

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from tuneloom.backends.cuda.passes.masks import Addend, added_bias
+from tuneloom.backends.cuda.triton.templates.attention.finding import WIDEST
 from tuneloom.compiler.number_types import HALF
 from tuneloom.compiler.rewriting import (
     Lookup,
@@ -47,6 +48,8 @@ def _joined(builder: Any, call: Any, made: Lookup) -> Any | None:
     parts = [stripping.in_heads(one, outer) for one, _ in (query, keys, values)]
     if None in parts or len({dtype_of(one) for one in parts}) != 1 or dtype_of(parts[0]) not in _TYPES:
         return None
+    if max((shape_of(parts[0]) or ())[-1], (shape_of(parts[2]) or ())[-1]) > WIDEST:
+        return None  # channels that attend to each other have whole images as heads: two products are faster
     shape = (*outer, *(shape_of(product) or ())[-2:])
     added = added_bias(builder, addends, shape, dtype_of(parts[0]), made)
     if added is None:

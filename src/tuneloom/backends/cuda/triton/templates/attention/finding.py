@@ -10,7 +10,8 @@ from tuneloom.backends.meaning import Meaning, MeaningStep
 
 _OPERATORS = frozenset(("relax.nn.attention", "relax.nn.attention_bias"))
 _LEAST = 16
-_WIDEST = 256
+WIDEST = 256
+"""Tiles hold heads as a whole; wider ones do not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def attention_of(meaning: Meaning, gpu: Gpu) -> Attention | None:
     floats = ("float16", "bfloat16", "float32")
     if found is None or found.dtype not in floats or not gpu.computes(found.dtype):
         return None
-    return found if max(found.width, found.value_width) <= _WIDEST else None
+    return found if max(found.width, found.value_width) <= WIDEST else None
 
 
 def padded(width: int) -> int:
