@@ -121,15 +121,15 @@ SECTIONS = (
     Section(
         results="graphnet.jsonl",
         title="Graphs of GraphNet, against eager PyTorch and Inductor",
-        about="Graphs of the development sample in its order, as far as there was time. Each graph had one "
-        "core and one thread, while others ran on the cores beside it; the three sides took turns within one "
-        "process, which on a GPU (an H200, 16 graphs at once) had the device to itself meanwhile. There, "
-        "`reduce-overhead` is Inductor with CUDA graphs; PyTorch's settings are its defaults, which allow "
-        "TF32 in convolutions. Tuneloom "
-        "made 60 trials a graph from an empty store (on a GPU as many of them as fit into 10 s); the tuned "
-        "program is used only where it is faster than PyTorch's. ES(t) is GraphNet's "
-        "score: the geometric mean of speed-ups, where graphs that are wrong at tolerance t or fail count "
-        "as 0.1; eager PyTorch has 1 by definition. In brackets: the least t at which outputs agree.",
+        about="Graphs of the development sample, on GPUs in another order, as far as there was time. Each "
+        "graph had one core and one thread, while others ran on the cores beside it; all sides took turns "
+        "within one process, which on a GPU (an H200, 16 graphs at once) had the device to itself meanwhile. "
+        "There, `reduce-overhead` is Inductor with CUDA graphs; PyTorch's settings are its defaults, which "
+        "allow TF32 in convolutions. Tuneloom made 60 trials a graph from an empty store (on a GPU as many "
+        "of them as fit into 10 s); the tuned program is used only where it is faster than PyTorch's. ES(t) "
+        "is GraphNet's score: the geometric mean of speed-ups, where graphs that are wrong at tolerance t or "
+        "fail count as 0.1; eager PyTorch has 1 by definition. In brackets: the least t at which outputs "
+        "agree.",
         command="benchmarks/graphnet/run.py",
         draw=tuned,
     ),
