@@ -60,10 +60,10 @@ class Graph:
 
     def dtype(self, options: CompileOptions) -> str:
         """The type it computes in: what was asked for, or else float32, with TF32 where PyTorch has it."""
-        if options.dtype is not None or self.varying is not None or self.device != "cuda":
+        if options.dtype is not None or self.varying is not None:
             return options.dtype or "float32"
         single = any(getattr(one, "dtype", None) is torch.float32 for one in (*self.weights, *self.examples))
-        return tf32_of_pytorch() if single else "float32"
+        return float32_of_pytorch(self.device) if single else "float32"
 
     def key(self, options: CompileOptions) -> str:
         """A name that only the same graph, weights, shapes, options, machine and programs give."""
@@ -98,10 +98,12 @@ class Graph:
         return path
 
 
-def tf32_of_pytorch() -> str:
-    """The type that PyTorch computes float32 in on its GPU: by default with TF32 in convolutions."""
+def float32_of_pytorch(device: str) -> str:
+    """The type that PyTorch computes float32 in: on GPUs with TF32 in convolutions, unless told otherwise."""
     backends = torch.backends
-    if torch.cuda.get_device_capability() < _TF32_FROM or backends.cudnn.conv.fp32_precision != "tf32":
+    capability_of = getattr(torch.get_device_module(device), "get_device_capability", None)
+    able = capability_of is not None and capability_of() >= _TF32_FROM
+    if not able or backends.cudnn.conv.fp32_precision != "tf32":
         return "float32"
     rounded = backends.cuda.matmul.fp32_precision in ("tf32", "bf16")
     return "tf32" if rounded else "tf32_convolutions"
