@@ -20,6 +20,8 @@ from tuneloom.tuners.tvm.runner.weights import ALIGNMENT
 LOG = logging.getLogger("tuneloom.pytorch")
 _ROUNDS = 5
 """Calls for which both run before one of them is chosen: the first compares outputs, the others times."""
+_CLEARLY = 0.98
+"""What a program may take of the current one's time to replace it: less could be noise."""
 _TOLERANCES = {torch.float16: 3e-2, torch.bfloat16: 1e-1}
 """PyTorch's own outputs of deep networks are as far from exact ones in these types."""
 _TOLERANCE, _ROUNDED, _ROUGH = 1e-3, 1e-2, 0.2
@@ -177,7 +179,7 @@ class AdaptiveGraph:
         ours, theirs = (of_all(times) for times in zip(*self._times[1:], strict=True))
         words = f"{ours * 1e3:.3f} ms against {theirs * 1e3:.3f} ms in {self.in_use}"
         self._offered = None
-        if ours < theirs:
+        if ours < _CLEARLY * theirs:
             self._current, self.in_use = program, name
             LOG.info("%s: the %s program is used from now on: %s", self.graph.name, name, words)
         else:
