@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tuneloom.compiler.lazy import relax
 from tuneloom.tuners.tvm.importing.onnx.converters.constants import shape_of
 from tuneloom.tuners.tvm.importing.torch.indexing import Emit
@@ -77,6 +79,7 @@ def _matrix(name: str, before: int, after: int, scale: float | None, *, align: b
 
 
 def _along(emit: Emit, x: Any, axis: int, matrix: Any, picks: bool) -> Any:
+    """The image with one axis mixed: a product with a constant, which is what backends are best at."""
     shape = shape_of(x)
     if matrix.shape[0] == matrix.shape[1] and (matrix.diagonal() == 1).all():
         return x
@@ -85,7 +88,12 @@ def _along(emit: Emit, x: Any, axis: int, matrix: Any, picks: bool) -> Any:
     dtype = str(x.ty.dtype)
     if "float" not in dtype:
         raise ValueError(f"images of {dtype} are resized to the nearest pixel only")
-    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    lines = emit(relax.op.reshape(x, (outer, shape[axis], inner)))
-    mixed = emit(relax.op.matmul(relax.const(matrix.T.astype(dtype)), lines))
-    return emit(relax.op.reshape(mixed, (*shape[:axis], matrix.shape[1], *shape[axis + 1 :])))
+    order = [*(other for other in range(len(shape)) if other != axis), axis]
+    kept = [shape[other] for other in order[:-1]]
+    lines = emit(relax.op.reshape(_turned(emit, x, order), (math.prod(kept), shape[axis])))
+    mixed = emit(relax.op.matmul(lines, relax.const(matrix.astype(dtype))))
+    return _turned(emit, emit(relax.op.reshape(mixed, (*kept, matrix.shape[1]))), np.argsort(order).tolist())
+
+
+def _turned(emit: Emit, x: Any, order: Sequence[int]) -> Any:
+    return x if list(order) == sorted(order) else emit(relax.op.permute_dims(x, list(order)))
