@@ -89,8 +89,8 @@ class Backend(ABC):
                 f"layout {layout} is not available on {target.chip} (it has {', '.join(known)})"
             )
 
-    def product_attributes(self, dtype: str, operator: str) -> Mapping[str, Any]:
-        """Attributes that a product or convolution has in a type, beside its own."""
+    def further_attributes(self, dtype: str, operator: str) -> Mapping[str, Any]:
+        """Attributes that an operator has in a type, beside its own."""
         return {}
 
     def legalisers(self) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ VIEWS = frozenset(
 
 CONVOLUTIONS = "relax.nn.conv"
 """What the names of all convolutions begin with."""
-PRODUCTS = ("relax.matmul", "relax.nn.attention", CONVOLUTIONS)
+MULTIPLYING = ("relax.matmul", "relax.nn.attention", CONVOLUTIONS)
 """What the names of all operators that multiply tensors begin with."""
 
 

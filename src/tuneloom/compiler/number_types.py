@@ -3,6 +3,7 @@
 from typing import Any
 
 HALF = frozenset(("float16", "bfloat16"))
+"""Floating point in 16 bits."""
 
 
 def numpy_type(dtype: str) -> Any:

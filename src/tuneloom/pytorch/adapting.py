@@ -97,7 +97,7 @@ class AdaptiveGraph:
     def __init__(
         self, graph: Graph, *, dtype: str = "float32", clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        self.graph, self._dtype, self._clock = graph, dtype, clock
+        self.graph, self.dtype, self._clock = graph, dtype, clock
         self.answer: AnswerForm | None = None
         """Known after the first call."""
         self.final = False
@@ -205,9 +205,9 @@ class AdaptiveGraph:
 
     def _allowed(self, kind: torch.dtype) -> float:
         least = _TOLERANCES.get(kind, _TOLERANCE)
-        if self._dtype == "float32":
+        if self.dtype == "float32":
             return least
-        return max(least, _ROUNDED) if self._dtype in TF32_TYPES else _ROUGH
+        return max(least, _ROUNDED) if self.dtype in TF32_TYPES else _ROUGH
 
 
 def _form(value: Any) -> Any:

@@ -69,7 +69,7 @@ class Commission:
             "cores": torch.get_num_threads(),
             "inputs": graph.inputs,
             "tensors": self.graph.answer.tensors if self.graph.answer is not None else (),
-            "options": {**asdict(self.options), "dtype": graph.dtype(self.options)},
+            "options": {**asdict(self.options), "dtype": self.graph.dtype},
             "shapes": {} if graph.varying is None else graph.varying.shapes,
         }
         (self.folder / JOB).write_text(json.dumps(job))

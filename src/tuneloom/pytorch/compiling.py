@@ -44,7 +44,8 @@ def started(graph: Graph, options: CompileOptions) -> AdaptiveGraph:
 
 def commission(graph: AdaptiveGraph, options: CompileOptions) -> None:
     """Use what is known of a graph that has run once, and have it tuned if it was not; see `mode`."""
-    ordered = Commission(graph=graph, options=options, folder=options.folder / graph.graph.key(options))
+    folder = options.folder / graph.graph.key(options, graph.dtype)
+    ordered = Commission(graph=graph, options=options, folder=folder)
     if ordered.refused() or (options.mode == "wait" and ordered.deliver()):
         ordered.close()
         return

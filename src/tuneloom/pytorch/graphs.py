@@ -65,9 +65,9 @@ class Graph:
         single = any(getattr(one, "dtype", None) is torch.float32 for one in (*self.weights, *self.examples))
         return float32_of_pytorch(self.device) if single else "float32"
 
-    def key(self, options: CompileOptions) -> str:
+    def key(self, options: CompileOptions, dtype: str) -> str:
         """A name that only the same graph, weights, shapes, options, machine and programs give."""
-        told = (self.text, self.target(options), self.dtype(options), torch.get_num_threads(), surroundings())
+        told = (self.text, self.target(options), dtype, torch.get_num_threads(), surroundings())
         digest = hashlib.blake2b(repr(told).encode(), digest_size=20)
         varying, open_ = self.varying, dict[int, Any]()
         if varying is not None:

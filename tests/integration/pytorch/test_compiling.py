@@ -77,7 +77,7 @@ def test_a_bundle_that_cannot_be_loaded_leaves_the_graph_in_pytorch(
         options = CompileOptions()
         graph = compiling.started(compiling.CompiledModule(small(), (X,), options)._graph.graph, options)
         graph([X])
-        folder = tmp_path / "home" / "pytorch" / graph.graph.key(options) / "tuned"
+        folder = tmp_path / "home" / "pytorch" / graph.graph.key(options, graph.dtype) / "tuned"
         folder.mkdir(parents=True)
         (folder / "bundle.json").write_text("{}")
         compiling.commission(graph, options)

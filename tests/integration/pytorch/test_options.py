@@ -115,7 +115,18 @@ def test_a_server_tunes_instead_of_this_machine(tmp_path: Path, monkeypatch: pyt
     assert (ordered[0].folder / TUNED).is_dir()
 
 
-def asked(
+@pytest.fixture
+def settings() -> Iterator[Any]:
+    """PyTorch's, with TF32 in convolutions, as they are after it was imported; they are restored."""
+    places = (torch.backends.cudnn.conv, torch.backends.cuda.matmul)
+    before = [one.fp32_precision for one in places]
+    torch.backends.cudnn.conv.fp32_precision = "tf32"
+    yield torch.backends
+    for place, value in zip(places, before, strict=True):
+        place.fp32_precision = value
+
+
+def computed_in(
     monkeypatch: pytest.MonkeyPatch, *, dtype: Any = torch.float32, able: int = 9, device: str = "cuda"
 ) -> Callable[..., str]:
     """The type in which a graph computes, given options; its tensors claim to be on a device."""
@@ -124,16 +135,6 @@ def asked(
     weights = (torch.ones(2, dtype=dtype),)
     graph = Graph(name="g", run=abs, text="", inputs=(), examples=(), weights=weights, content=None)
     return lambda **options: graph.dtype(CompileOptions(**options))
-
-
-@pytest.fixture
-def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """PyTorch's, as they are after it was imported; they are restored."""
-    places = (torch.backends.cudnn.conv, torch.backends.cuda.matmul)
-    before = [one.fp32_precision for one in places]
-    yield torch.backends
-    for place, value in zip(places, before, strict=True):
-        place.fp32_precision = value
 
 
 @pytest.mark.parametrize(
@@ -149,21 +150,31 @@ def test_without_a_dtype_tf32_is_used_where_pytorch_uses_it(
     monkeypatch: pytest.MonkeyPatch, settings: Any, convolutions: str, products: str, dtype: str
 ) -> None:
     settings.cudnn.conv.fp32_precision, settings.cuda.matmul.fp32_precision = convolutions, products
-    found = asked(monkeypatch)
+    found = computed_in(monkeypatch)
     assert found() == dtype
     assert found(dtype="float32") == "float32"
     assert found(dtype="float16") == "float16"
 
 
-def test_pytorch_uses_tf32_in_convolutions_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(monkeypatch)() == "tf32_convolutions"
-
-
 @pytest.mark.parametrize("how", [{"able": 7}, {"dtype": torch.float16}, {"device": "cpu"}], ids=str)
 def test_there_is_no_tf32_on_old_gpus_without_float32_or_on_a_cpu(
-    monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, settings: Any, how: dict[str, Any]
 ) -> None:
-    assert asked(monkeypatch, **how)() == "float32"
+    assert computed_in(monkeypatch)() == "tf32_convolutions"
+    assert computed_in(monkeypatch, **how)() == "float32"
+
+
+def test_settings_that_change_while_a_graph_waits_do_not_change_its_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name in the store was made with the type that it had at its first call."""
+    ordered: list[Any] = []
+    monkeypatch.setattr("tuneloom.pytorch.compiling.WORKSHOP.add", ordered.append)
+    with torch.no_grad():
+        tuneloom.compile(linear(), X, store=str(tmp_path / "s.db"))
+    monkeypatch.setattr(Graph, "dtype", lambda *_: "tf32")
+    ordered[0].write()
+    assert json.loads((ordered[0].folder / JOB).read_text())["options"]["dtype"] == "float32"
 
 
 def test_pytorch_compiles_nothing_to_compare_graphs_with(
@@ -177,6 +188,6 @@ def test_pytorch_compiles_nothing_to_compare_graphs_with(
         return SimpleNamespace(failure=None)
 
     monkeypatch.setattr(tuning, "tune", tune)
-    asked = {"name": "g", "model": "graph.pt2", "target": "cpu"}
-    tuning._tune(asked, RunSettings(store=str(tmp_path / "s.db")), tmp_path / TUNED)
+    job = {"name": "g", "model": "graph.pt2", "target": "cpu"}
+    tuning._tune(job, RunSettings(store=str(tmp_path / "s.db")), tmp_path / TUNED)
     assert modes[0] and modes[1] == []

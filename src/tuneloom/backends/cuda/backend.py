@@ -38,7 +38,7 @@ from tuneloom.backends.cuda.target import CudaTarget, cuda_target, require_memor
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.backends.implementers import Implementer
-from tuneloom.backends.meaning import CONVOLUTIONS, PRODUCTS
+from tuneloom.backends.meaning import CONVOLUTIONS, MULTIPLYING
 from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
 from tuneloom.compiler.lazy import relax
@@ -50,7 +50,7 @@ from tuneloom.gpus import visible_gpus
 from tuneloom.model import MeasuringRules
 
 CHANNELS_LAST = "channels_last"
-TF32 = {"tf32": PRODUCTS, "tf32_convolutions": (CONVOLUTIONS,)}
+TF32 = {"tf32": MULTIPLYING, "tf32_convolutions": (CONVOLUTIONS,)}
 """Types that let operators round float32 to TF32, and what the names of these operators begin with."""
 
 
@@ -117,7 +117,7 @@ class CudaBackend(Backend):
             own_pass("GatesApart", gates_apart),
         ]
 
-    def product_attributes(self, dtype: str, operator: str) -> Mapping[str, Any]:
+    def further_attributes(self, dtype: str, operator: str) -> Mapping[str, Any]:
         return {"precision": "tf32"} if operator.startswith(TF32.get(dtype, ())) else {}
 
     def legalisers(self) -> Mapping[str, Any]:

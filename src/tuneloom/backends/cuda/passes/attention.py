@@ -9,6 +9,7 @@ from typing import Any
 
 from tuneloom.backends.cuda.passes.masks import Addend, added_bias
 from tuneloom.backends.cuda.triton.templates.attention.finding import WIDEST
+from tuneloom.compiler.hidden_rows import asked_about, asks_for_minus_infinity
 from tuneloom.compiler.number_types import HALF
 from tuneloom.compiler.rewriting import (
     Lookup,
@@ -24,7 +25,6 @@ from tuneloom.compiler.rewriting import (
 _MOVING = frozenset(("reshape", "broadcast_to", "astype"))
 _HEADS_LAST, _KEYS_LAST = (0, 2, 1, 3), (0, 1, 3, 2)
 _TYPES = HALF | {"float32"}
-_ASKING = frozenset(("logical_not", "max", "min", "any", "all", "astype", "reshape", "broadcast_to"))
 _HIDDEN = -1e4
 """A score that is replaced by so little, or less, counts for nothing."""
 Scores = tuple[Any, float, tuple[Addend, ...]]
@@ -161,11 +161,9 @@ def _tells_of_no_key(mask: Any, inside: bool, made: Lookup) -> bool:
 
     Any other mask hides shares for a reason of its own.
     """
-    bound = made(mask)
-    while name_of(bound) in _ASKING:
-        bound = made(bound.args[0])
-    if name_of(bound) in ("equal", "not_equal"):
-        return any(number_of(one, made) == float("-inf") for one in bound.args)
+    bound = asked_about(mask, made)
+    if asks_for_minus_infinity(bound, made):
+        return True
     array = array_of(bound)
     return array is not None and bool((array.astype(bool) == inside).all())
 

@@ -22,13 +22,10 @@ def weights_rounded(module: Any, operators: tuple[str, ...]) -> Any:
         if not f"relax.{name_of(call)}".startswith(operators):
             return None
         weights = array_of(made(call.args[1]))
-        if (
-            weights is None
-            or weights.dtype != np.float32
-            or np.array_equal(rounded := in_tf32(weights), weights)
-        ):
+        if weights is None or weights.dtype != np.float32:
             return None
-        return relax.Call(call.op, [call.args[0], relax.const(rounded), *call.args[2:]], call.attrs)
+        operands = [call.args[0], relax.const(in_tf32(weights)), *call.args[2:]]
+        return relax.Call(call.op, operands, call.attrs)
 
     return rewritten(module, changed) if operators else module
 

@@ -6,10 +6,10 @@ of a product that nothing masks have finite scores, as long as inputs are finite
 
 from typing import Any
 
+from tuneloom.compiler.hidden_rows import asked_about, asks_for_minus_infinity
 from tuneloom.compiler.rewriting import Lookup, constant_of, name_of, number_of, rewritten
 
 _MOVING = frozenset(("reshape", "broadcast_to", "permute_dims", "astype"))
-_ASKING = frozenset(("logical_not", "max", "min", "any", "all", "astype", "reshape", "broadcast_to"))
 
 
 def unmasked_scores(module: Any) -> Any:
@@ -24,16 +24,10 @@ def _unchecked(_builder: Any, call: Any, made: Lookup) -> Any | None:
     for kept, instead in ((2, 1), (1, 2)):
         softmax = made(call.args[kept])
         is_one = name_of(softmax) == "nn.softmax" and number_of(call.args[instead], made) == 0.0
-        if is_one and _asks_for_no_score(call.args[0], made) and _is_product(softmax.args[0], made):
+        asks = is_one and asks_for_minus_infinity(asked_about(call.args[0], made), made)
+        if asks and _is_product(softmax.args[0], made):
             return call.args[kept]
     return None
-
-
-def _asks_for_no_score(mask: Any, made: Lookup) -> bool:
-    bound = made(mask)
-    while name_of(bound) in _ASKING:
-        bound = made(bound.args[0])
-    return name_of(bound) == "equal" and any(number_of(one, made) == float("-inf") for one in bound.args)
 
 
 def _is_product(scores: Any, made: Lookup) -> bool:

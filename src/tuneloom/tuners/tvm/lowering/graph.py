@@ -54,7 +54,7 @@ def lower(imported: ImportedModel, target: TargetSpec, options: LowerOptions | N
     layout = backend.layout if usual else chosen.layout
     meanings = Meanings()
     module = lowered_module(imported.module, target, chosen, imported.dtype, meanings)
-    module, known = marked(module, meanings.known, partial(backend.product_attributes, imported.dtype))
+    module, known = marked(module, meanings.known, partial(backend.further_attributes, imported.dtype))
     return LoweredModel(
         name=imported.name,
         module=module,

@@ -4,12 +4,11 @@ Legalising turns operators into loops; here it notes which operator became which
 fusing, and before the loops are joined, a fused kernel is a Relax function that calls these.
 """
 
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuneloom.backends.meaning import PRODUCTS, Meaning, MeaningStep, TensorType
+from tuneloom.backends.meaning import Meaning, MeaningStep, TensorType
 from tuneloom.compiler.lazy import ir, relax
 from tuneloom.compiler.passes import own_pass
 from tuneloom.tuners.tvm.importing.recurrence.cells import cells_in
@@ -99,19 +98,13 @@ class Meanings:
 def marked(
     module: Any, meanings: Mapping[str, Meaning], attributes: Callable[[str], Mapping[str, Any]]
 ) -> tuple[Any, Mapping[str, Meaning]]:
-    """Kernels with further attributes of what multiplies, which tell their keys from those of others.
-
-    `attributes` has them for the name of an operator.
-    """
-    further = {
-        name: [attributes(step.operator) if step.operator.startswith(PRODUCTS) else {} for step in one.steps]
-        for name, one in meanings.items()
-    }
+    """Kernels with further attributes of operators, by name, which tell their keys from those of others."""
+    further = {name: [attributes(step.operator) for step in one.steps] for name, one in meanings.items()}
     changed = {name: found for name, found in further.items() if any(found)}
     if not changed:
         return module, meanings
     functions = {
-        gvar: function.with_attr(dict(ChainMap(*changed[name])))  # type: ignore[arg-type]
+        gvar: function.with_attr({key: value for each in changed[name] for key, value in each.items()})
         if (name := str(gvar.name_hint)) in changed
         else function
         for gvar, function in module.functions.items()

@@ -51,22 +51,22 @@ def lowered_in(recipe: ModelRecipe, layout: str) -> LoweredModel:
     model = imported_model(recipe.source, recipe.shapes, only_tvm=recipe.only_tvm, left=recipe.left)
     if recipe.dtype not in ("float32", *TF32_TYPES) and layout != PLAIN:
         return lower(_quantised(recipe, model, spec), spec, options)
+    dtype = "float32" if layout == PLAIN else recipe.dtype
+    if dtype != "float32":
+        backend_of(spec).require_dtype(dtype, spec)
     try:
-        return lower(_rounding(model, "float32" if layout == PLAIN else recipe.dtype, spec), spec, options)
+        return lower(_rounding(model, dtype), spec, options)
     except Exception as error:
-        found = _tried(recipe, lambda module: lowered_module(module, spec, options))
+        found = _tried(recipe, lambda module: lowered_module(module, spec, options, dtype))
         if [part.content for part in found.foreign] == [part.content for part in model.foreign]:
             reason = reason_of(error)
             raise ModelError(f"{model.name}: TVM can't compile this model: {reason}") from error
-        return lower(found, spec, options)
+        return lower(_rounding(found, dtype), spec, options)
 
 
-def _rounding(model: ImportedModel, dtype: str, target: TargetSpec) -> ImportedModel:
+def _rounding(model: ImportedModel, dtype: str) -> ImportedModel:
     """The model with TF32 where the type has it."""
-    if dtype == "float32":
-        return model
-    backend_of(target).require_dtype(dtype, target)
-    return in_type(model, dtype)
+    return model if dtype == "float32" else in_type(model, dtype)
 
 
 def _tried(recipe: ModelRecipe, trial: Trial) -> ImportedModel:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tuneloom.backends.finding import backend_of
-from tuneloom.backends.meaning import PRODUCTS
+from tuneloom.backends.meaning import MULTIPLYING
 from tuneloom.compiler.renewing import bindings_of
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import InputError
@@ -34,7 +34,7 @@ def in_type(imported: ImportedModel, dtype: str) -> ImportedModel:
 def _require_single(imported: ImportedModel, dtype: str) -> None:
     bindings = bindings_of(imported.module)
     casts = {b.var: b.value.args[0] for b in bindings if operator_of(b) == "relax.astype"}
-    layers = (binding for binding in bindings if operator_of(binding).startswith(PRODUCTS))
+    layers = (binding for binding in bindings if operator_of(binding).startswith(MULTIPLYING))
     for number, layer in enumerate(layers, 1):
         operands = [casts.get(operand, operand) for operand in layer.value.args]
         kinds = [str(getattr(operand.ty, "dtype", "")) for operand in operands]

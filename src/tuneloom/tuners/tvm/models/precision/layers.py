@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tuneloom.backends.meaning import PRODUCTS
+from tuneloom.backends.meaning import MULTIPLYING
 from tuneloom.compiler.renewing import bindings_of, with_outputs
 from tuneloom.errors import InputError
 from tuneloom.model import TensorInfo
@@ -49,7 +49,7 @@ class Conversion:
 
 def layers_of(model: ImportedModel) -> list[Any]:
     """The bindings of a model's products, convolutions and attention, in order."""
-    return [one for one in bindings_of(model.module) if operator_of(one).startswith(PRODUCTS)]
+    return [one for one in bindings_of(model.module) if operator_of(one).startswith(MULTIPLYING)]
 
 
 def layer_name(layer: object) -> str:
