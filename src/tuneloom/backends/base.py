@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from tuneloom.backends.implementers import Implementer
+from tuneloom.backends.meaning import Meaning, MeaningStep
 from tuneloom.backends.quantising import Quantiser
 from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.fast_import import load_intrinsics
@@ -89,8 +90,8 @@ class Backend(ABC):
                 f"layout {layout} is not available on {target.chip} (it has {', '.join(known)})"
             )
 
-    def further_attributes(self, dtype: str, operator: str) -> Mapping[str, Any]:
-        """Attributes that an operator has in a type, beside its own."""
+    def further_attributes(self, dtype: str, meaning: Meaning, step: MeaningStep) -> Mapping[str, Any]:
+        """Attributes that a step of a kernel has in a model of this type, beside its own."""
         return {}
 
     def legalisers(self) -> Mapping[str, Any]:

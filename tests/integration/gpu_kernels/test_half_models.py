@@ -11,10 +11,10 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from relax_models import Body, model, operators, outputs
 
-from tuneloom.backends.cuda.backend import TF32
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.rounding import in_tf32, weights_rounded
+from tuneloom.backends.cuda.single import convolves_in_tf32
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.errors import TargetError
@@ -28,6 +28,7 @@ from tuneloom.tuners.tvm.search.spaces import describe
 
 pytestmark = pytest.mark.integration
 RANDOM = np.random.default_rng(3)
+MULTIPLIES = ("relax.nn.conv2d", "relax.matmul")
 BEGINNING = RANDOM.bit_generator.state
 
 
@@ -185,22 +186,35 @@ def test_numbers_beyond_the_range_of_half_precision_become_its_largest() -> None
     assert np.isfinite(outputs(halved(model(body, ((2, 4), "float32")), "float16"))).all()
 
 
+def wide(builder: Any, values: list[Any]) -> Any:
+    """A first convolution of an image's three channels, one of many channels and a product."""
+    from tvm import relax
+
+    op, (x,) = relax.op, values
+    y = builder.emit(op.nn.relu(builder.emit(op.nn.conv2d(x, constant(64, 3, 3, 3), padding=1))))
+    y = builder.emit(op.nn.relu(builder.emit(op.nn.conv2d(y, constant(8, 64, 3, 3), padding=1))))
+    flat = builder.emit(op.reshape(y, (1, 8 * 36)))
+    return op.nn.softmax(builder.emit(op.matmul(flat, constant(8 * 36, 10))))
+
+
 @pytest.mark.parametrize(
     ("dtype", "rounded"), [("tf32", {"conv2d", "matmul"}), ("tf32_convolutions", {"conv2d"})]
 )
 def test_what_is_computed_in_tf32_says_so_and_is_in_kernels_of_its_own(dtype: str, rounded: set[str]) -> None:
-    plain, fast = (lowered(model(network, ((1, 4, 6, 6), "float32")), one) for one in ("float32", dtype))
+    plain, fast = (lowered(model(wide, ((1, 3, 6, 6), "float32")), one) for one in ("float32", dtype))
     marked = {
-        step.operator.rpartition(".")[2]
+        (step.operator.rpartition(".")[2], meaning.type_of(step.operands[0]).shape[-1])
         for meaning in fast.meanings.values()
         for step in meaning.steps
         if step.attributes.get("precision") == "tf32"
     }
-    assert marked == rounded
+    assert {name for name, _ in marked} == rounded
+    assert ("conv2d", 64) in marked, "the convolution of many channels"
+    assert ("conv2d", 3) not in marked, "the first one"
     exact = {task.key: task.name for task in extract(plain)}
     kept = {task.key for task in extract(fast)} & exact.keys()
     assert len(exact.keys() - kept) > 0
-    assert not any(name in exact[key] for key in kept for name in rounded)
+    assert sum("conv2d" in exact[key] for key in kept) == 1
     assert rounded == {"conv2d", "matmul"} or any("matmul" in exact[key] for key in kept)
 
 
@@ -213,18 +227,50 @@ def test_weights_in_tf32_are_the_nearest_numbers_that_have_ten_bits() -> None:
 
 
 def test_only_weights_of_operators_in_tf32_are_rounded() -> None:
-    plain = norms_folded(model(network, ((1, 4, 6, 6), "float32")))
-    before, after = weights(plain), weights(weights_rounded(plain, TF32["tf32_convolutions"]))
-    assert {name for name in before if not np.array_equal(before[name], after[name])} == {"relax.nn.conv2d"}
-    np.testing.assert_array_equal(after["relax.nn.conv2d"], in_tf32(before["relax.nn.conv2d"]))
-    assert weights_rounded(plain, ()) is plain
+    plain = model(wide, ((1, 3, 6, 6), "float32"))
+    before, after = weights(plain), weights(weights_rounded(plain, "tf32_convolutions"))
+    first, second, product = (np.array_equal(*pair) for pair in zip(before, after, strict=True))
+    assert (first, second, product) == (True, False, True)
+    np.testing.assert_array_equal(after[1], in_tf32(before[1]))
+    assert weights_rounded(plain, "float32") is plain
 
 
-def weights(module: Any) -> dict[str, Any]:
-    """The second operand of the last product and the last convolution."""
-    calls = [binding.value for binding in module["main"].body.blocks[0].bindings]
-    named = {call.op.name: call for call in calls if hasattr(call, "op")}
-    return {name: named[name].args[1].value.numpy() for name in ("relax.nn.conv2d", "relax.matmul")}
+@pytest.mark.parametrize(
+    ("filters", "result", "strides", "groups", "rounded"),
+    [
+        ((64, 3, 7, 7), (1, 64, 112, 112), (2, 2), 1, False),
+        ((64, 64, 3, 3), (1, 64, 56, 56), (1, 1), 1, True),
+        ((64, 64, 3, 3), (1, 64, 4, 4), (1, 1), 1, False),
+        ((64, 16, 1, 1), (1, 64, 56, 56), (1, 1), 1, True),
+        ((64, 16, 1, 1), (1, 64, 56, 56), (2, 2), 1, False),
+        ((1024, 512, 1, 1), (1, 1024, 14, 14), (2, 2), 1, True),
+        ((64, 1, 3, 3), (1, 64, 56, 56), (1, 1), 64, False),
+        ((256, 8, 3, 3), (1, 256, 28, 28), (1, 1), 32, True),
+        ((128, 32, 3, 3), (1, 128, 28, 28), (1, 1), 4, False),
+        ((1, 64, 1, 1), (1, 1, 56, 56), (1, 1), 1, False),
+    ],
+)
+def test_convolutions_are_rounded_where_tensor_cores_make_them_faster(
+    filters: Any, result: Any, strides: Any, groups: int, rounded: bool
+) -> None:
+    first = {"strides": strides, "groups": groups, "data_layout": "NCHW", "out_layout": ""}
+    assert convolves_in_tf32({**first, "kernel_layout": "OIHW"}, filters, result) == rounded
+    turned = tuple(filters[at] for at in (0, 2, 3, 1)), tuple(result[at] for at in (0, 2, 3, 1))
+    last = {**first, "data_layout": "NHWC", "kernel_layout": "OHWI", "out_layout": "NHWC"}
+    assert convolves_in_tf32(last, *turned) == rounded
+
+
+def test_convolutions_along_one_axis_have_no_rows() -> None:
+    along = {"strides": (1,), "groups": 1, "data_layout": "NCW", "kernel_layout": "OIW", "out_layout": "NCW"}
+    assert convolves_in_tf32(along, (64, 64, 3), (1, 64, 100))
+    assert not convolves_in_tf32(along, (64, 1, 10), (1, 64, 100))
+
+
+def weights(module: Any) -> list[Any]:
+    """The second operands of convolutions and products, in order."""
+    calls = (binding.value for binding in module["main"].body.blocks[0].bindings)
+    multiplying = (call for call in calls if getattr(getattr(call, "op", None), "name", "") in MULTIPLIES)
+    return [call.args[1].value.numpy() for call in multiplying]
 
 
 def test_spaces_of_kernels_that_a_template_writes_are_not_opened_to_look_for_records() -> None:

@@ -33,12 +33,13 @@ from tuneloom.backends.cuda.passes.side_by_side import products_joined
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.turned_loops import turned_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slices
+from tuneloom.backends.cuda.single import TF32, step_in_tf32
 from tuneloom.backends.cuda.stopwatch import Stopwatch
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target, require_memory
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.backends.implementers import Implementer
-from tuneloom.backends.meaning import CONVOLUTIONS, MULTIPLYING
+from tuneloom.backends.meaning import Meaning, MeaningStep
 from tuneloom.backends.watching import ConditionWatch
 from tuneloom.compiler.fast_import import load_intrinsics, load_tvm
 from tuneloom.compiler.lazy import relax
@@ -50,8 +51,6 @@ from tuneloom.gpus import visible_gpus
 from tuneloom.model import MeasuringRules
 
 CHANNELS_LAST = "channels_last"
-TF32 = {"tf32": MULTIPLYING, "tf32_convolutions": (CONVOLUTIONS,)}
-"""Types that let operators round float32 to TF32, and what the names of these operators begin with."""
 
 
 class CudaBackend(Backend):
@@ -104,7 +103,7 @@ class CudaBackend(Backend):
             own_pass("NormsAsOne", rms_norms_as_one),
             own_pass("AttentionAsOne", attention_as_one),
             *(halving if half in HALF else ()),
-            own_pass("WeightsRounded", lambda module: weights_rounded(module, TF32.get(dtype, ()))),
+            own_pass("WeightsRounded", lambda module: weights_rounded(module, dtype)),
             *((own_pass("ChannelsLast", channels_last),) if layout == CHANNELS_LAST else ()),
             transform.EliminateCommonSubexpr(),
             own_pass("ReshapesBehind", reshapes_behind),
@@ -117,8 +116,8 @@ class CudaBackend(Backend):
             own_pass("GatesApart", gates_apart),
         ]
 
-    def further_attributes(self, dtype: str, operator: str) -> Mapping[str, Any]:
-        return {"precision": "tf32"} if operator.startswith(TF32.get(dtype, ())) else {}
+    def further_attributes(self, dtype: str, meaning: Meaning, step: MeaningStep) -> Mapping[str, Any]:
+        return {"precision": "tf32"} if step_in_tf32(dtype, meaning, step) else {}
 
     def legalisers(self) -> Mapping[str, Any]:
         attention = dict.fromkeys(self.readers_in_place, attention_loops)

@@ -8,18 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from tuneloom.backends.cuda.single import CONVOLVING, TF32, convolves_in_tf32
 from tuneloom.compiler.lazy import relax
-from tuneloom.compiler.rewriting import Lookup, array_of, name_of, rewritten
+from tuneloom.compiler.rewriting import Lookup, array_of, name_of, rewritten, shape_of
 
+_SAID = ("strides", "groups", "data_layout", "kernel_layout", "out_layout")
 _CUT = 13
 """So many of the 23 bits behind the point of a float32 are not read."""
 
 
-def weights_rounded(module: Any, operators: tuple[str, ...]) -> Any:
-    """The module with constant weights in TF32, for operators whose names begin with one of those."""
+def weights_rounded(module: Any, dtype: str) -> Any:
+    """The module with constant weights in TF32, for operators that compute in it in a model of this type."""
+    operators = TF32.get(dtype, ())
 
     def changed(_builder: Any, call: Any, made: Lookup) -> Any | None:
-        if not f"relax.{name_of(call)}".startswith(operators):
+        operator = f"relax.{name_of(call)}"
+        if not operator.startswith(operators) or not _pays(operator, call):
             return None
         weights = array_of(made(call.args[1]))
         if weights is None or weights.dtype != np.float32:
@@ -28,6 +32,17 @@ def weights_rounded(module: Any, operators: tuple[str, ...]) -> Any:
         return relax.Call(call.op, operands, call.attrs)
 
     return rewritten(module, changed) if operators else module
+
+
+def _pays(operator: str, call: Any) -> bool:
+    """Whether an operator that may compute in TF32 does."""
+    if operator not in CONVOLVING:
+        return True
+    filters, result = shape_of(call.args[1]), shape_of(call)
+    if filters is None or result is None:
+        return True
+    attributes = {name: getattr(call.attrs, name) for name in _SAID}
+    return convolves_in_tf32(attributes, filters, result)
 
 
 def in_tf32(values: Any) -> Any:

@@ -96,10 +96,12 @@ class Meanings:
 
 
 def marked(
-    module: Any, meanings: Mapping[str, Meaning], attributes: Callable[[str], Mapping[str, Any]]
+    module: Any,
+    meanings: Mapping[str, Meaning],
+    attributes: Callable[[Meaning, MeaningStep], Mapping[str, Any]],
 ) -> tuple[Any, Mapping[str, Meaning]]:
-    """Kernels with further attributes of operators, by name, which tell their keys from those of others."""
-    further = {name: [attributes(step.operator) for step in one.steps] for name, one in meanings.items()}
+    """Kernels with further attributes of their steps, which tell their keys from those of others."""
+    further = {name: [attributes(one, step) for step in one.steps] for name, one in meanings.items()}
     changed = {name: found for name, found in further.items() if any(found)}
     if not changed:
         return module, meanings
