@@ -10,10 +10,11 @@ from torch.utils import _pytree as pytree
 from tuneloom.errors import InputError, ModelError, TuneloomError
 from tuneloom.pytorch.adapting import LOG, AdaptiveGraph
 from tuneloom.pytorch.background import WORKSHOP, Commission
-from tuneloom.pytorch.graphs import Graph, require_inference, require_one_device, require_plain
+from tuneloom.pytorch.graphs import PLAIN, Graph, require_inference, require_one_device, require_plain
 from tuneloom.pytorch.options import CompileOptions
 from tuneloom.pytorch.varying import Bounds, OpenSizes, VaryingInputs, has_sizes_open
 
+_TENSOR = frozenset(PLAIN)
 _MOST = 64
 """Sets of weights and shapes that one graph is compiled for; any further ones stay in PyTorch."""
 
@@ -142,6 +143,7 @@ class CompiledModule:
     ) -> None:
         self._model, self._name = model, type(model).__name__
         flat, self._spec = pytree.tree_flatten(example)
+        self._is_flat = len(flat) == len(example) and all(type(one) in PLAIN for one in example)
         require_plain(flat)
         self._graph: AdaptiveGraph | None = None
         kept = [one for part in model.modules() for one in (part._parameters, part._buffers)]
@@ -152,7 +154,7 @@ class CompiledModule:
             return
         with torch.no_grad():
             answer = model(*example)
-        self._answer = pytree.tree_structure(answer)
+        self._rebuilt = _rebuilding(answer)
         tensors = [n for n, one in enumerate(flat) if isinstance(one, torch.Tensor)]
         graph = Graph(
             name=self._name,
@@ -184,13 +186,19 @@ class CompiledModule:
     def __call__(self, *arguments: Any) -> Any:
         if self._graph is None or self._graph.stays:
             return self._model(*arguments)
-        flat, spec = pytree.tree_flatten(arguments)
-        weights = self._weights
-        require_inference((*flat, *weights))
-        if spec != self._spec or not self._graph.serves(weights, flat):
-            require_one_device(self._name, (*weights, *flat))
+        flat, weights = self._flattened(arguments), self._weights
+        require_inference((*flat, *weights) if flat is not None else (*arguments, *weights))
+        if flat is None or not self._graph.serves(weights, flat):
+            require_one_device(self._name, (*weights, *pytree.tree_leaves(arguments)))
             return self._model(*arguments)
-        return pytree.tree_unflatten(self._graph(flat), self._answer)
+        return self._rebuilt(self._graph(flat))
+
+    def _flattened(self, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
+        """The leaves of arguments that are built as the example is; None for others."""
+        if self._is_flat and _TENSOR.issuperset(map(type, arguments)):
+            return arguments if len(arguments) == self._spec.num_children else None
+        flat, spec = pytree.tree_flatten(arguments)
+        return flat if spec == self._spec else None
 
     @property
     def _weights(self) -> list[Any]:
@@ -203,7 +211,19 @@ class CompiledModule:
         return "PyTorch" if self._graph is None else self._graph.in_use
 
     def _flat(self, *flat: Any) -> list[Any]:
-        return list(pytree.tree_leaves(self._model(*pytree.tree_unflatten(list(flat), self._spec))))
+        arguments = flat if self._is_flat else pytree.tree_unflatten(list(flat), self._spec)
+        answer = self._model(*arguments)
+        return [answer] if isinstance(answer, torch.Tensor) else list(pytree.tree_leaves(answer))
+
+
+def _rebuilding(answer: Any) -> Callable[[Sequence[Any]], Any]:
+    """What makes a model's answer of its leaves; quick for a tensor and for a tuple of tensors."""
+    if isinstance(answer, torch.Tensor):
+        return itemgetter(0)
+    if type(answer) is tuple and all(isinstance(one, torch.Tensor) for one in answer):
+        return tuple
+    structure = pytree.tree_structure(answer)
+    return lambda leaves: pytree.tree_unflatten(leaves, structure)
 
 
 def _is_weight(value: Any) -> bool:

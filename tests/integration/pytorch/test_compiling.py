@@ -3,6 +3,7 @@
 import logging
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch = pytest.importorskip("torch")
+from torch.utils import _pytree as pytree
+
 import tuneloom
 from tuneloom.errors import InputError, ModelError, TargetError
 from tuneloom.pytorch import compiling
@@ -276,6 +279,39 @@ def test_graphs_are_kept_beside_the_store(tmp_path: Path) -> None:
 def varied(high: int | None = 6) -> Any:
     batch = torch.export.Dim("batch", max=high) if high else torch.export.Dim("batch")
     return ({0: batch},)
+
+
+class Answering(torch.nn.Module):
+    """Gives what it was told to make of two sums."""
+
+    def __init__(self, form: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self._form = form
+
+    def forward(self, x: Any, more: Any) -> Any:
+        other = more["y"] if isinstance(more, dict) else more
+        return self._form(x + other, x - other)
+
+
+@pytest.mark.parametrize("more", [X, {"y": X}], ids=["tensors", "a dictionary"])
+@pytest.mark.parametrize(
+    "form",
+    [lambda a, _: a, lambda a, b: (a, b), lambda a, b: [a, b], lambda a, b: {"a": a, "rest": (b, [a])}],
+    ids=["one", "pair", "list", "nested"],
+)
+def test_arguments_and_answers_keep_their_form(
+    form: Callable[[Any, Any], Any], more: Any, commissions: list[Commission]
+) -> None:
+    model = Answering(form).eval()
+    with torch.no_grad():
+        fast, expected = tuneloom.compile(model, (X, more)), model(X, more)
+        found = fast(X, more)
+    assert len(commissions) == 1
+    assert pytree.tree_structure(found) == pytree.tree_structure(expected)
+    for one, other in zip(pytree.tree_leaves(found), pytree.tree_leaves(expected), strict=True):
+        assert torch.equal(one, other)
+    with torch.no_grad(), pytest.raises(TypeError, match="positional argument"):
+        fast(X)
 
 
 def test_a_dimension_may_vary_up_to_its_greatest_size() -> None:
