@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tuneloom.backends.cpu.features import check_cpu, cpu_features_needed, kernel_flags, missing_cpu_features
+from tuneloom.backends.cpu.features import (
+    check_cpu,
+    cpu_features_needed,
+    kernel_flags,
+    missing_cpu_features,
+    present_cpu_features,
+)
 from tuneloom.errors import BundleError
 
 OLD = "processor\t: 0\nflags\t\t: fpu sse sse2 pni ssse3 sse4_1 sse4_2 avx avx2 fma bmi1 bmi2 abm\n"
@@ -38,6 +44,11 @@ def test_tile_registers_are_needed_only_by_code_that_asks_for_them() -> None:
 
 def test_unknown_cpu_is_given_the_benefit_of_the_doubt(tmp_path: Path) -> None:
     assert missing_cpu_features(["avx512f"], tmp_path / "nothing") == ()
+
+
+def test_only_features_that_a_cpu_tells_are_used_without_being_named(old_cpu: Path, tmp_path: Path) -> None:
+    assert present_cpu_features(["fma", "amx-tile"], old_cpu) == ("fma",)
+    assert present_cpu_features(["fma"], tmp_path / "nothing") == ()
 
 
 def test_lesser_cpu_is_refused_with_the_remedy(old_cpu: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuneloom.backends.cpu.layouts.kernels.transposed import Transposed
-from tuneloom.backends.cpu.layouts.kernels.winograd import pays, winograd_weight
+from tuneloom.backends.cpu.layouts.kernels.winograd import TransformCosts, pays, winograd_weight
 from tuneloom.backends.cpu.layouts.shapes import values
 from tuneloom.backends.cpu.layouts.shapes.groups import Groups
 from tuneloom.backends.cpu.layouts.shapes.matrices import padded_rows, panel_width
@@ -166,25 +166,34 @@ def test_transformed_weights_have_one_matrix_per_point() -> None:
     assert winograd_weight(random(32, 16, 3, 3), LANES).shape == (36, 2, 1, LANES, LANES)
 
 
+NARROW, WIDE, NEW = TransformCosts.of(4), TransformCosts.of(16), TransformCosts.of(16, has_tiles=True)
+
+
 def test_wide_vectors_transform_no_more_values_than_caches_hold() -> None:
-    assert pays(open_conv((32, 32), 64), 16)
-    assert not pays(open_conv((16, 16), 128), 16), "few products for each value"
-    assert not pays(open_conv((64, 64), 128), 16), "many products, but too many values"
-    assert pays(open_conv((16, 16), 128), 4) and pays(open_conv((64, 64), 128), 4)
+    assert pays(open_conv((32, 32), 64), WIDE)
+    assert not pays(open_conv((16, 16), 128), WIDE), "few products for each value"
+    assert not pays(open_conv((64, 64), 128), WIDE), "many products, but too many values"
+    assert pays(open_conv((16, 16), 128), NARROW) and pays(open_conv((64, 64), 128), NARROW)
 
 
 def test_transforming_pays_for_many_tiles_of_cached_weights() -> None:
-    assert pays(open_conv((64, 64), 56), 16)
-    assert not pays(open_conv((64, 64), 56, stride=2), 16)
-    assert not pays(open_conv((64, 64), 56, kernel=5), 16)
-    assert not pays(open_conv((64, 64), 56, groups=2), 16)
+    assert pays(open_conv((64, 64), 56), WIDE)
+    assert not pays(open_conv((64, 64), 56, stride=2), WIDE)
+    assert not pays(open_conv((64, 64), 56, kernel=5), WIDE)
+    assert not pays(open_conv((64, 64), 56, groups=2), WIDE)
+
+
+def test_memory_of_new_cpus_keeps_up_with_more_values_and_weights() -> None:
+    assert pays(open_conv((64, 64), 128), NEW)
+    assert pays(open_conv((256, 256), 14), NEW)
+    assert not pays(open_conv((512, 512), 7), NEW)
 
 
 def test_weights_that_no_cache_holds_pay_for_narrow_vectors_alone() -> None:
-    assert pays(open_conv((256, 256), 14), 4)
-    assert pays(open_conv((512, 512), 7), 4)
-    assert not pays(open_conv((256, 256), 14), 16), "products are done before the weights are there"
-    assert not pays(open_conv((512, 512), 7), 16)
+    assert pays(open_conv((256, 256), 14), NARROW)
+    assert pays(open_conv((512, 512), 7), NARROW)
+    assert not pays(open_conv((256, 256), 14), WIDE), "products are done before the weights are there"
+    assert not pays(open_conv((512, 512), 7), WIDE)
 
 
 @pytest.mark.parametrize(("kernel", "stride"), [((2, 2), (2, 2)), ((3, 4), (2, 2)), ((2, 3), (3, 1))])

@@ -62,6 +62,12 @@ def missing_cpu_features(needed: Iterable[str], cpuinfo: Path = _CPUINFO) -> tup
     return tuple(name for name in needed if _kernel_name(name) not in present)
 
 
+def present_cpu_features(names: Iterable[str], cpuinfo: Path = _CPUINFO) -> tuple[str, ...]:
+    """Which of these features this machine's CPU says it has; none when it can't be told."""
+    present = _flags(cpuinfo)
+    return tuple(name for name in names if _kernel_name(name) in present)
+
+
 def check_cpu(needed: Iterable[str], built_for: str, arch: str, cpuinfo: Path = _CPUINFO) -> None:
     """Raise BundleError when code built for another CPU would die here."""
     if arch != platform.machine():

@@ -5,13 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from tuneloom.backends.cpu.features import present_cpu_features
 from tuneloom.backends.cpu.instructions.lanes import DOTS, PAIRS, LaneInstruction, found_in
-from tuneloom.backends.cpu.instructions.tiles import tiles_of
+from tuneloom.backends.cpu.instructions.tiles import KNOWN, tile_features, tiles_of
 from tuneloom.compiler.lazy import tvm
 from tuneloom.compiler.target import TargetSpec, host_cpu, in_given_vectors, tvm_target
 from tuneloom.errors import TargetError
 
 _FLOAT_BITS = 32
+_NAMING = frozenset(("mcpu", "mattr", "mtriple"))
+"""What says which CPU is meant."""
 _MANY_REGISTERS = frozenset(("avx512f", "neon", "sve"))
 _VECTOR_FEATURES = (
     ("avx512f", 512),
@@ -79,6 +82,9 @@ def cpu_target(config: Mapping[str, Any], cores: int) -> CpuTarget:
     if "mcpu" not in config and "mtriple" in config:
         del full["mcpu"]
     target = tvm_target(in_given_vectors(full), json.dumps(config))
+    if not _NAMING & config.keys() and (unnamed := _unnamed(cpu_features_of(target))):
+        full["mattr"] = [f"+{feature}" for feature in unnamed]
+        target = tvm_target(in_given_vectors(full), json.dumps(config))
     mcpu = str(full.get("mcpu", ""))
     _check_cpu(mcpu, target)
     features = cpu_features_of(target)
@@ -94,6 +100,15 @@ def cpu_target(config: Mapping[str, Any], cores: int) -> CpuTarget:
         pairs=found_in(features, PAIRS),
         tiles=tiles_of(features, here=mcpu == host_cpu()),
     )
+
+
+def _unnamed(known: frozenset[str]) -> list[str]:
+    """What schedules ask for and this CPU has, although LLVM's name for it doesn't say so.
+
+    Virtual machines often show the name of an older CPU.
+    """
+    asked = {one.feature for one in (*DOTS, *PAIRS)} | set(tile_features(KNOWN))
+    return sorted(present_cpu_features(asked - known))
 
 
 def _check_cpu(mcpu: str, target: Any) -> None:

@@ -34,6 +34,7 @@ class Convolutions(Forms):
         self.lanes = lanes
         self.pairs = pairs
         self._tiles = tiles
+        self._costs = winograd.TransformCosts.of(lanes, has_tiles=bool(tiles))
         self._halves: dict[Any, Any] = {}
 
     def side(self, kind: str, inner: int) -> int:
@@ -82,9 +83,9 @@ class Convolutions(Forms):
             return self.kernel(compute.conv2d_from_plain, arguments, "conv2d", window=conv.window)
         if conv.skips_points:
             return self._of_some_points(conv)
-        if winograd.pays(conv, self.lanes):
+        if winograd.pays(conv, self._costs):
             return self._winograd(conv)
-        line = winograd_lines.line_of(conv, self.lanes)
+        line = winograd_lines.line_of(conv, self._costs)
         if line is not None:
             return self._winograd_along(conv, line)
         if conv.groups > 1:

@@ -5,6 +5,7 @@ the convolution becomes 36 independent matrix products; the products are transfo
 back. The transforms are exact up to rounding.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,49 +44,68 @@ _OUTPUT = (
 )
 
 _TRANSFORM_COST, _TRANSFORM_COST_PER_LANE = 240, 16
-"""Products a channel's transforms are worth, per tile: wide vectors gain less there than in products.
-
-They were measured with four lanes (Neoverse N1) and with sixteen (Skylake), as was what follows.
-"""
-_NEAR_MB, _MOST_MB = 1.0, 20.0
-_DISTANT_COST = 0.6
-"""What they are worth more for each megabyte of transformed values above the near cache, times the square of
-the lanes: the products wait for them."""
-_CACHED_BYTES = 2_500_000
-"""Weights larger than this are read from slow memory every time."""
-_READING_COST = 1 / 16
-"""What one byte from there costs, in products, times the square of the lanes.
-
-One product was measured with four lanes (Neoverse N1). Wider vectors make more products in that
-time, and more of such vectors wait.
-"""
+"""Products a channel's transforms are worth, per tile: wide vectors gain less there than in products."""
+_NEAR_MB = 1.0
+"""So many megabytes of transformed values stay in the near cache."""
 _WORTH = 0.8
 
 
-def pays(conv: OpenConv, lanes: int) -> bool:
-    """Whether this convolution is worth transforming for vectors of so many lanes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformCosts:
+    """What transforming convolutions costs on a CPU, in multiplications of a direct one.
+
+    Drawn from measurements of four lanes (Neoverse N1) and sixteen: Skylake, and a Xeon with tile registers,
+    whose memory keeps up with far more of them (`benchmarks/winograd.py`).
+    """
+
+    lanes: int
+    megabyte: float
+    """What a channel's transforms cost more for each megabyte that is not near: products wait for it."""
+    most_mb: float
+    """More megabytes than this cost no more."""
+    cached_bytes: float
+    """Weights larger than this are read from slow memory every time."""
+    byte: float
+    """What reading a byte of those costs."""
+
+    @classmethod
+    def of(cls, lanes: int, *, has_tiles: bool = False) -> "TransformCosts":
+        """Those of a CPU with so many lanes, and with or without tile registers, which only new ones have.
+
+        In the time of a byte, wider vectors make more products, and more of such vectors wait for it.
+        """
+        if has_tiles:
+            return cls(lanes=lanes, megabyte=10.0, most_mb=80.0, cached_bytes=2e6, byte=4.0)
+        square = lanes**2
+        return cls(lanes=lanes, megabyte=0.6 * square, most_mb=20.0, cached_bytes=2.5e6, byte=square / 16)
+
+    def transforming(self, channels: int, points: int = POINTS) -> float:
+        """One of so many channels of tiles."""
+        distant_mb = min(4e-6 * points * channels, self.most_mb) - _NEAR_MB
+        near = (_TRANSFORM_COST + _TRANSFORM_COST_PER_LANE * self.lanes) * points / POINTS
+        return near + self.megabyte * max(0.0, distant_mb)
+
+    def reading(self, weights: int) -> float:
+        """Reading so many weights."""
+        size = 4 * weights
+        return self.byte * size if size > self.cached_bytes else 0.0
+
+    def ratio(self, inside: int, out: int, rows: int, cols: int) -> float:
+        """What a transformed 3×3 convolution costs, relative to a direct one."""
+        direct = rows * cols * 9 * out * inside + self.reading(9 * out * inside)
+        tiles = _tiles(rows) * _tiles(cols)
+        around = self.transforming(tiles * (out + inside)) * (out + inside)
+        changed = tiles * (POINTS * out * inside + around) + self.reading(POINTS * out * inside)
+        return changed / direct
+
+
+def pays(conv: OpenConv, costs: TransformCosts) -> bool:
+    """Whether this convolution is worth transforming."""
     window, (out, inside, kh, kw) = conv.window, conv.weight.shape
     simple = window.stride == (1, 1) and window.dilation == (1, 1) and (kh, kw) == (3, 3)
     if not simple or conv.groups != 1:
         return False
-    rows, cols = conv.shape[-2:]
-    direct = rows * cols * 9 * out * inside + reading(9 * out * inside, lanes)
-    tiles = _tiles(rows) * _tiles(cols)
-    changed = tiles * (POINTS * out * inside + transforming(tiles * (out + inside), lanes) * (out + inside))
-    return bool(changed + reading(POINTS * out * inside, lanes) < _WORTH * direct)
-
-
-def transforming(channels: int, lanes: int, points: int = POINTS) -> float:
-    """What transforming one of so many channels of tiles costs, in products."""
-    distant_mb = min(4e-6 * points * channels, _MOST_MB) - _NEAR_MB
-    near = (_TRANSFORM_COST + _TRANSFORM_COST_PER_LANE * lanes) * points / POINTS
-    return near + _DISTANT_COST * lanes**2 * max(0.0, distant_mb)
-
-
-def reading(weights: int, lanes: int) -> float:
-    """What reading weights costs, in products."""
-    size = 4 * weights
-    return _READING_COST * lanes**2 * size if size > _CACHED_BYTES else 0.0
+    return costs.ratio(inside, out, *conv.shape[-2:]) < _WORTH
 
 
 def winograd_weight(weight: Array, lanes: int) -> Array:

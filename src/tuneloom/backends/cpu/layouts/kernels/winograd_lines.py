@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuneloom.backends.cpu.layouts.kernels.compute import pad
-from tuneloom.backends.cpu.layouts.kernels.winograd import OUT, combine, reading, transforming
+from tuneloom.backends.cpu.layouts.kernels.winograd import OUT, TransformCosts, combine
 from tuneloom.backends.cpu.layouts.shapes.matrices import padded_rows
 from tuneloom.backends.cpu.layouts.shapes.values import Array, OpenConv, pack_weight
 from tuneloom.backends.cpu.layouts.shapes.windows import Window
@@ -43,7 +43,7 @@ class LineTransform:
         return -(-along // OUT), beside
 
 
-def line_of(conv: OpenConv, lanes: int) -> LineTransform | None:
+def line_of(conv: OpenConv, costs: TransformCosts) -> LineTransform | None:
     """How to transform a convolution along one axis; None if it is another one or not worth it."""
     window, (out, inside, kh, kw) = conv.window, conv.weight.shape
     taps = max(kh, kw)
@@ -54,9 +54,9 @@ def line_of(conv: OpenConv, lanes: int) -> LineTransform | None:
     along, beside = line.tiles(_size(conv))
     tiles, points = padded_rows(along * beside), len(line.input)
     size = int(np.prod(_size(conv))) * out * inside * taps
-    direct = size + reading(taps * out * inside, lanes)
-    around = transforming(tiles * (out + inside), lanes, points) * (out + inside)
-    changed = tiles * (points * out * inside + around) + reading(points * out * inside, lanes)
+    direct = size + costs.reading(taps * out * inside)
+    around = costs.transforming(tiles * (out + inside), points) * (out + inside)
+    changed = tiles * (points * out * inside + around) + costs.reading(points * out * inside)
     return line if changed < _WORTH * direct else None
 
 
