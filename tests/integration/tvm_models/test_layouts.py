@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+from tuneloom.backends.cpu.layouts.shapes.windows import Window
+from tuneloom.backends.cpu.target import cpu_of
 from tuneloom.backends.cpu.templates.generator import first_guess, has_template
 from tuneloom.backends.cpu.templates.registers import tile_vectors
 from tuneloom.backends.resolving import resolve_target
+from tuneloom.compiler.lazy import te
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import ModelRecipe, ModelSummary
 from tuneloom.tuners.tvm.importing.sources import ImportedModel
 from tuneloom.tuners.tvm.lowering.graph import LowerOptions, lower
 from tuneloom.tuners.tvm.lowering.payloads import trace_text
-from tuneloom.tuners.tvm.lowering.tasks import extract, unpack
+from tuneloom.tuners.tvm.lowering.tasks import extract, kernel_module, unpack
 from tuneloom.tuners.tvm.models.compiling.building import build_model
 from tuneloom.tuners.tvm.models.compiling.compiled import CompiledModel
 from tuneloom.tuners.tvm.models.opening import open_model
@@ -177,6 +180,22 @@ def test_standardising_is_one_kernel_however_it_is_written(host: TargetSpec, imp
 def test_bias_and_activation_stay_in_the_registers_of_a_product(host: TargetSpec, imported: Import) -> None:
     classes = [task.kernel_class for task in extract(lower(imported(network("ragged_products")), host))]
     assert "product_add" in classes
+
+
+@pytest.mark.parametrize(
+    ("taps", "stride", "most"), [(7, 2, 16), (3, 1, 16), (4, 4, 28), (1, 1, 28)], ids=str
+)
+def test_windows_that_overlap_get_small_tiles(taps: int, stride: int, most: int) -> None:
+    """Compilers keep in registers what neighbouring windows share, beside the sums."""
+    from tuneloom.backends.cpu.layouts.kernels.compute import conv2d_from_plain
+
+    target = cpu_of(resolve_target('{"kind": "llvm", "mcpu": "skylake-avx512"}', cores=1))
+    image = te.placeholder((1, 3, 224, 224), name="image")
+    weight = te.placeholder((4, 3, taps, taps, 16), name="weight")
+    window = Window(kernel=(taps, taps), stride=(stride, stride), padding=(taps // 2,) * 4)
+    result = conv2d_from_plain(image, weight, window)
+    schedule = first_guess(kernel_module(te.create_prim_func([image, weight, result])), target)
+    assert most - 4 <= tile_vectors(schedule) <= most
 
 
 def test_groups_that_an_output_block_does_not_read_are_skipped_outside_of_the_inner_loops(

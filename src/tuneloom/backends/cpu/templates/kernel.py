@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneloom.backends.cpu.layouts.shapes.skipping import TEAM
-from tuneloom.compiler.lazy import s_tir, tirx
+from tuneloom.compiler.lazy import s_tir, tirx, tvm
 
 _REDUCE = 2
 _FOUR, _TWO = 4, 2
@@ -39,6 +39,9 @@ class Shape:
     """How many neighbouring vectors of the operand with lanes lie together; 1 if unknown."""
     wide: bool = True
     """Whether what the rows need is smaller than what the channels need."""
+
+    overlapping: bool = False
+    """Whether neighbours in a row share numbers that they meet at other steps of the innermost reduction."""
 
     team: int | None = None
     """How many neighbouring blocks of channels a tile may hold, if that is limited."""
@@ -87,6 +90,7 @@ def shape_of(module: Any, lanes: int) -> Shape | None:
         pairs=_adds_pairs(blocks[at]),
         panel=_panel(blocks[at]) // lanes,
         wide=_is_wide(blocks[at]),
+        overlapping=_overlaps(blocks[at]),
         team=_team(blocks[at]),
     )
 
@@ -122,6 +126,25 @@ def _is_wide(block: Any) -> bool:
     for region in block.reads:
         sizes[_mentions(region, lane)] += math.prod(_shape(region))
     return sizes[False] <= sizes[True]
+
+
+def _overlaps(block: Any) -> bool:
+    """Whether a window moves along its innermost axis by less than its size."""
+    *_, taps = (var for var in block.iter_vars if int(var.iter_type) == _REDUCE)
+    extent = int(getattr(taps.dom.extent, "value", 0))
+    return any(
+        0 < step < extent
+        for region in block.reads
+        for part in region.region
+        if _depends_on(part.min, taps.var)
+        for step in (_step(part.min, axis.var) for axis in _spatial(block))
+    )
+
+
+def _step(index: Any, axis: Any) -> int:
+    """How far an index moves along an axis; 0 if that is not the same everywhere."""
+    found = tvm.sym.detect_linear_equation(index, [axis])
+    return int(getattr(found[0], "value", 0)) if len(found) else 0
 
 
 def _team(block: Any) -> int | None:
@@ -166,9 +189,11 @@ def _broadcasts(block: Any) -> bool:
 
 def _mentions(region: Any, wanted: Any) -> bool:
     """Whether the indices of a region depend on a variable."""
-    return any(
-        var.same_as(wanted) for part in region.region for var in tirx.analysis.undefined_vars(part.min, [])
-    )
+    return any(_depends_on(part.min, wanted) for part in region.region)
+
+
+def _depends_on(index: Any, wanted: Any) -> bool:
+    return any(var.same_as(wanted) for var in tirx.analysis.undefined_vars(index, []))
 
 
 def _fills_vectors(block: Any, lanes: int) -> bool:

@@ -15,6 +15,8 @@ from tuneloom.compiler.lazy import tirx
 
 _SPARE = 2
 _WIDEST_ROW, _WIDEST_OTHER = 32, 8
+_MOST_SHARING = 16
+"""Accumulators in a good tile of overlapping windows: what neighbours share is kept in registers, too."""
 _LATENCY_PRODUCTS = 10
 """Independent products that keep two multipliers of four cycles busy, and some to spare."""
 
@@ -69,7 +71,8 @@ class _Tile:
 
     def fits(self, target: CpuTarget) -> bool:
         if target.broadcasts_from_memory or self.shape.windowed:
-            return self.vectors <= most_vectors(target) - 2
+            shared = self.shape.overlapping and not self.shape.windowed
+            return self.vectors <= min(most_vectors(target) - 2, _MOST_SHARING if shared else 64)
         return self.vectors == 1 or self.vectors + self.loads <= most_vectors(target)
 
     def merit(self, target: CpuTarget) -> tuple[float, ...]:
