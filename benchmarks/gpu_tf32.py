@@ -11,7 +11,6 @@ import json
 import sys
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphnet import samples
-from tuneloom.backends.cuda.single import convolves_in_tf32
+from sections.transforms import tf32
 
 RESULTS = Path(__file__).parent / "results" / "gpu_tf32.jsonl"
-ROUNDED = 3e-5
-"""Relative errors above this come from TF32: without it they are below 1e-6."""
 _NAMES = ("image", "filters", "strides", "padding", "dilation", "turned", "more", "groups")
 _RUNS, _TURNS = 10, 5
 
@@ -37,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.again:
         measure(options)
-    print(json.dumps(compared([json.loads(line) for line in options.out.read_text().splitlines()]), indent=1))
+    print(tf32([json.loads(line) for line in options.out.read_text().splitlines()]))
 
 
 def measure(options: Any) -> None:
@@ -110,32 +107,6 @@ def timed(run: Callable[[], Any]) -> float:
         torch.cuda.synchronize()
         times.append(begin.elapsed_time(end) / _RUNS)
     return float(min(times))
-
-
-def compared(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """How often the rule agrees with what was measured, and what convolutions cost that it leaves exact."""
-    counts, lost_ms, total_ms = Counter[str](), 0.0, 0.0
-    for row in (one for one in rows if not one["turned"]):
-        theirs, ours = row["tf32"]["error"] > ROUNDED, _ours(row)
-        counts[("both" if ours else "theirs alone") if theirs else ("ours alone" if ours else "neither")] += 1
-        total_ms += row["tf32"]["ms"]
-        lost_ms += (row["ieee"]["ms"] - row["tf32"]["ms"]) if theirs and not ours else 0.0
-    return {
-        "convolutions": counts.total(),
-        "TF32": dict(counts),
-        "PyTorch's time with TF32, ms": round(total_ms, 2),
-        "more without it where ours is exact, ms": round(lost_ms, 2),
-    }
-
-
-def _ours(row: dict[str, Any]) -> bool:
-    letters = "NCHW" if len(row["image"]) == 4 else "NCW"
-    attributes = {"strides": row["strides"], "groups": row["groups"], "data_layout": letters}
-    attributes |= {"kernel_layout": letters.replace("NC", "OI"), "out_layout": letters}
-    image, filters = row["image"], row["filters"]
-    windows = zip(image[2:], filters[2:], row["strides"], row["padding"], row["dilation"], strict=True)
-    extents = [(n + 2 * pad - gap * (taps - 1) - 1) // step + 1 for n, taps, step, pad, gap in windows]
-    return convolves_in_tf32(attributes, tuple(filters), (image[0], filters[0], *extents))
 
 
 if __name__ == "__main__":

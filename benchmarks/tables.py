@@ -11,7 +11,20 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sections import best, farm, gpus, graphs, kernels, models, networks, reuse, scheduling, service, trials
+from sections import (
+    best,
+    farm,
+    gpus,
+    graphs,
+    kernels,
+    models,
+    networks,
+    reuse,
+    scheduling,
+    service,
+    transforms,
+    trials,
+)
 from sections.charts import CHARTS, Chart, svg
 from sections.drawing import HERE, Section, as_it_is
 
@@ -25,8 +38,8 @@ and the tables behind it. Ratios come from one run on one machine, with both sid
 is possible: absolute times of a shared machine drift by more than many of the differences shown.
 """
 PAGES: dict[str, tuple[str, Sequence[Section]]] = {
-    "networks": ("Networks on CPUs", (*best.SECTIONS, *networks.SECTIONS)),
-    "gpus": ("Networks and kernels on GPUs", gpus.SECTIONS),
+    "networks": ("Networks on CPUs", (*best.SECTIONS, *networks.SECTIONS, *transforms.CPU_SECTIONS)),
+    "gpus": ("Networks and kernels on GPUs", (*gpus.SECTIONS, *transforms.GPU_SECTIONS)),
     "graphs": ("Graphs of PyTorch models", graphs.SECTIONS),
     "trials": ("Trials and what they find", trials.SECTIONS),
     "models": ("Which models are imported", models.SECTIONS),

@@ -17,6 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 import from_nothing  # noqa: F401
+from sections.transforms import estimated
 from tuneloom.app.farm.surveying import cpu_name
 from tuneloom.backends.cpu.layouts.kernels import winograd
 from tuneloom.backends.cpu.target import cpu_of
@@ -118,11 +119,9 @@ def network(row: dict[str, Any]) -> ImportedModel:
 
 def told(row: dict[str, Any]) -> str:
     ratio = row["transformed_ms"] / row["direct_ms"]
-    costs = winograd.TransformCosts.of(row["lanes"], has_tiles=row["has_tiles"])
-    predicted = costs.ratio(row["inside"], row["outside"], *row["size"])
     return (
         f"{row['inside']:4} → {row['outside']:4}, {row['size'][0]:3}×{row['size'][1]:3}: "
-        f"{row['direct_ms']:8.3f} ms, transformed {ratio:.2f}, predicted {predicted:.2f}"
+        f"{row['direct_ms']:8.3f} ms, transformed {ratio:.2f}, estimated {estimated(row):.2f}"
     )
 
 

@@ -1,5 +1,6 @@
 """Graphs of GraphNet: in PyTorch, Inductor and Tuneloom, and whether they are computed right."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -18,10 +19,17 @@ def tuned(rows: Rows) -> str:
 
 def _of_kind(rows: Rows, device: str, dtype: str) -> str:
     run = [row for row in rows if "error" not in row["eager"]]
-    words = f"**{device}, {dtype}**: {len(run)} graphs."
+    words = f"**{device}, {dtype}**: {len(run)} graphs{_machines(run)}."
     if not run:
         return words
     return "\n\n".join((words, _summary(run), _scores(run), _graphs(run)))
+
+
+def _machines(rows: Rows) -> str:
+    """On which CPUs graphs were measured, if they differ."""
+    counts = Counter(str(row["cpu"]) for row in rows)
+    parts = (f"{count} on {cpu}" for cpu, count in counts.most_common())
+    return f" ({', '.join(parts)})" if len(counts) > 1 else ""
 
 
 def _summary(rows: Rows) -> str:
