@@ -73,7 +73,7 @@ def timed(row: dict[str, Any], pays: bool) -> float:
     """Milliseconds of all kernels that the convolution becomes, the best of three times."""
     import against_onnxruntime as networks
 
-    def chosen(conv: Any, _: Any) -> bool:
+    def chosen(conv: Any, *_: Any) -> bool:
         return pays and conv.weight.shape[-1] == 3
 
     with patch.object(winograd, "pays", chosen):

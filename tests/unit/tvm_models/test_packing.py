@@ -189,6 +189,11 @@ def test_memory_of_new_cpus_keeps_up_with_more_values_and_weights() -> None:
     assert not pays(open_conv((512, 512), 7), NEW)
 
 
+def test_products_of_pairs_leave_less_to_gain() -> None:
+    assert pays(open_conv((32, 32), 128), NEW, each=1)
+    assert not pays(open_conv((32, 32), 128), NEW, each=2)
+
+
 def test_weights_that_no_cache_holds_pay_for_narrow_vectors_alone() -> None:
     assert pays(open_conv((256, 256), 14), NARROW)
     assert pays(open_conv((512, 512), 7), NARROW)

@@ -83,7 +83,7 @@ class Convolutions(Forms):
             return self.kernel(compute.conv2d_from_plain, arguments, "conv2d", window=conv.window)
         if conv.skips_points:
             return self._of_some_points(conv)
-        if winograd.pays(conv, self._costs):
+        if winograd.pays(conv, self._costs, pairs.TWO if self.pairs else 1):
             return self._winograd(conv)
         line = winograd_lines.line_of(conv, self._costs)
         if line is not None:

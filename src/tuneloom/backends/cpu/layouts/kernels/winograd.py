@@ -99,13 +99,13 @@ class TransformCosts:
         return changed / direct
 
 
-def pays(conv: OpenConv, costs: TransformCosts) -> bool:
-    """Whether this convolution is worth transforming."""
+def pays(conv: OpenConv, costs: TransformCosts, each: int = 1) -> bool:
+    """Whether this convolution is worth transforming, if a direct one adds so many products in a lane."""
     window, (out, inside, kh, kw) = conv.window, conv.weight.shape
     simple = window.stride == (1, 1) and window.dilation == (1, 1) and (kh, kw) == (3, 3)
     if not simple or conv.groups != 1:
         return False
-    return costs.ratio(inside, out, *conv.shape[-2:]) < _WORTH
+    return each * costs.ratio(inside, out, *conv.shape[-2:]) < _WORTH
 
 
 def winograd_weight(weight: Array, lanes: int) -> Array:
