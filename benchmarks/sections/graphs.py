@@ -27,7 +27,7 @@ def _of_kind(rows: Rows, device: str, dtype: str) -> str:
 
 def _machines(rows: Rows) -> str:
     """On which CPUs graphs were measured, if they differ."""
-    counts = Counter(str(row["cpu"]) for row in rows)
+    counts = Counter(str(row.get("cpu", "")) for row in rows)
     parts = (f"{count} on {cpu}" for cpu, count in counts.most_common())
     return f" ({', '.join(parts)})" if len(counts) > 1 else ""
 

@@ -49,6 +49,35 @@ def test_graphs_are_summed_up_by_what_is_right_and_what_is_slower(tables: Module
     assert f"| -4 | 2.000 | {(4.0 * 1.0 * 0.1) ** (1 / 3):.3f} |" in drawn
 
 
+def test_graphs_of_several_machines_say_so(tables: ModuleType) -> None:
+    rows = [graph(0.5, -4), graph(0.5, -4), graph(0.5, -4)]
+    assert tables.graphs.tuned(rows).startswith("**cpu, float32**: 3 graphs.")
+    for row, cpu in zip(rows, ("old", "new", "new"), strict=True):
+        row["cpu"] = cpu
+    assert tables.graphs.tuned(rows).startswith("**cpu, float32**: 3 graphs (2 on new, 1 on old).")
+
+
+def test_convolutions_are_rounded_where_pytorch_rounds_them(tables: ModuleType) -> None:
+    """The rule is drawn from these measurements: if either changes, they have to be compared again."""
+    rows = [row for row in tables.results_of("gpu_tf32.jsonl") if not row["turned"]]
+    agreed = [
+        tables.transforms.rounded_by_us(row) == (row["tf32"]["error"] > tables.transforms.ROUNDED)
+        for row in rows
+    ]
+    assert len(rows) > 1500
+    assert sum(agreed) / len(rows) > 0.96
+
+
+def test_transforming_is_estimated_as_it_was_measured(tables: ModuleType) -> None:
+    rows = tables.results_of("winograd.jsonl")
+    chosen = [row for row in rows if tables.transforms.estimated(row) < 0.8]
+    slower = [row for row in chosen if row["transformed_ms"] > row["direct_ms"]]
+    missed = [row for row in rows if row not in chosen and row["transformed_ms"] < 0.7 * row["direct_ms"]]
+    assert len(chosen) > 40
+    assert not slower
+    assert len(missed) < len(rows) / 10
+
+
 def test_graphs_that_are_not_right_are_named(tables: ModuleType) -> None:
     rows = [{"sample": "a", "tolerance": -3}, {"sample": "b", "tolerance": 0}, {"sample": "c", "error": "no"}]
     drawn = tables.graphs.checked([*rows, {"sample": "d", "eager_error": "fails"}])
