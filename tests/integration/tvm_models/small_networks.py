@@ -271,14 +271,18 @@ def activations(net: Net) -> tuple[tuple[int, ...], list[str]]:
     return (1, 4, 9, 7), [swished, net.add("Sigmoid", large), net.add("Tanh", "x")]
 
 
-def attention(net: Net) -> tuple[tuple[int, ...], list[str]]:
-    split = net.constant(np.array([1, 37, 2, 24], dtype=np.int64))
+def attention(net: Net, width: int = 24) -> tuple[tuple[int, ...], list[str]]:
+    split = net.constant(np.array([1, 37, 48 // width, width], dtype=np.int64))
     q, k, v = (
         net.add("Transpose", net.add("Reshape", net.add("MatMul", "x", net.draw(48, 48)), split), perm=perm)
         for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
     )
     scores = net.add("Softmax", net.add("MatMul", q, k), axis=-1)
     return (1, 37, 48), [net.add("MatMul", scores, v)]
+
+
+def narrow_heads(net: Net) -> tuple[tuple[int, ...], list[str]]:
+    return attention(net, width=8)
 
 
 def ragged_products(net: Net) -> tuple[tuple[int, ...], list[str]]:
@@ -330,6 +334,7 @@ NETWORKS: dict[str, Callable[[Net], tuple[tuple[int, ...], list[str]]]] = {
         slopes,
         activations,
         attention,
+        narrow_heads,
         ragged_products,
         ragged_widths,
     )

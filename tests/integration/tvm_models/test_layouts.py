@@ -117,6 +117,12 @@ def test_narrow_convolution_never_sees_the_concatenation(host: TargetSpec, impor
     assert not any("concat" in name for name in classes)
 
 
+def test_products_half_as_wide_as_a_vector_are_computed_in_vectors(imported: Import) -> None:
+    wide = resolve_target('{"kind": "llvm", "mcpu": "skylake-avx512"}', cores=1)
+    lowered = lower(imported(network("narrow_heads")), wide)
+    assert not [task.name for task in extract(lowered) if task.name.startswith("matmul")]
+
+
 def test_unknown_layout_is_refused() -> None:
     with pytest.raises(ValueError, match="layout must be one of"):
         LowerOptions(layout="sideways")

@@ -24,7 +24,7 @@ def _matmul(rewriter: Rewriter, var: Any, call: Any) -> bool:
     if matrix is not None and matrix.ndim == 2:
         with_constant(rewriter, var, call.args[0], matrix, left)
         return True
-    if left[:-2] != right[:-2] or left[-2] < _WORTH_PACKING or right[-1] < rewriter.lanes:
+    if left[:-2] != right[:-2] or left[-2] < _WORTH_PACKING or 2 * right[-1] < rewriter.lanes:
         return False
     _with_variable(rewriter, var, call, left, right)
     return True
