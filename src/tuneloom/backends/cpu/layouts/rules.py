@@ -19,6 +19,7 @@ from tuneloom.backends.cpu.layouts.operators import (
     products,
     reducing,
     rounding,
+    scattering,
     two_wholes,
     volumes,
     wholes,
@@ -236,6 +237,7 @@ RULES = _together(
     along_lines.RULES,
     reducing.RULES,
     rounding.RULES,
+    scattering.RULES,
     volumes.RULES,
     wholes.LAST,
 )
