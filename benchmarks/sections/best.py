@@ -74,7 +74,7 @@ SECTIONS = (
     best_of(
         "against_best_x86.json",
         "x86",
-        "An Intel Xeon with AVX-512 and AMX, eight networks at a time, each tuned and timed on a core of "
-        "its own, for 22 s at most. Large weights are drawn at random or rounded, with the zeros they had.",
+        "One of two cores of an Intel Xeon with AVX-512 and AMX (`gpt2`: an earlier Xeon without AMX). Other "
+        "programs ran beside half of the rows, for which the clock shows more than on a quiet machine.",
     ),
 )
