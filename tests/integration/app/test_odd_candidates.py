@@ -12,7 +12,7 @@ from tuneloom.app.runs.settings import RunSettings
 from tuneloom.model import Budget, Failure, JobSpec, MeasuringRules
 from tuneloom.store import open_store
 
-PATIENT = MeasuringRules(build_timeout_s=30.0, run_timeout_s=30.0, memory_bytes=512 << 20)
+PATIENT = MeasuringRules(build_timeout_s=15.0, run_timeout_s=15.0, memory_bytes=512 << 20)
 
 
 def job(folder: Path, tuner: str, trials: int) -> JobSpec:
