@@ -67,10 +67,11 @@ class GaussianProcess:
         """
         likeness, noise = _unpacked(self._theta)
         cross = self._towards.of(points)
-        explained = cross @ self._whitening
+        with np.errstate(invalid="ignore"):  # OpenBLAS raises the flag for lanes that it does not use
+            explained, mean = cross @ self._whitening, cross @ self._weights
         known = np.einsum("ij,ij->i", explained, explained)
         variance = np.maximum(likeness.variance - known, 1e-9) + noise
-        return (cross @ self._weights).astype(np.float64), np.sqrt(variance, dtype=np.float64)
+        return mean.astype(np.float64), np.sqrt(variance, dtype=np.float64)
 
     def relevance(self) -> Vector:
         """How strongly each group matters: the inverse of its length scale."""
