@@ -42,12 +42,12 @@ def doubling(
     *,
     example: Any = None,
     dtype: str = "float32",
-    takes_s: float = 2.0,
+    run: Callable[[Sequence[Any]], list[Any]] | None = None,
 ) -> AdaptiveGraph:
-    run = clock.program(takes_s, lambda x: 2 * x)
+    usual = run or clock.program(2.0, lambda x: 2 * x)
     graph = Graph(
         name="Net",
-        run=lambda *arguments: run(arguments),
+        run=lambda *arguments: usual(arguments),
         text="2 * x",
         inputs=(0,),
         examples=(X if example is None else example,),
@@ -101,16 +101,18 @@ def test_a_graph_stays_in_pytorch_if_its_last_program_is_slower(takes_s: float, 
 
 def test_short_programs_are_judged_by_runs_behind_each_other() -> None:
     """The first run after another program's pays for its caches."""
-    clock = Clock()
-    graph = doubling(clock, takes_s=5e-4)
-    runs: list[int] = []
+    clock, last = Clock(), ["nobody"]
 
-    def program(arguments: Sequence[Any]) -> list[Any]:
-        runs.append(len(runs))
-        clock.now_s += 9e-4 if len(runs) % 2 else 1e-4
-        return [arguments[0] + arguments[0]]
+    def program(name: str, takes_s: float, first_s: float) -> Callable[[Sequence[Any]], list[Any]]:
+        def run(arguments: Sequence[Any]) -> list[Any]:
+            clock.now_s += takes_s if last[0] == name else first_s
+            last[0] = name
+            return [2 * arguments[0]]
 
-    graph.offer("tuned", program)
+        return run
+
+    graph = doubling(clock, run=program("PyTorch", 5e-4, 6e-4))
+    graph.offer("tuned", program("tuned", 1e-4, 9e-4))
     called(graph, 5)
     assert graph.in_use == "tuned"
 
