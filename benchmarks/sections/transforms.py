@@ -6,7 +6,7 @@ from typing import Any
 
 from sections.drawing import Rows, Section, table
 from tuneloom.backends.cpu.layouts.kernels.winograd import TransformCosts
-from tuneloom.backends.cuda.single import convolves_in_tf32
+from tuneloom.backends.cuda.tf32 import convolves_in_tf32
 
 ROUNDED = 3e-5
 """Relative errors above this come from TF32: without it they are below 1e-6."""

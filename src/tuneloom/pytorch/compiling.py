@@ -14,7 +14,6 @@ from tuneloom.pytorch.graphs import PLAIN, Graph, require_inference, require_one
 from tuneloom.pytorch.options import CompileOptions
 from tuneloom.pytorch.varying import Bounds, OpenSizes, VaryingInputs, has_sizes_open
 
-_TENSOR = frozenset(PLAIN)
 _MOST = 64
 """Sets of weights and shapes that one graph is compiled for; any further ones stay in PyTorch."""
 
@@ -186,19 +185,20 @@ class CompiledModule:
     def __call__(self, *arguments: Any) -> Any:
         if self._graph is None or self._graph.stays:
             return self._model(*arguments)
-        flat, weights = self._flattened(arguments), self._weights
-        require_inference((*flat, *weights) if flat is not None else (*arguments, *weights))
-        if flat is None or not self._graph.serves(weights, flat):
-            require_one_device(self._name, (*weights, *pytree.tree_leaves(arguments)))
+        flat, alike = self._flattened(arguments)
+        weights = self._weights
+        require_inference((*flat, *weights))
+        if not alike or not self._graph.serves(weights, flat):
+            require_one_device(self._name, (*weights, *flat))
             return self._model(*arguments)
         return self._rebuilt(self._graph(flat))
 
-    def _flattened(self, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
-        """The leaves of arguments that are built as the example is; None for others."""
-        if self._is_flat and _TENSOR.issuperset(map(type, arguments)):
-            return arguments if len(arguments) == self._spec.num_children else None
+    def _flattened(self, arguments: tuple[Any, ...]) -> tuple[Sequence[Any], bool]:
+        """The leaves of arguments, and whether these are built as the example is."""
+        if self._is_flat and PLAIN.issuperset(map(type, arguments)):
+            return arguments, len(arguments) == self._spec.num_children
         flat, spec = pytree.tree_flatten(arguments)
-        return flat if spec == self._spec else None
+        return flat, spec == self._spec
 
     @property
     def _weights(self) -> list[Any]:

@@ -19,7 +19,7 @@ from tuneloom.tuners.tvm.models.remembering import surroundings
 DEVICES = ("cpu", "cuda")
 _TF32_FROM = (8, 0)
 _TRAINED = {getattr(functional, name) for name in ("dropout", "dropout2d", "alpha_dropout", "batch_norm")}
-PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, torch.nn.Buffer))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

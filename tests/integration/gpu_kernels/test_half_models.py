@@ -14,7 +14,7 @@ from relax_models import Body, model, operators, outputs
 from tuneloom.backends.cuda.passes.norms import norms_folded
 from tuneloom.backends.cuda.passes.precision import halved
 from tuneloom.backends.cuda.passes.rounding import in_tf32, weights_rounded
-from tuneloom.backends.cuda.single import convolves_in_tf32
+from tuneloom.backends.cuda.tf32 import convolves_in_tf32
 from tuneloom.backends.finding import backend_of
 from tuneloom.backends.resolving import resolve_target
 from tuneloom.errors import TargetError

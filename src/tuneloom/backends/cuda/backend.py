@@ -33,9 +33,9 @@ from tuneloom.backends.cuda.passes.side_by_side import products_joined
 from tuneloom.backends.cuda.passes.spelled_out import attention_loops
 from tuneloom.backends.cuda.passes.turned_loops import turned_loops
 from tuneloom.backends.cuda.passes.views import reshapes_behind, splits_as_slices
-from tuneloom.backends.cuda.single import TF32, step_in_tf32
 from tuneloom.backends.cuda.stopwatch import Stopwatch
 from tuneloom.backends.cuda.target import CudaTarget, cuda_target, require_memory
+from tuneloom.backends.cuda.tf32 import TF32, step_in_tf32
 from tuneloom.backends.cuda.triton.implementer import TritonImplementer
 from tuneloom.backends.cuda.watching import watch_first
 from tuneloom.backends.implementers import Implementer

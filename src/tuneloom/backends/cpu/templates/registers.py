@@ -71,8 +71,9 @@ class _Tile:
 
     def fits(self, target: CpuTarget) -> bool:
         if target.broadcasts_from_memory or self.shape.windowed:
-            shared = self.shape.overlapping and not self.shape.windowed
-            return self.vectors <= min(most_vectors(target) - 2, _MOST_SHARING if shared else 64)
+            most = most_vectors(target) - 2
+            sharing = self.shape.overlapping and not self.shape.windowed
+            return self.vectors <= (min(most, _MOST_SHARING) if sharing else most)
         return self.vectors == 1 or self.vectors + self.loads <= most_vectors(target)
 
     def merit(self, target: CpuTarget) -> tuple[float, ...]:

@@ -11,10 +11,12 @@ from typing import Any
 
 from tuneloom.backends.cuda.triton.templates.images import Layout
 from tuneloom.backends.meaning import CONVOLUTIONS, MULTIPLYING, Meaning, MeaningStep
+from tuneloom.compiler.rewriting import name_of, shape_of
 
 TF32 = {"tf32": MULTIPLYING, "tf32_convolutions": (CONVOLUTIONS,)}
 """Types that let operators round float32 to TF32, and what the names of these operators begin with."""
-CONVOLVING = frozenset(("relax.nn.conv1d", "relax.nn.conv2d"))
+_SAID = ("strides", "groups", "data_layout", "kernel_layout", "out_layout")
+_FORWARD = frozenset(("relax.nn.conv1d", "relax.nn.conv2d"))
 _FEW_CHANNELS, _FEW_WITH_STRIDES, _FEW_ROWS, _FEW_GROUPS = 36, 256, 5, 7
 
 
@@ -22,9 +24,21 @@ def step_in_tf32(dtype: str, meaning: Meaning, step: MeaningStep) -> bool:
     """Whether a step of a kernel computes in TF32 in a model of this type."""
     if not step.operator.startswith(TF32.get(dtype, ())):
         return False
-    if step.operator not in CONVOLVING:
+    return step.operator not in _FORWARD or convolves_in_tf32(
+        step.attributes, meaning.type_of(step.operands[1]).shape, step.result.shape
+    )
+
+
+def call_in_tf32(dtype: str, call: Any) -> bool:
+    """Whether a call of an operator in Relax does, the shapes of whose tensors are known."""
+    operator = f"relax.{name_of(call)}"
+    if not operator.startswith(TF32.get(dtype, ())):
+        return False
+    filters, result = (shape_of(call.args[1]), shape_of(call)) if operator in _FORWARD else (None, None)
+    if filters is None or result is None:
         return True
-    return convolves_in_tf32(step.attributes, meaning.type_of(step.operands[1]).shape, step.result.shape)
+    attributes = {name: getattr(call.attrs, name) for name in _SAID}
+    return convolves_in_tf32(attributes, filters, result)
 
 
 def convolves_in_tf32(
