@@ -29,15 +29,41 @@ SLOW = "mock:tasks=2,size=4000,build=0.01,profile=0.05"
 TRIALS = 15
 
 
-def _quiet(place: str) -> Any:
-    """A connection to a store in a transaction beside which no executor is in one of its own."""
-    if not place.startswith("postgresql"):
-        connection = sqlite3.connect(place, isolation_level=None, timeout=PATIENCE_S)
-        connection.execute("BEGIN IMMEDIATE")
-        return connection
-    server: Any = psycopg.connect(place)
-    server.execute("LOCK TABLE leases IN ACCESS EXCLUSIVE MODE")
-    return server
+class Onlooker:
+    """Somebody beside a store's executors who sees whether one of them is in the middle of writing."""
+
+    def __init__(self, place: str) -> None:
+        self._served = place.startswith("postgresql")
+        opened = psycopg.connect(place, autocommit=True) if self._served else _opened(place)
+        self._connection: Any = opened
+
+    def sees_writing(self) -> bool:
+        """Whether a transaction is open; a statement may still be on its way to a server."""
+        if not self._served:
+            return self._finds_it_locked()
+        time.sleep(0.1)
+        return bool(self._connection.execute(BUSY).fetchone()[0])
+
+    def _finds_it_locked(self) -> bool:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        self._connection.execute("ROLLBACK")
+        return False
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _opened(place: str) -> sqlite3.Connection:
+    return sqlite3.connect(place, isolation_level=None, timeout=0.0)
+
+
+BUSY = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()
+"""
 
 
 def _stands_still(pid: int) -> bool:
@@ -83,10 +109,16 @@ class Executors:
 
     def stop_between_writes(self, process: Any) -> None:
         """Stop an executor while it does not write: in the middle of that it would keep the store locked."""
-        with closing(_quiet(self._place)) as connection:
-            process.send_signal(signal.SIGSTOP)
-            self.wait_until(lambda: _stands_still(process.pid))
-            connection.execute("ROLLBACK")
+        with closing(Onlooker(self._place)) as onlooker:
+            self._stop(process)
+            while onlooker.sees_writing():
+                process.send_signal(signal.SIGCONT)
+                time.sleep(0.01)
+                self._stop(process)
+
+    def _stop(self, process: Any) -> None:
+        process.send_signal(signal.SIGSTOP)
+        self.wait_until(lambda: _stands_still(process.pid))
 
     def end(self) -> None:
         for process in self.started:
