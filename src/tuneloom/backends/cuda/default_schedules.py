@@ -3,8 +3,10 @@
 from math import prod
 from typing import Any
 
+from tuneloom.backends.cuda.sums_of_one import without_sums_of_one
 from tuneloom.compiler.fast_import import frames_without_source
-from tuneloom.compiler.lazy import tirx
+from tuneloom.compiler.lazy import tirx, tvm
+from tuneloom.compiler.passes import own_pass
 from tuneloom.compiler.statements import blocks_in
 
 _MOST_SHARED = 48 * 1024
@@ -17,7 +19,8 @@ def default_schedules() -> Any:
 
     gpu = dlight.gpu
     rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction())
-    return dlight.ApplyDefaultSchedule(*map(_or_none, rules), gpu.Fallback())
+    binding = dlight.ApplyDefaultSchedule(*map(_or_none, rules), gpu.Fallback())
+    return tvm.transform.Sequential([own_pass("WithoutSumsOfOne", without_sums_of_one), binding])
 
 
 def _or_none(rule: Any) -> Any:
