@@ -46,6 +46,7 @@ from tuneloom.compiler.lazy import relax
 from tuneloom.compiler.number_types import HALF
 from tuneloom.compiler.passes import folding, own_pass
 from tuneloom.compiler.target import TargetSpec
+from tuneloom.compiler.uneven_windows import adaptive_means
 from tuneloom.errors import TargetError
 from tuneloom.gpus import visible_gpus
 from tuneloom.model import MeasuringRules
@@ -121,7 +122,7 @@ class CudaBackend(Backend):
 
     def legalisers(self) -> Mapping[str, Any]:
         attention = dict.fromkeys(self.readers_in_place, attention_loops)
-        return {**attention, **turned_loops()}
+        return {**attention, **turned_loops(), **adaptive_means()}
 
     def finishing(self, target: TargetSpec) -> list[Any]:
         from tvm.relax.backend.cuda import pipeline  # its package forgets to export one of the two

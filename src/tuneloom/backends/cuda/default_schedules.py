@@ -3,11 +3,12 @@
 from math import prod
 from typing import Any
 
-from tuneloom.backends.cuda.sums_of_one import without_sums_of_one
+from tuneloom.backends.cuda.sums_of_one import SCHEDULED, without_sums_of_one
 from tuneloom.compiler.fast_import import frames_without_source
 from tuneloom.compiler.lazy import tirx, tvm
 from tuneloom.compiler.passes import own_pass
 from tuneloom.compiler.statements import blocks_in
+from tuneloom.errors import TargetError
 
 _MOST_SHARED = 48 * 1024
 """Bytes of shared memory that a block may have without asking the driver for more, on every GPU."""
@@ -20,7 +21,22 @@ def default_schedules() -> Any:
     gpu = dlight.gpu
     rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction())
     binding = dlight.ApplyDefaultSchedule(*map(_or_none, rules), gpu.Fallback())
-    return tvm.transform.Sequential([own_pass("WithoutSumsOfOne", without_sums_of_one), binding])
+    before, after = own_pass("WithoutSumsOfOne", without_sums_of_one), own_pass("AllBound", _all_bound)
+    return tvm.transform.Sequential([before, binding, after])
+
+
+def _all_bound(module: Any) -> Any:
+    """The module; TargetError if a kernel was left without threads, for it would run on the host."""
+    for name, function in module.functions.items():
+        if isinstance(function, tirx.PrimFunc) and _is_left(function):
+            raise TargetError(f"no rule binds the loops of {name.name_hint} to a GPU's threads")
+    return module
+
+
+def _is_left(function: Any) -> bool:
+    """Whether a function has loops that nothing was done with; one of sizes alone has none."""
+    scheduled = bool(function.attrs and function.attrs.get(SCHEDULED))
+    return not scheduled and any(True for _ in blocks_in(function.body))
 
 
 def _or_none(rule: Any) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 from tuneloom.compiler.lazy import ir, s_tir, tirx, tvm_ffi
 from tuneloom.compiler.statements import with_blocks
 
-_SCHEDULED = "tirx.is_scheduled"
+SCHEDULED = "tirx.is_scheduled"
+"""What says of a function that its loops are to be left alone."""
 
 
 def without_sums_of_one(module: Any) -> Any:
@@ -18,7 +19,7 @@ def without_sums_of_one(module: Any) -> Any:
 
 
 def _assigned(function: Any) -> Any:
-    if not isinstance(function, tirx.PrimFunc) or (function.attrs and function.attrs.get(_SCHEDULED)):
+    if not isinstance(function, tirx.PrimFunc) or (function.attrs and function.attrs.get(SCHEDULED)):
         return function
     return tirx.PrimFunc(
         function.params, with_blocks(function.body, _once), function.ret_type, function.attrs

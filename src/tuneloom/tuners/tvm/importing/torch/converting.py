@@ -13,6 +13,7 @@ from tvm.relax.frontend.torch.exported_program_translator import ExportedProgram
 
 from tuneloom.compiler.lazy import relax, topi, tvm
 from tuneloom.compiler.number_types import numpy_type
+from tuneloom.compiler.uneven_windows import are_uneven, pooled
 from tuneloom.tuners.tvm.importing.torch import resampling
 from tuneloom.tuners.tvm.importing.torch.indexing import by_indices, select
 from tuneloom.tuners.tvm.importing.torch.lacking import CONVERTERS, Converter
@@ -130,6 +131,8 @@ class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
         _require_maxima_alone(node)
         if int(x.ty.ndim) != 4:
             raise ValueError("adaptive_max_pool2d is imported for four dimensions only")
+        if are_uneven([int(extent) for extent in x.ty.shape[2:]], size):
+            return self.block_builder.emit_te(pooled, x, (2, 3), size, "max"), None
         return self.block_builder.emit_te(topi.nn.adaptive_pool, x, size, "max", "NCHW"), None
 
     def _scatter_add(self, node: Any) -> Any:
