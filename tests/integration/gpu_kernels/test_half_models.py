@@ -110,6 +110,37 @@ def test_batch_norms_in_half_precision_are_part_of_the_convolutions_before_them(
     assert len(convolutions) == 2 and set(kernels) == {*convolutions, "transpose", "transpose1"}
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_batch_norm_of_rows_is_part_of_the_product_before_it(dtype: str, biased: bool) -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        y = builder.emit(relax.op.matmul(values[0], constant(6, 8, dtype=dtype)))
+        y = builder.emit(relax.op.add(y, constant(8, dtype=dtype))) if biased else y
+        flat = builder.emit(relax.op.reshape(y, (2 * 5, 8)))
+        return relax.op.reshape(normed(builder, flat, 8, dtype), (2, 5, 8))
+
+    plain = model(body, ((2, 5, 6), dtype))
+    changed = norms_folded(plain)
+    assert operators(changed) == ["relax.matmul", "relax.reshape", "relax.add", "relax.reshape"]
+    close = {"rtol": 1e-5, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-2, "atol": 5e-2}
+    np.testing.assert_allclose(outputs(changed), outputs(plain), **close)
+
+
+def test_a_batch_norm_along_another_axis_than_the_channels_of_a_product_stays_beside_it() -> None:
+    from tvm import relax
+
+    def body(builder: Any, values: list[Any]) -> Any:
+        y = builder.emit(relax.op.matmul(values[0], constant(6, 8)))
+        return normed(builder, builder.emit(relax.op.reshape(y, (5, 8, 2))), 8, "float32")
+
+    plain = model(body, ((2, 5, 6), "float32"))
+    changed = norms_folded(plain)
+    assert operators(changed)[-2:] == ["relax.multiply", "relax.add"]
+    np.testing.assert_allclose(outputs(changed), outputs(plain), rtol=1e-5, atol=1e-5)
+
+
 def test_a_batch_norm_without_a_convolution_is_one_product_and_one_sum() -> None:
     from tvm import relax
 

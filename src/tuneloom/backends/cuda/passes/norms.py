@@ -22,6 +22,7 @@ from tuneloom.compiler.rewriting import (
 )
 
 _LONGEST_ROW = 32768
+_PRODUCT = "matmul"
 _CONVOLUTIONS = frozenset(f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose"))
 
 
@@ -78,13 +79,15 @@ def _folded(builder: Any, field: Any, made: Lookup) -> Any | None:
     affine = _affine(norm, made) if name_of(norm) == "nn.batch_norm" else None
     if norm is None or affine is None:
         return None
-    found = _product(norm.args[0], made)
+    shape = shape_of(norm.args[0]) or ()
+    found = _product(norm.args[0], affine.axis == len(shape) - 1, made)
     changed = None if found is None else _scaled(builder, found[0], affine, made)
     if found is None or changed is None:
         return _written_out(builder, norm.args[0], affine)
+    if name_of(found[0]) == _PRODUCT and shape_of(found[0]) != shape:
+        changed = builder.emit(relax.op.reshape(changed, shape))
     bias = affine.shift + (0.0 if found[1] is None else found[1] * affine.scale)
-    summand = affine.along(bias, len(shape_of(norm.args[0]) or ()), dtype_of(changed))
-    added = builder.emit(relax.op.add(changed, summand))
+    added = builder.emit(relax.op.add(changed, affine.along(bias, len(shape), dtype_of(changed))))
     return (
         added if dtype_of(added) == dtype_of(norm.args[0]) else relax.op.astype(added, dtype_of(norm.args[0]))
     )
@@ -108,16 +111,28 @@ def _constant(value: Any, made: Lookup) -> Any | None:
     return array_of(made(bound.args[0]) if name_of(bound) == "astype" else bound)
 
 
-def _product(value: Any, made: Lookup) -> tuple[Any, Any | None] | None:
-    """The convolution that a value is, with the bias for each channel that was added to it."""
-    bound, bias = _uncast(made(value), made), None
+def _product(value: Any, last: bool, made: Lookup) -> tuple[Any, Any | None] | None:
+    """The convolution or product that a value is, with the bias for each channel that was added to it.
+
+    Whether channels are the `last` axis: rows of a product may have been put in another order.
+    """
+    bound, bias = _as_rows(_uncast(made(value), made), last, made), None
     if name_of(bound) == "add":
         bias = _constant(bound.args[1], made)
-        channels = (shape_of(bound) or (0, 0))[1]
-        if bias is None or bias.size != channels:
+        if bias is None or bias.size != (shape_of(bound) or (0, 0))[-1 if last else 1]:
             return None
-        bias, bound = np.asarray(bias, np.float64).reshape(-1), _uncast(made(bound.args[0]), made)
-    return (bound, bias) if name_of(bound) in _CONVOLUTIONS else None
+        bias = np.asarray(bias, np.float64).reshape(-1)
+        bound = _as_rows(_uncast(made(bound.args[0]), made), last, made)
+    known = name_of(bound) == _PRODUCT if last else name_of(bound) in _CONVOLUTIONS
+    return (bound, bias) if known else None
+
+
+def _as_rows(bound: Any, last: bool, made: Lookup) -> Any:
+    """What was reshaped, if that left the last axis as it was."""
+    if not last or name_of(bound) != "reshape":
+        return bound
+    before = made(bound.args[0])
+    return before if (shape_of(before) or (0,))[-1] == (shape_of(bound) or (1,))[-1] else bound
 
 
 def _uncast(bound: Any, made: Lookup) -> Any:
@@ -125,21 +140,30 @@ def _uncast(bound: Any, made: Lookup) -> Any:
 
 
 def _scaled(builder: Any, product: Any, affine: Affine, made: Lookup) -> Any | None:
-    """The convolution with its weights multiplied; None if they are not constant or in other groups."""
+    """The product with its weights multiplied; None if they are not constant or in other groups."""
     from tvm import relax
 
-    weights, layout = _constant(product.args[1], made), str(product.attrs.kernel_layout)
-    turned = "transpose" in name_of(product) and int(product.attrs.groups) > 1
-    axis = str(product.attrs.out_layout or product.attrs.data_layout).find("C")
-    if weights is None or turned or not layout.isalpha() or axis != affine.axis:
+    weights = _constant(product.args[1], made)
+    axis = None if weights is None else _outputs(product, weights, affine)
+    if weights is None or axis is None:
         return None
     shape = [1] * weights.ndim
-    shape[layout.index("O")] = len(affine.scale)
+    shape[axis] = len(affine.scale)
     scaled = (np.asarray(weights, np.float64) * affine.scale.reshape(shape)).astype(weights.dtype)
     constant = relax.const(scaled, str(weights.dtype))
     wanted = dtype_of(product.args[1])
     operand = constant if str(weights.dtype) == wanted else builder.emit(relax.op.astype(constant, wanted))
     return builder.emit(relax.Call(product.op, [product.args[0], operand], product.attrs))
+
+
+def _outputs(product: Any, weights: Any, affine: Affine) -> int | None:
+    """The axis of weights along which there is one number of outputs each; None if a norm has another."""
+    if name_of(product) == _PRODUCT:
+        return 1 if weights.ndim == 2 and weights.shape[1] == len(affine.scale) else None
+    layout = str(product.attrs.kernel_layout)
+    turned = "transpose" in name_of(product) and int(product.attrs.groups) > 1
+    axis = str(product.attrs.out_layout or product.attrs.data_layout).find("C")
+    return layout.index("O") if layout.isalpha() and not turned and axis == affine.axis else None
 
 
 def _written_out(builder: Any, value: Any, affine: Affine) -> Any:
