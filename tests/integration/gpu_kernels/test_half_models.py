@@ -118,7 +118,8 @@ def test_a_batch_norm_of_rows_is_part_of_the_product_before_it(dtype: str, biase
     def body(builder: Any, values: list[Any]) -> Any:
         y = builder.emit(relax.op.matmul(values[0], constant(6, 8, dtype=dtype)))
         y = builder.emit(relax.op.add(y, constant(8, dtype=dtype))) if biased else y
-        flat = builder.emit(relax.op.reshape(y, (2 * 5, 8)))
+        wide = builder.emit(relax.op.reshape(y, (1, 2, 5, 8)))
+        flat = builder.emit(relax.op.reshape(wide, (2 * 5, 8)))
         return relax.op.reshape(normed(builder, flat, 8, dtype), (2, 5, 8))
 
     plain = model(body, ((2, 5, 6), dtype))

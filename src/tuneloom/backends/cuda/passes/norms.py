@@ -129,10 +129,12 @@ def _product(value: Any, last: bool, made: Lookup) -> tuple[Any, Any | None] | N
 
 def _as_rows(bound: Any, last: bool, made: Lookup) -> Any:
     """What was reshaped, if that left the last axis as it was."""
-    if not last or name_of(bound) != "reshape":
-        return bound
-    before = made(bound.args[0])
-    return before if (shape_of(before) or (0,))[-1] == (shape_of(bound) or (1,))[-1] else bound
+    while last and name_of(bound) == "reshape":
+        before = made(bound.args[0])
+        if (shape_of(before) or (0,))[-1] != (shape_of(bound) or (1,))[-1]:
+            break
+        bound = before
+    return bound
 
 
 def _uncast(bound: Any, made: Lookup) -> Any:
