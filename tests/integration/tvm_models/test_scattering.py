@@ -16,10 +16,10 @@ Runtime = Callable[[Any, list[Any]], list[Any]]
 ROWS, PLACES = 20, 50
 
 
-def scattering(width: int, how: str, repeated: list[int], places: list[int], axis: int = 0) -> Any:
+def scattering(how: str, repeated: list[int], places: list[int], axis: int = 0) -> Any:
     """Updates that are scattered by places which are repeated to these extents."""
-    into = [ROWS, width] if axis == 0 else [width, ROWS]
-    whole = helper.make_tensor("shape", TensorProto.INT64, [2], repeated)
+    into = [*repeated[:axis], ROWS, *repeated[axis + 1 :]]
+    whole = helper.make_tensor("shape", TensorProto.INT64, [len(repeated)], repeated)
     nodes = [
         helper.make_node("Expand", ["places", "shape"], ["everywhere"]),
         helper.make_node("ScatterElements", ["x", "everywhere", "updates"], ["y"], axis=axis, reduction=how),
@@ -46,18 +46,29 @@ def values(model: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("how", ["add", "mul", "min", "max"])
-@pytest.mark.parametrize("width", [64, 5], ids=["vectors", "a few numbers"])
+@pytest.mark.parametrize("how", ["none", "add", "mul", "min", "max"])
+@pytest.mark.parametrize("row", [[64], [5], [3, 32]], ids=["vectors", "a few numbers", "matrices"])
 def test_rows_are_brought_in_row_by_row(
-    how: str, width: int, host: TargetSpec, imported: Callable[[Any], Any], runtime: Runtime
+    how: str, row: list[int], host: TargetSpec, imported: Callable[[Any], Any], runtime: Runtime
 ) -> None:
-    model = scattering(width, how, [PLACES, width], [PLACES, 1])
+    model = scattering(how, [PLACES, *row], [PLACES, *[1] * len(row)])
     lowered = lower(imported(model), host)
     assert "scatter_rows" in str(lowered.module["main"])
     given = values(model)
     for guess in (True, False):
         (found,) = build_model(lowered, {}, guess=guess).open().run(given)
         np.testing.assert_allclose(found, runtime(model, given)[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("guess", [True, False])
+def test_rows_for_places_that_do_not_exist_are_left_out(
+    guess: bool, host: TargetSpec, imported: Callable[[Any], Any]
+) -> None:
+    model = scattering("add", [4, 64], [4, 1])
+    x, rows = np.zeros((ROWS, 64), np.float32), np.ones((4, 64), np.float32)
+    places = np.array([[3], [ROWS], [-ROWS - 1], [1 << 40]])
+    (found,) = build_model(lower(imported(model), host), {}, guess=guess).open().run([x, places, rows])
+    assert found[3].tolist() == [1.0] * 64 and found.sum() == 64
 
 
 @pytest.mark.parametrize(
@@ -73,7 +84,7 @@ def test_what_is_not_scattered_by_rows_is_left_to_tvm(
     imported: Callable[[Any], Any],
     runtime: Runtime,
 ) -> None:
-    model = scattering(repeated[1] if axis == 0 else repeated[0], "add", repeated, places, axis)
+    model = scattering("add", repeated, places, axis)
     lowered = lower(imported(model), host)
     assert "scatter_rows" not in str(lowered.module["main"])
     given = values(model)

@@ -59,6 +59,14 @@ def test_a_point_that_was_seen_is_predicted_as_it_was(count: int) -> None:
     assert (deviation < 0.2).all()
 
 
+def test_a_prediction_that_is_no_number_is_an_error() -> None:
+    process, points = GaussianProcess(Encoding.of(SPACE)), SPACE.points()[:3]
+    process.fit(points, np.array([-1.0, 0.0, 1.0]), 0)
+    process._weights[1] = np.nan
+    with pytest.raises(FloatingPointError, match="predicts no number"):
+        process.predict(points)
+
+
 def test_what_points_have_to_themselves_counts_as_doubt() -> None:
     space = Space({f"knob{n}": list(range(1, 9)) for n in range(3)})
     rng, points = np.random.default_rng(4), space.points()

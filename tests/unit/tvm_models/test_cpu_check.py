@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tuneloom.backends.cpu import target
 from tuneloom.backends.cpu.features import (
     check_cpu,
     cpu_features_needed,
@@ -49,6 +50,18 @@ def test_unknown_cpu_is_given_the_benefit_of_the_doubt(tmp_path: Path) -> None:
 def test_only_features_that_a_cpu_tells_are_used_without_being_named(old_cpu: Path, tmp_path: Path) -> None:
     assert present_cpu_features(["fma", "amx-tile"], old_cpu) == ("fma",)
     assert present_cpu_features(["fma"], tmp_path / "nothing") == ()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="its features are those of x86")
+def test_features_that_the_name_of_a_cpu_hides_are_asked_for_unless_somebody_named_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(target, "host_cpu", lambda: "skylake-avx512")
+    monkeypatch.setattr(target, "present_cpu_features", lambda asked: tuple({"avx512vnni"} & set(asked)))
+    own = target.cpu_target({}, 1)
+    assert own.config["mattr"] == ["+avx512vnni"] and own.dots is not None
+    for named in ({"mcpu": "skylake-avx512"}, {"mattr": ["+avx512vl"]}):
+        assert target.cpu_target(named, 1).config.get("mattr") == named.get("mattr")
 
 
 def test_lesser_cpu_is_refused_with_the_remedy(old_cpu: Path) -> None:

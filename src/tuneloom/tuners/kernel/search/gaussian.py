@@ -67,9 +67,11 @@ class GaussianProcess:
         """
         likeness, noise = _unpacked(self._theta)
         cross = self._towards.of(points)
-        with np.errstate(invalid="ignore"):  # OpenBLAS raises the flag for lanes that it does not use
+        with np.errstate(invalid="ignore"):  # numbers tell whether they are valid, and the flag was set once
             explained, mean = cross @ self._whitening, cross @ self._weights
         known = np.einsum("ij,ij->i", explained, explained)
+        if not np.isfinite(known).all() or not np.isfinite(mean).all():
+            raise FloatingPointError("the model of measurements predicts no number")
         variance = np.maximum(likeness.variance - known, 1e-9) + noise
         return mean.astype(np.float64), np.sqrt(variance, dtype=np.float64)
 

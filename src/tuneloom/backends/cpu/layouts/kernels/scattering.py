@@ -4,14 +4,28 @@ Programs repeat the places of rows for all numbers of a row, since that is what 
 loops for it go through a column at a time.
 """
 
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
 from tuneloom.compiler.lazy import te, tirx
 
+_BROUGHT_IN: Mapping[str, Callable[[Any, Any], Any]] = {
+    "update": lambda old, new: new,
+    "add": lambda old, new: old + new,
+    "mul": lambda old, new: old * new,
+    "min": lambda old, new: tirx.min(old, new),
+    "max": lambda old, new: tirx.max(old, new),
+}
+WAYS = frozenset(_BROUGHT_IN)
+"""What may become of a number and the one that is brought in."""
+
 
 def scattered_rows(data: Any, places: Any, updates: Any, how: str, lanes: int) -> Any:
-    """`data` with each row of `updates` brought in at its place; places below zero count from the end."""
+    """`data` with each row of `updates` brought in at its place; places below zero count from the end.
+
+    Rows for places that do not exist are left out: they would be written into other memory.
+    """
     rows, count = int(data.shape[0]), int(places.shape[0])
     width = prod(int(extent) for extent in data.shape[1:])
     step = lanes if width % lanes == 0 else 1
@@ -29,9 +43,15 @@ def scattered_rows(data: Any, places: Any, updates: Any, how: str, lanes: int) -
                 with ir.serial(0, count) as row:
                     place = where[row]
                     first = (place + (place < 0) * rows) * width
-                    with ir.serial(0, width // step) as block, ir.vectorized(0, step) as lane:
+                    exists = tirx.all(place >= -rows, place < rows)
+                    with (
+                        ir.If(exists),
+                        ir.Then(),
+                        ir.serial(0, width // step) as block,
+                        ir.vectorized(0, step) as lane,
+                    ):
                         at = block * step + lane
-                        after[first + at] = _brought_in(how, after[first + at], new[row * width + at])
+                        after[first + at] = _BROUGHT_IN[how](after[first + at], new[row * width + at])
             return builder.get()
 
     return te.extern(
@@ -42,8 +62,3 @@ def scattered_rows(data: Any, places: Any, updates: Any, how: str, lanes: int) -
         name="scatter_rows",
         tag="scatter_rows",
     )
-
-
-def _brought_in(how: str, old: Any, new: Any) -> Any:
-    ways = {"add": old + new, "mul": old * new, "min": tirx.min(old, new), "max": tirx.max(old, new)}
-    return ways.get(how, new)

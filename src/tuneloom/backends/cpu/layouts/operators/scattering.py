@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from tuneloom.backends.cpu.layouts.kernels.scattering import scattered_rows
+from tuneloom.backends.cpu.layouts.kernels.scattering import WAYS, scattered_rows
 from tuneloom.backends.cpu.layouts.rewriter import Rewriter, Rule
 from tuneloom.compiler.rewriting import shape_of
-
-_WAYS = ("update", "add", "mul", "min", "max")
 
 
 def _scatter_elements(rewriter: Rewriter, var: Any, call: Any) -> bool:
@@ -16,7 +14,7 @@ def _scatter_elements(rewriter: Rewriter, var: Any, call: Any) -> bool:
     if places is None or shape is None or given is None or str(data.ty.dtype) != "float32":
         return False
     whole = shape[1:] == given[1:] and shape_of(indices) == given and int(call.attrs.axis) in (0, -len(shape))
-    if not whole or how not in _WAYS:
+    if not whole or how not in WAYS:
         return False
     arguments = [rewriter.plain(rewriter.value(one)) for one in (data, places, updates)]
     rewriter.emit_plain(var, scattered_rows, arguments, "scatter_rows", how=how, lanes=rewriter.lanes)
