@@ -65,7 +65,7 @@ ZOO = (
     *("shufflenet", "squeezenet", "transformer", "vgg19", "zfnet512"),
 )
 MADE = (
-    *("audio", "bert", "convnext_tiny", "efficientnet_b0", "gpt2", "gru_tagger", "lstm_tagger"),
+    *("audio", "bert", "convnext_tiny", "efficientnet_b0", "gru_tagger", "lstm_tagger"),
     *("mobilenet_v3_small", "swin_t", "unet", "vit_tiny", "whisper"),
 )
 SHIPPED = {
@@ -80,6 +80,7 @@ SHIPPED = {
 NETWORKS = (
     *(Candidate(name=name, file=f"zoo:{name}") for name in ZOO),
     *(Candidate(name=name, file=f"{name}.onnx") for name in MADE),
+    Candidate(name="gpt2", file="gpt2_4.onnx"),
     *(
         Candidate(name=name, package=package, file=file, shapes=networks.SHAPES[name])
         for name, (package, file) in SHIPPED.items()
