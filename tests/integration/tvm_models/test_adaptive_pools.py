@@ -72,3 +72,15 @@ def test_a_kernel_that_no_rule_binds_is_refused_instead_of_run_on_the_host() -> 
     target = resolve_target('{"kind": "cuda", "arch": "sm_90"}')
     with target.to_tvm(), pytest.raises(RuntimeError, match="no rule binds the loops of adaptive_avg_pool2d"):
         default_schedules()(relax.transform.LegalizeOps()(builder.get()))
+
+
+def test_a_kernel_that_launches_its_own_threads_is_left_as_it_is() -> None:
+    builder = relax.BlockBuilder()
+    x, rows = (relax.Var(name, relax.TensorType((4, 50), "float32")) for name in ("x", "rows"))
+    places = relax.Var("places", relax.TensorType((4, 50), "int64"))
+    with builder.function("main", [x, places, rows]):
+        builder.emit_func_output(builder.emit(relax.op.scatter_elements(x, places, rows, 0, "add")))
+    target = resolve_target('{"kind": "cuda", "arch": "sm_90"}')
+    with target.to_tvm():
+        bound = default_schedules()(relax.transform.LegalizeOps()(builder.get()))
+    assert "threadIdx.x" in bound["scatter_elements"].script()

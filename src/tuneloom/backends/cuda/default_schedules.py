@@ -5,7 +5,7 @@ from typing import Any
 
 from tuneloom.backends.cuda.sums_of_one import SCHEDULED, without_sums_of_one
 from tuneloom.compiler.fast_import import frames_without_source
-from tuneloom.compiler.lazy import tirx, tvm
+from tuneloom.compiler.lazy import s_tir, tirx, tvm
 from tuneloom.compiler.passes import own_pass
 from tuneloom.compiler.statements import blocks_in
 from tuneloom.errors import TargetError
@@ -34,9 +34,22 @@ def _all_bound(module: Any) -> Any:
 
 
 def _is_left(function: Any) -> bool:
-    """Whether a function has loops that nothing was done with; one of sizes alone has none."""
+    """Whether a function that no rule knows computes something outside of a launch."""
     scheduled = bool(function.attrs and function.attrs.get(SCHEDULED))
-    return not scheduled and any(True for _ in blocks_in(function.body))
+    return not scheduled and _stores_on_host(function.body)
+
+
+def _stores_on_host(statement: Any) -> bool:
+    match statement:
+        case tirx.SeqStmt():
+            return any(map(_stores_on_host, statement.seq))
+        case tirx.For():
+            return statement.thread_binding is None and _stores_on_host(statement.body)
+        case tirx.AttrStmt():
+            return statement.attr_key != "thread_extent" and _stores_on_host(statement.body)
+        case s_tir.SBlockRealize():
+            return _stores_on_host(statement.block.body)
+    return isinstance(statement, tirx.BufferStore)
 
 
 def _or_none(rule: Any) -> Any:
