@@ -31,6 +31,7 @@ _PREFIX = "tuneloom-workers-"
 _UNSEEN = ".tuneloom-workers-"
 """The name of a folder until its lock is held: nobody takes it for abandoned meanwhile."""
 _LOCK = "lock"
+_AUTOGROUP = Path("/proc/self/autogroup")
 
 
 class Scratch:
@@ -81,10 +82,23 @@ def _locked(path: Path) -> int:
     return descriptor
 
 
+def keep_niceness() -> None:
+    """Give a session of its own the niceness of its process.
+
+    Linux may share a CPU among sessions before it looks at their processes (`sched_autogroup`): who is nice
+    in a new session then takes half of it from those in others.
+    """
+    niceness = os.getpriority(os.PRIO_PROCESS, 0)
+    if niceness > 0 and os.getsid(0) == os.getpid():
+        with contextlib.suppress(OSError):
+            _AUTOGROUP.write_text(str(niceness))
+
+
 def main() -> None:
     """Warm up with the call given as a name, then fork on request until the engine is gone."""
     control = socket.socket(fileno=int(sys.argv[1]))
     die_with_parent()
+    keep_niceness()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Libraries may keep sleeping threads; no worker uses what they hold.
     warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork.*")

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -400,3 +402,27 @@ def test_a_process_that_nobody_needs_any_more_is_ended(engine: LocalEngine) -> N
     assert [counted(engine, "builds") for _ in range(2)] == [1, 2]
     engine.poll(2 * MOST_IDLE_S)
     assert counted(engine, "builds") == 1
+
+
+NICE = """
+import os
+from tuneloom.engine.calls import Call
+from tuneloom.engine.local import LocalEngine
+
+os.setpriority(os.PRIO_PROCESS, 0, {niceness})
+engine = LocalEngine()
+engine.start("it", Call(function="subprocess:getoutput", arguments=("cat /proc/self/autogroup",)))
+found = []
+while not found:
+    found = [report.result.value for report in engine.poll(None) if hasattr(report, "result")]
+print(found[0])
+engine.close()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="the kernel does not group sessions")
+@pytest.mark.parametrize("niceness", [0, 7, 19])
+def test_workers_of_a_nice_process_are_nice_to_other_sessions(niceness: int) -> None:
+    command = [sys.executable, "-c", NICE.format(niceness=niceness)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told.split()[-2:] == ["nice", str(niceness)]
