@@ -83,10 +83,11 @@ def checked(rows: Rows) -> str:
     """How many graphs are right, those of further seeds apart, and all that are not."""
     developed = [row for row in rows if "seeds" not in row]
     words = f"Right at t = -3: {_right(developed)} of the development sample"
-    for seeds in dict.fromkeys(tuple(row["seeds"]) for row in rows if "seeds" in row):
+    others = dict.fromkeys(tuple(row["seeds"]) for row in rows if "seeds" in row)
+    for seeds in others:
         unseen = [row for row in rows if tuple(row.get("seeds", ())) == seeds]
-        named = ", ".join(map(str, seeds[:-1])) + f" and {seeds[-1]}"
-        words += f", {_right(unseen)} of seeds {named}, with which nothing was developed"
+        words += f", and {_right(unseen)} of seeds {', '.join(map(str, seeds[:-1]))} and {seeds[-1]}"
+    words += ", with which nothing was developed" if others else ""
     failing = sum("eager_error" in row for row in rows)
     words += f"; {failing} more fail in PyTorch" if failing else ""
     lines = [(row["sample"], row.get("error") or f"t = {row['tolerance']}") for row in rows if _is_wrong(row)]

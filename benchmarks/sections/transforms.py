@@ -81,8 +81,8 @@ CPU_SECTIONS = (
         results="winograd.jsonl",
         title="3×3 convolutions, directly and transformed",
         about=(
-            "First guesses on one core, while graphs were measured on the other. Layers are transformed "
-            "(Winograd, 4×4 outputs) where the estimate is below 0.8."
+            "First guesses on one core. Layers are transformed (Winograd, 4×4 outputs) where the estimate is "
+            "below 0.8."
         ),
         command="benchmarks/winograd.py",
         draw=winograd,
