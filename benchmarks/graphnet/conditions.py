@@ -11,11 +11,12 @@ from tuneloom.app.farm.surveying import cpu_name
 
 _HERE = Path(__file__).parent
 _MEASURING = ("measuring.py", "samples.py", "scores.py")
-_ALIKE_ON_CPUS = ("6baa02431985", "18980f66f4f7", "d61d55a7d5ef")
+_ALIKE_ON_CPUS = ("6baa02431985", "18980f66f4f7", "d61d55a7d5ef", "f6bdb2317b7e")
 """Earlier digests of programs that measured graphs of more than a millisecond on CPUs as these do.
 
-The first failed on some that these measure; on GPUs, the first two left out `reduce-overhead`. All three
-timed single calls of short graphs, always in the same order.
+The first failed on some that these measure; on GPUs, the first two left out `reduce-overhead`. The first
+three timed single calls of short graphs, always in the same order; in the fourth, each side followed the
+same other.
 """
 _SHORT_S = 1.5e-3
 _COMMIT = "commit"

@@ -5,6 +5,7 @@ On a GPU, calls hold the lock with which Tuneloom measures: other graphs are tun
 
 import argparse
 import logging
+import random
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -104,15 +105,15 @@ class LastWords(logging.Handler):
 
 
 def _in_turn(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """The median of each side's turns, of which the first belongs to another side every time."""
+    """The median of each side's turns, in another order every time: what ran before leaves its caches."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    began, names = time.perf_counter(), list(calls)
+    began, names, order = time.perf_counter(), list(calls), random.Random(0)
     while len(times["eager"]) < _LEAST or (
         len(times["eager"]) < _MOST and time.perf_counter() - began < _TIMED_S
     ):
+        order.shuffle(names)
         for name in names:
             times[name].append(_turn(calls[name]))
-        names.append(names.pop(0))
     return {name: median(each) for name, each in times.items()}
 
 

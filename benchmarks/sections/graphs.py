@@ -134,13 +134,14 @@ SECTIONS = (
         "was time; on GPUs also 41 of seeds 4 and 5. Each graph had one core and one thread, while "
         "others ran on the cores beside it; all sides took turns within one process, which on a GPU "
         "(an H200, 16 graphs at once) had the device to itself meanwhile. Graphs of less than a "
-        "millisecond run several times in a turn, and another side begins every round; in older rows "
-        "of CPUs the order was always the same. There, `reduce-overhead` is Inductor with CUDA "
-        "graphs; PyTorch's settings are its defaults, which allow TF32 in convolutions. Tuneloom made"
-        " 60 trials a graph from an empty store (on a GPU as many of them as fit into 10 s); the "
-        "tuned program is used only where it is faster than PyTorch's. ES(t) is GraphNet's score: the"
-        " geometric mean of speed-ups, where graphs that are wrong at tolerance t or fail count as "
-        "0.1; eager PyTorch has 1 by definition. In brackets: the least t at which outputs agree.",
+        "millisecond run several times in a turn, and on CPUs the order of sides is drawn anew for "
+        "every round; in older rows, and on the GPU, it was kept or only began with another side. "
+        "There, `reduce-overhead` is Inductor with CUDA graphs; PyTorch's settings are its defaults, "
+        "which allow TF32 in convolutions. Tuneloom made 60 trials a graph from an empty store (on a "
+        "GPU as many of them as fit into 10 s); the tuned program is used only where it is faster "
+        "than PyTorch's. ES(t) is GraphNet's score: the geometric mean of speed-ups, where graphs "
+        "that are wrong at tolerance t or fail count as 0.1; eager PyTorch has 1 by definition. In "
+        "brackets: the least t at which outputs agree.",
         command="benchmarks/graphnet/run.py",
         draw=tuned,
     ),
