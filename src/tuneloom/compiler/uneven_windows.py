@@ -13,9 +13,11 @@ from tuneloom.compiler.summing import summing_loops
 _POOLED = {"avg": ("sum", 0.0), "max": ("max", float("-inf"))}
 
 
-def are_uneven(extents: Sequence[int], sizes: Sequence[int]) -> bool:
-    """Whether some windows are longer than others, or overlap."""
-    return any(extent % size for extent, size in zip(extents, sizes, strict=True))
+def are_uneven(extents: Sequence[Any], sizes: Sequence[Any]) -> bool:
+    """Whether extents are known, and some windows of theirs are longer than others or overlap."""
+    known = [getattr(one, "value", one) for one in (*extents, *sizes)]
+    pairs = zip(known[: len(extents)], known[len(extents) :], strict=True)
+    return all(isinstance(one, int) for one in known) and any(extent % size for extent, size in pairs)
 
 
 def pooled(data: Any, axes: Sequence[int], sizes: Sequence[int], kind: str) -> Any:
@@ -64,10 +66,10 @@ def adaptive_means() -> Mapping[str, Any]:
 def _legaliser(others: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def legalise(builder: Any, call: Any) -> Any:
         axes = [place for place, name in enumerate(str(call.attrs.layout)) if name not in "NC"]
-        extents, sizes = ([int(kind.shape[axis]) for axis in axes] for kind in (call.args[0].ty, call.ty))
+        extents, sizes = ([kind.shape[axis] for axis in axes] for kind in (call.args[0].ty, call.ty))
         if not are_uneven(extents, sizes):
             return others(builder, call)
-        loops = partial(pooled, axes=axes, sizes=sizes, kind="avg")
+        loops = partial(pooled, axes=axes, sizes=[int(size) for size in sizes], kind="avg")
         return builder.call_te(loops, call.args[0], primfunc_name_hint="adaptive_pool")
 
     return legalise

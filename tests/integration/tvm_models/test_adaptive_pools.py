@@ -64,6 +64,17 @@ def test_their_loops_are_bound_to_threads(extents: tuple[int, int], size: tuple[
     assert "threadIdx.x" in bound["adaptive_pool"].script()
 
 
+def test_windows_of_images_whose_size_varies_are_left_to_tvm() -> None:
+    builder = relax.BlockBuilder()
+    rows = tvm.tirx.Var("rows", "int64")
+    image = relax.Var("image", relax.TensorType((1, 3, rows, 8), "float32"))
+    with builder.function("main", [image]):
+        call = builder.normalize(relax.op.nn.adaptive_avg_pool2d(image, (3, 3)))
+        legalise = adaptive_means()["relax.nn.adaptive_avg_pool2d"]
+        builder.emit_func_output(builder.emit(legalise(builder, call)))
+    assert "adaptive_avg_pool2d" in builder.get().script()
+
+
 def test_a_kernel_that_no_rule_binds_is_refused_instead_of_run_on_the_host() -> None:
     builder = relax.BlockBuilder()
     image = relax.Var("image", relax.TensorType((1, 3, 8, 8), "float32"))

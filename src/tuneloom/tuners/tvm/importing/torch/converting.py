@@ -131,7 +131,7 @@ class TypedImporter(ExportedProgramImporter):  # type: ignore[misc]
         _require_maxima_alone(node)
         if int(x.ty.ndim) != 4:
             raise ValueError("adaptive_max_pool2d is imported for four dimensions only")
-        if are_uneven([int(extent) for extent in x.ty.shape[2:]], size):
+        if are_uneven(list(x.ty.shape)[2:], size):
             return self.block_builder.emit_te(pooled, x, (2, 3), size, "max"), None
         return self.block_builder.emit_te(topi.nn.adaptive_pool, x, size, "max", "NCHW"), None
 
