@@ -152,6 +152,9 @@ def parsed() -> Any:
     parser.add_argument("--out", type=Path, help=f"results file; {OUT} unless --guess is given")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    known = [candidate.name for candidate in (*NETWORKS, *WHEELS)]
+    if unknown := [name for name in options.names if name not in known]:
+        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(sorted(known))}")
     options.trials = 0 if options.guess else options.trials
     options.out = options.out or (None if options.guess else OUT)
     options.device_cores, options.only_tvm = 1, False

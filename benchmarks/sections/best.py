@@ -74,7 +74,7 @@ SECTIONS = (
     best_of(
         "against_best_x86.json",
         "x86",
-        "One of two cores of an Intel Xeon with AVX-512 and AMX (`gpt2`: an earlier Xeon without AMX). Other "
-        "programs ran beside half of the rows, for which the clock shows more than on a quiet machine.",
+        "One of two cores of an Intel Xeon with AVX-512 and AMX. Tests ran on the other core beside half of "
+        "the rows; five of these were repeated on the quiet machine, since both sides varied by a quarter.",
     ),
 )

@@ -135,7 +135,7 @@ SECTIONS = (
         "others ran on the cores beside it; all sides took turns within one process, which on a GPU "
         "(an H200, 16 graphs at once) had the device to itself meanwhile. Graphs of less than a "
         "millisecond run several times in a turn, and on CPUs the order of sides is drawn anew for "
-        "every round; in older rows, and on the GPU, it was kept or only began with another side. "
+        "every round; in older rows, and on the GPU, it was fixed or rotated. "
         "There, `reduce-overhead` is Inductor with CUDA graphs; PyTorch's settings are its defaults, "
         "which allow TF32 in convolutions. Tuneloom made 60 trials a graph from an empty store (on a "
         "GPU as many of them as fit into 10 s); the tuned program is used only where it is faster "

@@ -8,6 +8,11 @@ from tuneloom.compiler.lazy import s_tir, tirx
 Change = Callable[[Any], Any]
 
 
+def is_scheduled(function: Any) -> bool:
+    """Whether a kernel came with its schedule, so that its loops are to be left alone."""
+    return bool(function.attrs) and bool(function.attrs.get("tirx.is_scheduled", False))
+
+
 def with_blocks(statement: Any, change: Change) -> Any:
     """A statement with each block replaced by what `change` makes of it, inner blocks first."""
     match statement:

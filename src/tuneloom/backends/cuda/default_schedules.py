@@ -3,11 +3,11 @@
 from math import prod
 from typing import Any
 
-from tuneloom.backends.cuda.sums_of_one import SCHEDULED, without_sums_of_one
+from tuneloom.backends.cuda.sums_of_one import without_sums_of_one
 from tuneloom.compiler.fast_import import frames_without_source
 from tuneloom.compiler.lazy import s_tir, tirx, tvm
 from tuneloom.compiler.passes import own_pass
-from tuneloom.compiler.statements import blocks_in
+from tuneloom.compiler.statements import blocks_in, is_scheduled
 from tuneloom.errors import TargetError
 
 _MOST_SHARED = 48 * 1024
@@ -35,8 +35,7 @@ def _all_bound(module: Any) -> Any:
 
 def _is_left(function: Any) -> bool:
     """Whether a function that no rule knows computes something outside of a launch."""
-    scheduled = bool(function.attrs and function.attrs.get(SCHEDULED))
-    return not scheduled and _stores_on_host(function.body)
+    return not is_scheduled(function) and _stores_on_host(function.body)
 
 
 def _stores_on_host(statement: Any) -> bool:

@@ -7,10 +7,7 @@ everything behind it may be moved, and what is added there is added twice: to it
 from typing import Any
 
 from tuneloom.compiler.lazy import ir, s_tir, tirx, tvm_ffi
-from tuneloom.compiler.statements import with_blocks
-
-SCHEDULED = "tirx.is_scheduled"
-"""What says of a function that its loops are to be left alone."""
+from tuneloom.compiler.statements import is_scheduled, with_blocks
 
 
 def without_sums_of_one(module: Any) -> Any:
@@ -19,7 +16,7 @@ def without_sums_of_one(module: Any) -> Any:
 
 
 def _assigned(function: Any) -> Any:
-    if not isinstance(function, tirx.PrimFunc) or (function.attrs and function.attrs.get(SCHEDULED)):
+    if not isinstance(function, tirx.PrimFunc) or is_scheduled(function):
         return function
     return tirx.PrimFunc(
         function.params, with_blocks(function.body, _once), function.ret_type, function.attrs

@@ -8,6 +8,7 @@ from tuneloom.backends.implementers import ModelKernel
 from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.lazy import ms, relax, s_tir, tvm_ffi
+from tuneloom.compiler.statements import is_scheduled
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.model import Task
 from tuneloom.tuners.tvm.inserting import claims_on
@@ -28,7 +29,7 @@ def extract(lowered: LoweredModel) -> list[Task]:
         if kernel_class(name) in _VIEWS:
             continue
         function = lowered.module[name]
-        if is_final(function) and not _is_claimed(name, lowered):
+        if is_scheduled(function) and not _is_claimed(name, lowered):
             continue
         key = kernel_key(function, lowered.target)
         weight = count + (tasks[key].weight if key in tasks else 0)
@@ -48,11 +49,6 @@ def vanishing(module: Any) -> set[str]:
     names = {each.var: str(each.value.args[0].name_hint) for each in calls}
     copying = {name for var, name in names.items() if not isinstance(var, relax.DataflowVar)}
     return {name for name in names.values() if kernel_class(name) in _VIEWS} - copying
-
-
-def is_final(function: Any) -> bool:
-    """Whether a kernel came with its schedule, so that there is nothing to tune."""
-    return bool(function.attrs) and bool(function.attrs.get("tirx.is_scheduled", False))
 
 
 def _is_claimed(name: str, lowered: LoweredModel) -> bool:

@@ -10,12 +10,13 @@ from tuneloom.backends.meaning import Meaning
 from tuneloom.compiler.fast_import import load_tvm
 from tuneloom.compiler.lazy import s_tir
 from tuneloom.compiler.objects import renamed
+from tuneloom.compiler.statements import is_scheduled
 from tuneloom.compiler.target import TargetSpec
 from tuneloom.errors import reason_of
 from tuneloom.model.space import TVM, implementer_of
 from tuneloom.tuners.tvm.lowering.graph import LoweredModel
 from tuneloom.tuners.tvm.lowering.payloads import NO_TRACE
-from tuneloom.tuners.tvm.lowering.tasks import is_final, kernel_key, kernel_module, vanishing
+from tuneloom.tuners.tvm.lowering.tasks import kernel_key, kernel_module, vanishing
 from tuneloom.tuners.tvm.models.compiling.converting import with_arguments_converted
 from tuneloom.tuners.tvm.models.compiling.inserts import Inserts
 from tuneloom.tuners.tvm.models.compiling.kept_kernels import KeptKernels
@@ -115,7 +116,7 @@ def _kernels(lowered: LoweredModel) -> Iterator[tuple[Any, str, Any]]:
         name = str(gvar.name_hint)
         if not isinstance(function, tvm.tirx.PrimFunc) or name in views:
             continue
-        if name in lowered.meanings or not is_final(function):
+        if name in lowered.meanings or not is_scheduled(function):
             yield gvar, kernel_key(function, lowered.target), function
 
 
@@ -126,7 +127,7 @@ def _foreign(configuration: str | None) -> bool:
 def _chosen(
     function: Any, trace_text: str | None, lowered: LoweredModel, guess: bool, kept: KeptKernels | None = None
 ) -> Any:
-    if trace_text == NO_TRACE or is_final(function) or (trace_text is None and not guess):
+    if trace_text == NO_TRACE or is_scheduled(function) or (trace_text is None and not guess):
         return function  # whatever the backend does to kernels without a schedule
     target = lowered.target
 
