@@ -207,6 +207,14 @@ def test_whole_numbers_are_smoothed_by_nobody() -> None:
     )
 
 
+@pytest.mark.parametrize("size", [(3, 4), (2, 3), (13, 5)], ids=str)
+@pytest.mark.parametrize("pool", [functional.adaptive_max_pool2d, functional.adaptive_avg_pool2d])
+def test_adaptive_windows_of_different_sizes_are_those_of_pytorch(
+    pool: Any, size: tuple[int, int], tmp_path: Path, host: TargetSpec
+) -> None:
+    assert_right(Lines(lambda x: pool(x, size)), IMAGE, tmp_path, host)
+
+
 def test_a_pool_whose_places_are_asked_for_is_refused(tmp_path: Path) -> None:
     body = lambda x: functional.max_pool2d(x, 2, return_indices=True)  # noqa: E731
     program = torch.export.export(Lines(body), (torch.randn(IMAGE),))
